@@ -16,17 +16,14 @@ from app.composition.simulator import simulated, simulator, with_environment
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
 from app.web.boards import appointments_board, groups_board, sending_board
-from batuta import __version__
-from batuta.config import environment, load
-from batuta.engine.batuta import Batuta
-from batuta.engine.extension import Command, Examined, Extension, Role
-from batuta.health.finding import Section
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import ConfigError
-from batuta.kernel.events import ExecutionStarted, ProcessStarted
-from batuta.logs import begin_logging
-from batuta.stores.sql.migrations import Mark
-from batuta.texts.wording import Wording
+from batuta import Batuta, __version__
+from batuta.config import environment, load_settings
+from batuta.errors import ConfigError
+from batuta.events import ExecutionStarted, ProcessStarted
+from batuta.extension import Command, Examined, Extension, Role, Wording, begin_logging
+from batuta.health import Section
+from batuta.kernel import Clock
+from batuta.sql import Mark
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -160,7 +157,7 @@ def __getattr__(name: str) -> object:
 
 @cache
 def _julia() -> Julia:
-    return build(load(Settings, environment(), Path(".env")))
+    return build(load_settings(Settings, environment(), Path(".env")))
 
 
 @cache

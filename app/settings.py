@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr
 
 from batuta.config import EngineSettings, Listed, Zone
-from batuta.texts import Language
+from batuta.extension import Language
 
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -2,8 +2,9 @@
 
 from datetime import time, timedelta
 
-from batuta import Admit, AllOf, Batuta, Effect, EffectReport, Failed, Hold, HoursGuard, Limit, RateGuard, Snooze
-from batuta.schedule.window import Window
+from batuta import Batuta, Failed, Snooze
+from batuta.guards import Admit, AllOf, Effect, EffectReport, Hold, HoursGuard, Limit, RateGuard
+from batuta.jobs import Window
 
 work = Batuta("sqlite:///courier.db", timezone="America/Sao_Paulo")
 work.circuit("gateway", failures=3, reset=60)

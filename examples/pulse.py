@@ -1,4 +1,5 @@
-from batuta import Batuta, Hold, Idle, SwitchGuard
+from batuta import Batuta, Idle
+from batuta.guards import Hold, SwitchGuard
 
 work = Batuta("sqlite:///pulse.db", timezone="America/Sao_Paulo")
 pause = SwitchGuard(switches=work.switches, key="pulse.pause")

@@ -1,4 +1,4 @@
-"""Writes docs/reference.md from the code: settings, commands, HTTP, errors, facts; and docs/jobs-schedule.md; docs/queue-sql.md.
+"""Writes docs/reference.md (settings, commands, HTTP, Python, errors, facts), docs/jobs-schedule.md and docs/queue-sql.md.
 
 ``python -m scripts.reference [--check]``
 """
@@ -15,11 +15,11 @@ from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
 from batuta.cli.context import CliContext
-from batuta.cli.main import tree
-from batuta.config import load
+from batuta.cli.program import tree
+from batuta.config import load_settings
 from batuta.kernel import errors, events
 from batuta.web.routes.openapi import operations
-from scripts import queue_sql, timetable
+from scripts import public_api, queue_sql, timetable
 
 FILE = Path(__file__).parents[1] / "docs" / "reference.md"
 HEAD = """# Reference
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def document() -> str:
-    parts = [HEAD, *_settings(), *_commands(), *_exit_codes(), *_http(), *_errors(), *_events()]
+    parts = [HEAD, *_settings(), *_commands(), *_exit_codes(), *_http(), *public_api.sections(), *_errors(), *_events()]
     return "\n".join(parts) + "\n"
 
 
@@ -88,7 +88,7 @@ def _http() -> Iterator[str]:
     yield "GET needs the scope `read`, everything else `operate`; `/health` and `/health/ready` are open. Errors are"
     yield "`application/problem+json`. The same for machines at `/openapi.json`, for people at `/docs`.\n"
     yield "| operation | does |\n|---|---|"
-    for operation in operations(create_app(build(load(Settings, {}))).openapi()):
+    for operation in operations(create_app(build(load_settings(Settings, {}))).openapi()):
         yield f"| `{operation['method']} {operation['path']}` | {' '.join(operation['summary'].split())} |"
 
 
@@ -102,7 +102,7 @@ def _errors() -> Iterator[str]:
 
 def _events() -> Iterator[str]:
     yield "\n## Facts\n"
-    yield "One frozen dataclass each in `batuta.kernel.events`; subscribe with `work.events.subscribe(function)`.\n"
+    yield "One frozen dataclass each in `batuta.events`; subscribe with `work.events.subscribe(function)`.\n"
     yield "| fact | carries |\n|---|---|"
     for kind in events.Event.__args__:
         yield f"| `{kind.__name__}` | {', '.join(f'`{name}`' for name in kind.__dataclass_fields__)} |"

@@ -7,7 +7,7 @@ from pathlib import Path
 from app.composition.jobs import PROFILES, WINDOWS, Profile
 from app.main import build
 from app.settings import Settings
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.dispatch.forecast import Change, Comparison, compare, day_of
 from batuta.dispatch.job import Job
 from batuta.runlog.log import Controls
@@ -34,7 +34,7 @@ def document() -> str:
 
 
 def _jobs(profile: Profile) -> list[Job]:
-    book = build(load(Settings, {})).work.registry
+    book = build(load_settings(Settings, {})).work.registry
     return list(book.timetable(Controls(profile=profile)).values())
 
 

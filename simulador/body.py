@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from starlette.requests import Request
 
-from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel import Json, dumps, loads
 
 
 class NotAnObject(Exception):

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import httpx2
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json, dumps
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta import Again, Idle
+from batuta.kernel import Clock, Json, dumps
+from batuta.loops import Doorbell, Pace
 from simulador.comportamento import Chance, Comportamento
 from simulador.evolution_rows import Instance
 from simulador.jid import jid_of

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 
 class Unheard(Exception):

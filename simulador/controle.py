@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 from simulador.body import NotAnObject, json_object
 from simulador.comportamento import Comportamento, Unheard
 from simulador.evolution_rows import Instance

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from batuta.kernel.clock import Clock
+from batuta.kernel import Clock
 from simulador.recebidos import Recebidos
 
 

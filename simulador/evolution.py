@@ -16,9 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
+from batuta.kernel import Clock, Ids, Json
 from simulador import evolution_bodies as bodies
 from simulador.body import NotAnObject, json_object
 from simulador.carteiro import Carteiro

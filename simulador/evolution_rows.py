@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
 

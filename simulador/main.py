@@ -16,11 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.events import Fanout
-from batuta.kernel.json import Json
-from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.supervisor import Supervisor
+from batuta.events import Fanout
+from batuta.kernel import Clock, Json
+from batuta.loops import LoopPolicy, Supervisor
 from simulador.comportamento import Comportamento
 from simulador.deadman import Deadman
 from simulador.evolution import Evolution

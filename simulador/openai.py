@@ -6,8 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json, dumps
+from batuta.kernel import Clock, Json, dumps
 from simulador.body import NotAnObject, json_object
 from simulador.recebidos import Recebidos
 

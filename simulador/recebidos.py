@@ -3,8 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
+from batuta.kernel import Clock, Json
 
 KEPT = 1_000
 

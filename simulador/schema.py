@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 Kind = Literal["string", "boolean", "integer", "array", "object"]
 

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from batuta.kernel.clock import Clock
+from batuta.kernel import Clock
 from simulador.body import NotAnObject, json_object
 from simulador.recebidos import Recebidos
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta import Idle
+from batuta.kernel import Clock, Json
+from batuta.loops import Doorbell, Pace
 from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento
 from simulador.evolution_rows import Instance

@@ -20,11 +20,10 @@ from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
 from app.contexts.agendamentos.service import Agendamentos, Filtro
-from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
-from batuta.kernel.clock import SystemClock
-from batuta.kernel.json import Json
-from batuta.stores.sql.database import Row
-from batuta.texts import Texts
+from batuta.cli import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
+from batuta.extension import Texts
+from batuta.kernel import Json, SystemClock
+from batuta.sql import Row
 
 FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")]
 Documents = Annotated[bool, typer.Option("--documentos")]
@@ -47,7 +46,10 @@ def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = 
     ctx = cli_context(context)
     content = arquivo.read_bytes()
     with _progress(ctx, as_json) as told:
-        row = ask(ctx, lambda julia: julia.appointments.importacao.importar(content, arquivo.name, by=who(), told=told))
+        row = ask(
+            ctx,
+            lambda julia: julia.appointments.importacao.importar(content, arquivo.name, by=current_user(), told=told),
+        )
     document = resultado(row)
     ctx.show(document, as_json, lambda: _tell(ctx, document))
     if document["imported"] + document["duplicates"] == 0:
@@ -106,7 +108,7 @@ def reprocessar(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    found = ask(ctx, lambda julia: julia.appointments.agendamentos.reprocessar(limit=limite, by=who()))
+    found = ask(ctx, lambda julia: julia.appointments.agendamentos.reprocessar(limit=limite, by=current_user()))
     document = {"jobs_enqueued": len(found)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.reprocessed", **document)))
 

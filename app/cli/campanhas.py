@@ -13,7 +13,7 @@ from app.cli.shared import ask
 from app.contexts.campanhas.model import Acao, FiltroRecusado, StatusDaCampanha, TipoDeCampanha
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
-from batuta.cli.context import CliContext, JsonFlag, cli_context, who
+from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 
 COLUMNS = (
     "id",
@@ -85,21 +85,21 @@ def schedule(
 ) -> None:
     ctx = cli_context(context)
     para = None if at is None else at.replace(tzinfo=ctx.work().zone)
-    made = ask(ctx, lambda julia: julia.campaigns.campanhas.agendar(id, para, by=who()))
+    made = ask(ctx, lambda julia: julia.campaigns.campanhas.agendar(id, para, by=current_user()))
     document = agendada_em_palavras(id, made)
     ctx.show(document, as_json, lambda: _tell_scheduled(ctx, document))
 
 
 def pause(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    _do(cli_context(context), Acao.PAUSAR, id, as_json, lambda campanhas: campanhas.pausar(id, by=who()))
+    _do(cli_context(context), Acao.PAUSAR, id, as_json, lambda campanhas: campanhas.pausar(id, by=current_user()))
 
 
 def resume(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    _do(cli_context(context), Acao.RETOMAR, id, as_json, lambda campanhas: campanhas.retomar(id, by=who()))
+    _do(cli_context(context), Acao.RETOMAR, id, as_json, lambda campanhas: campanhas.retomar(id, by=current_user()))
 
 
 def cancel(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
-    _do(cli_context(context), Acao.CANCELAR, id, as_json, lambda campanhas: campanhas.cancelar(id, by=who()))
+    _do(cli_context(context), Acao.CANCELAR, id, as_json, lambda campanhas: campanhas.cancelar(id, by=current_user()))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -126,7 +126,7 @@ def _progress(ctx: CliContext, id: int) -> dict[str, Any]:
 
 
 async def _created(campanhas: Campanhas, nova: NovaCampanha) -> tuple[int, tuple[str, ...]]:
-    id = await campanhas.criar(nova, by=who())
+    id = await campanhas.criar(nova, by=current_user())
     return id, await campanhas.avisos(nova.audience_filters)
 
 

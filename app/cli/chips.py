@@ -10,8 +10,8 @@ from app.cli.shared import ask
 from app.composition.julia import Julia
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip
-from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context, who
-from batuta.stores.sql.database import Row
+from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
 
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -42,7 +42,7 @@ def chip(
 async def _decide(julia: Julia, instance: str, what: DecisaoDoChip, why: str) -> dict[str, str]:
     now = julia.work.clock.now()
     async with julia.work.database.transaction() as transaction:
-        return await julia.chips.chips.decidir(transaction, instance, what, why, by=who(), now=now)
+        return await julia.chips.chips.decidir(transaction, instance, what, why, by=current_user(), now=now)
 
 
 def _shown(ctx: CliContext, row: Row) -> dict[str, Any]:

@@ -12,10 +12,9 @@ from app.contexts.envio.duvida import NotInDoubt
 from app.contexts.mensagens.api import FILA_MENSAGENS
 from app.integrations.evolution.client import EvolutionClient
 from app.settings import Settings
-from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, wait_for, who
-from batuta.cli.doctor import as_it_runs
-from batuta.kernel.reasons import decode
-from batuta.stores.sql.database import Row
+from batuta.cli import FAILED, REFUSED, CliContext, JsonFlag, as_it_runs, cli_context, current_user, wait_for
+from batuta.reasons import decode
+from batuta.sql import Row
 
 
 class Decision(StrEnum):
@@ -77,7 +76,7 @@ def decidir(context: typer.Context, id: str, o_que: Decision, as_json: JsonFlag 
 
 async def _decide(julia: Julia, id: str, sent: bool) -> None:
     whole = await id_of(julia, [FILA_MENSAGENS.name], id, NotInDoubt(id=id))
-    await julia.sending.reconciliador.decide(whole, sent=sent, by=who())
+    await julia.sending.reconciliador.decide(whole, sent=sent, by=current_user())
 
 
 def _show_doubts(ctx: CliContext, found: list[dict[str, str | int | None]]) -> None:
@@ -114,7 +113,7 @@ def optout(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.messages.optout.parar(telefone, by=who(), reason=reason))
+    done = ask(ctx, lambda julia: julia.messages.optout.parar(telefone, by=current_user(), reason=reason))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.optout.medico" if done.medico else "cli.optout.externo"
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))
@@ -127,7 +126,7 @@ def remover(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.messages.optout.remover(telefone, by=who(), reason=reason))
+    done = ask(ctx, lambda julia: julia.messages.optout.remover(telefone, by=current_user(), reason=reason))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.remover.medico" if done.medico else "cli.remover.externo"
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))

@@ -11,10 +11,11 @@ from uuid import UUID
 import typer
 
 from app.composition.julia import Julia, julia_of
-from batuta.cli.context import CliContext, wait_for
-from batuta.kernel.errors import BatutaError, ConfigError
-from batuta.kernel.reasons import define
-from batuta.stores.sql.short_ids import full_id
+from batuta import BatutaError
+from batuta.cli import CliContext, wait_for
+from batuta.errors import ConfigError
+from batuta.reasons import define
+from batuta.sql import full_id
 
 NO_FOLDER = define("saida_sem_pasta", "folder {folder} does not exist")
 FOLDER_READ_ONLY = define("saida_sem_permissao", "folder {folder} is not writable")

@@ -14,9 +14,9 @@ from app.contexts.agendamentos.service import QUEUE, Agendamentos, Ligado
 from app.contexts.agendamentos.tasks import Conferente, Normalizador, waits
 from app.contexts.llm.service import Consulta
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
-from batuta.stores.arq import RUNNER
-from batuta.supervise.loop import Loop, LoopPolicy
+from batuta import Batuta
+from batuta.loops import Loop, LoopPolicy
+from batuta.queues import ARQ_RUNNER
 
 RECOVERING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=5), max_failures=20)
 
@@ -91,7 +91,7 @@ def _health(work: Batuta, settings: Settings, agendamentos: Agendamentos) -> Sau
         queue.depth,
         agendamentos.contagem,
         work.beats,
-        RUNNER if is_handed_over else f"worker:{QUEUE}",
+        ARQ_RUNNER if is_handed_over else f"worker:{QUEUE}",
         work.now,
         work.zone,
         is_handed_over=is_handed_over,

@@ -13,23 +13,14 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from arq.connections import ArqRedis, create_pool
+from arq.connections import create_pool
 from arq.worker import create_worker
 
 from app.composition.julia import Julia
-from app.integrations.redis.arq import HEARING, RedisAway, redis_of, require_redis, where_of
-from batuta.engine.queues import Served, queue_loops
-from batuta.kernel.errors import ConfigError
-from batuta.kernel.identity import make_owner
-from batuta.logs import begin_logging
-from batuta.processes.heartbeat import BEATING
-from batuta.queue.item import LeaseHolder
-from batuta.stores.arq.calls import GONE
-from batuta.stores.arq.runner import LATER, ArqRunner, Here, functions
-from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.supervise.pruner import PRUNING, Pruner
-from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.maintenance import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
+from app.integrations.redis.arq import RedisAway, redis_of, require_redis, where_of
+from batuta.arq import CALL_MARGIN, REDIS_ERRORS, ArqWorker
+from batuta.errors import ConfigError
+from batuta.extension import begin_logging
 
 NAME = "arq"
 # The share of the grace in which calls in progress may end; in the rest the tasks are handed back.
@@ -56,7 +47,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
         (ended, *_) = await asyncio.gather(running, *worker.tasks.values(), return_exceptions=True)
         await made.on_shutdown(worker.ctx)
         await pool.aclose(close_connection_pool=True)
-    if isinstance(ended, GONE):
+    if isinstance(ended, REDIS_ERRORS):
         raise RedisAway(where=where_of(settings), why=type(ended).__name__)
     if isinstance(ended, Exception):
         raise ended
@@ -70,18 +61,16 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
             problem="an ARQ worker would have nothing to do: TASKS_BACKEND is not arq",
             next_step="set TASKS_BACKEND=arq and REDIS_URL for it and for every other role",
         )
-    store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
-    keep = timedelta(seconds=settings.arq_keep_result)
-    here = Here(store.report_of_call, store.wanted, work.clock, work.events, max_result=work.worker_policy.max_result)
-    serving = Serving(julia, store, here, speaks=speaks)
+    worker = ArqWorker(NAME, work, julia.relay, keep_result=timedelta(seconds=settings.arq_keep_result))
+    serving = Serving(julia, worker, speaks=speaks)
     return type(
         "WorkerSettings",
         (),
         {
-            "functions": functions(work.task_registry, here, keep_result=keep),
+            "functions": worker.functions,
             "redis_settings": redis_of(settings),
             "max_jobs": settings.arq_max_jobs,
-            "job_timeout": settings.arq_job_timeout + LATER.total_seconds(),
+            "job_timeout": settings.arq_job_timeout + CALL_MARGIN.total_seconds(),
             "keep_result": settings.arq_keep_result,
             "max_tries": settings.arq_max_tries,
             "poll_delay": 0.1,
@@ -94,15 +83,13 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """The loops beside ARQ's own: they send tasks and recover what dead processes left; a worker's other queues run elsewhere."""
+    """Run the loops beside ARQ's own: those of the engine, and the recovery of interrupted imports."""
 
-    def __init__(self, julia: Julia, store: SqlTasks, here: Here, *, speaks: bool) -> None:
+    def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks
         self._work = julia.work
-        self._here = here
+        self._worker = worker
         self._settings = julia.settings
-        self._store = store
-        self._relay = julia.relay
         self._recovery = julia.appointments.recovery
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -118,38 +105,15 @@ class Serving:
                 wording=self._work.extension.wording,
             )
         await self._work.open()
-        self._here.look_past(ctx["redis"])
         # Called when the calls of this process have ended or were cancelled: the rest of the grace is left.
         grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
-        self._running = asyncio.create_task(self._supervisor(ctx["redis"]).run(self._stop, grace))
+        supervisor = self._worker.supervisor(ctx["redis"])
+        for loop, policy in self._recovery:
+            supervisor.add(loop, policy)
+        self._running = asyncio.create_task(supervisor.run(self._stop, grace))
 
     async def end(self, ctx: dict[Any, Any]) -> None:
         self._stop.set()
         if self._running is not None:
             await self._running
         await self._work.close()
-
-    def _supervisor(self, redis: ArqRedis) -> Supervisor:
-        work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
-        # Health knows by its heartbeat that calls are run.
-        supervisor.add(work.observability.heartbeat(NAME, lambda: supervisor.running), BEATING)
-        supervisor.add(ArqRunner(redis), HEARING)
-        supervisor.add(ThreadWatch(work.task_registry, work.events), COUNTING_THREADS)
-        handlers = work.task_registry.handlers(self._store.report)
-        served = [
-            Served(work.queues[name], lambda lease: handlers.get(lease.row["name"]), work.worker_policy)
-            for name in work.task_registry.queues
-        ]
-        lease_holder = LeaseHolder(owner=make_owner(work.ids), lease=work.queue_lease)
-        looks = work.worker_policy.look_every
-        for loop, policy in queue_loops(
-            served, lease_holder, looks, work.wakeups, work.clock, work.events, presence=work.presence
-        ):
-            supervisor.add(loop, policy)
-        if self._relay is not None:
-            supervisor.add(self._relay, HEARING)
-        supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMING)
-        supervisor.add(Pruner(work.retentions()), PRUNING)
-        for loop, policy in self._recovery:
-            supervisor.add(loop, policy)
-        return supervisor

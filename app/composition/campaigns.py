@@ -13,10 +13,9 @@ from app.contexts.campanhas.service import Campanhas
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.regras import BOUND, WINDOW_OF
 from app.settings import Settings
-from batuta.dispatch.plan import held_by_switch
-from batuta.engine.batuta import Batuta
-from batuta.receive.endpoints import Handler
-from batuta.supervise.loop import LoopPolicy
+from batuta import Batuta
+from batuta.jobs import JobHandler, held_by_switch
+from batuta.loops import LoopPolicy
 
 STARTING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 
@@ -29,7 +28,7 @@ class Campaigns:
     jobs: CampaignJobs
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, JobHandler]:
         return {"processar-campanhas-agendadas": self.jobs.processar_campanhas_agendadas}
 
 

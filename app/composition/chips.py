@@ -10,8 +10,8 @@ from app.contexts.chips.saude import ChipHealth
 from app.contexts.chips.service import Chips
 from app.contexts.comum.whatsapp import WhatsApp
 from app.contexts.medicos.validacao import Validacao
-from batuta.engine.batuta import Batuta
-from batuta.receive.endpoints import Handler
+from batuta import Batuta
+from batuta.jobs import JobHandler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class ChipServices:
     validacao: Validacao
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, JobHandler]:
         return {
             "sincronizar-chips": self.jobs.sincronizar_chips,
             "verificar-whatsapp": self.jobs.verificar_whatsapp,

@@ -6,8 +6,7 @@ from pathlib import Path
 from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
 
-from batuta.stores.sql.database import AsJson, Database, Query, Transaction
-from batuta.stores.sql.queries import load
+from batuta.sql import AsJson, Database, Query, Transaction, load_queries
 
 # Our own, so that the ids are the same everywhere and nobody else's.
 _NAMES = UUID("0b9f3a52-6d1e-5c7a-9a55-ba70ba70ba70")
@@ -58,7 +57,7 @@ class Demo:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
         self._zone = zone
-        self._queries = load(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
+        self._queries = load_queries(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
 
     async def begin(self, *, now: datetime) -> bool:
         """Fill a database in which there is nobody yet, with a campaign that starts right away. False: somebody is there."""

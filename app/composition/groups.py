@@ -30,8 +30,8 @@ from app.contexts.vagas.reajustes import Reajustes
 from app.contexts.vagas.revisao import Revisao
 from app.contexts.vagas.vagas import Vagas
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
-from batuta.receive.endpoints import Handler
+from batuta import Batuta
+from batuta.jobs import JobHandler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Groups:
     jobs: GroupJobs
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, JobHandler]:
         return {
             "processar-grupos": self.jobs.processar_grupos,
             "limpar-grupos-finalizados": self.jobs.limpar_grupos_finalizados,
@@ -63,7 +63,7 @@ class Groups:
         }
 
     @property
-    def manual_handlers(self) -> Mapping[str, Handler]:
+    def manual_handlers(self) -> Mapping[str, JobHandler]:
         """Run by people only."""
         return {
             "status-grupos": self.jobs.status_grupos,
@@ -80,7 +80,7 @@ class GroupContacts:
     recuperacao: Recuperacao
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, JobHandler]:
         return {
             "sincronizar-grupos": self.apresentacao.sincronizar_grupos,
             "recovery-vagas-incompletas": self.recuperacao.recovery_vagas_incompletas,

@@ -13,18 +13,11 @@ from typing import Final, Literal, TypeAlias
 from app.contexts.mensagens.regras import CAMPAIGNS, SAFE_MODE
 from app.contexts.operacao.jobs import Upkeep
 from app.settings import Settings
-from batuta import __version__
-from batuta.engine.batuta import Batuta
-from batuta.guard.base import Hold
-from batuta.guard.switches import SwitchGuard, SwitchRule
-from batuta.queue.outcome import Outcome, Skipped
-from batuta.receive.endpoints import Handler, JobCall
-from batuta.runlog.reasons import UNFINISHED, held
-from batuta.schedule.due import CatchUp
-from batuta.schedule.window import Window
-from batuta.stores.sql.processes import SqlBeats
-from batuta.stores.sql.retention import retentions_in
-from batuta.supervise.pruner import Retention, keep_for
+from batuta import Batuta, Outcome, Skipped
+from batuta.guards import Hold, SwitchGuard, SwitchRule
+from batuta.jobs import CatchUp, JobCall, JobHandler, Window
+from batuta.reasons import UNFINISHED, held
+from batuta.sql import Retention, keep_for, retentions_in
 
 HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
 Profile: TypeAlias = Literal["continuo", "janelas"]
@@ -162,7 +155,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
     )
 
 
-def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handler]) -> None:
+def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
     """``handlers`` of the contexts, by the name under ``/jobs/``."""
     for endpoint, entry in _endpoints().items():
         handler = handlers.get(endpoint)
@@ -175,8 +168,8 @@ def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, Handl
         )
 
 
-def upkeep_handlers(work: Batuta, settings: Settings) -> Mapping[str, Handler]:
-    upkeep = Upkeep(SqlBeats(work.database, __version__), history(work, settings), work.clock)
+def upkeep_handlers(work: Batuta, settings: Settings) -> Mapping[str, JobHandler]:
+    upkeep = Upkeep(work.beats, history(work, settings), work.clock)
     return {"heartbeat": upkeep.heartbeat, "limpar-historico": upkeep.limpar_historico}
 
 
@@ -235,7 +228,7 @@ def _endpoints() -> dict[str, Entry]:
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 
-def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: Handler) -> Handler:
+def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> JobHandler:
     """Asked here too: a person with curl passes no scheduler."""
     if not rules:
         return handler

@@ -19,12 +19,12 @@ from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.events import facts_of
 from app.integrations.redis import probe as redis
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
-from batuta.health.ready import Probe
-from batuta.stores.sql.migrations import Migration, read_folder
+from batuta import Batuta
+from batuta.health import Probe
+from batuta.sql import Migration, read_migrations
 
 if TYPE_CHECKING:
-    from batuta.stores.arq.relay import ArqRelay
+    from batuta.arq import ArqRelay
 
 APP = Path(__file__).parents[1]
 # Deliveries handled at a time by one worker: with two, one busy group delayed the others.
@@ -110,7 +110,7 @@ def add_guards(work: Batuta, settings: Settings) -> None:
 
 
 def migrations() -> list[Migration]:
-    return read_folder("app", APP / "schema")
+    return read_migrations("app", APP / "schema")
 
 
 def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices) -> Inbox:

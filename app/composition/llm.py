@@ -5,9 +5,8 @@ from datetime import timedelta
 from app.contexts.llm.service import Consulta, Llm, Precos
 from app.integrations.llm.client import ChatClient
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
-from batuta.guard.base import AllOf
-from batuta.guard.rate import Limit, RateGuard
+from batuta import Batuta
+from batuta.guards import AllOf, Limit, RateGuard
 
 OPENAI = "https://api.openai.com/v1"
 # The circuit of the language model, by the name that operators know.

@@ -10,7 +10,7 @@ from app.contexts.envio.restauracao import Restauracao
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
+from batuta import Batuta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

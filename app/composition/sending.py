@@ -22,12 +22,11 @@ from app.contexts.mensagens.regras import RegrasAgora
 from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.http import Gateway
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
-from batuta.kernel.clock import Clock
-from batuta.receive.endpoints import Handler
-from batuta.schedule.window import Window
-from batuta.stores.sql.audit import AuditLog
-from batuta.supervise.loop import LoopPolicy
+from batuta import Batuta
+from batuta.jobs import JobHandler, Window
+from batuta.kernel import Clock
+from batuta.loops import LoopPolicy
+from batuta.sql import AuditLog
 
 # Messages sent at a time by one worker; the limits decide how many may leave.
 SENDS_AT_A_TIME = 10
@@ -52,7 +51,7 @@ class Sending:
     jobs: MessageJobs
 
     @property
-    def handlers(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, JobHandler]:
         return {"processar-mensagens-agendadas": self.jobs.processar_mensagens_agendadas}
 
 

@@ -7,10 +7,8 @@ from datetime import timedelta
 from app.composition.demo import LISTENER
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.settings import Settings
-from batuta.engine.extension import Role
-from batuta.kernel.clock import SystemClock
-from batuta.kernel.json import Json
-from batuta.processes.address import listen
+from batuta.extension import Role, listen
+from batuta.kernel import Json, SystemClock
 
 SIMULATED = "simulador"
 
@@ -42,7 +40,7 @@ async def _simulate(
     settings: Settings, fill: Callable[[], Awaitable[None]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
     # Loaded by this role alone: FastAPI and the simulator cost every other role memory.
-    from batuta.web.server import serve
+    from batuta.web import serve
     from simulador.comportamento import Comportamento
     from simulador.main import create_app, keeper
 

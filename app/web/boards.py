@@ -9,8 +9,8 @@ from app.contexts.agendamentos.model import StatusDaLeitura as StatusDaLeitura
 from app.contexts.campanhas.model import StatusDaCampanha, ninguem_recebeu
 from app.contexts.envio.saude import LIMITS, MedidasDaFila
 from app.contexts.mensagens.limites import Limites
-from batuta.engine.extension import Board, Course, Figure, Tone
-from batuta.stores.sql.database import Row
+from batuta.extension import Board, Course, Figure, Tone
+from batuta.sql import Row
 
 MOST_CAMPAIGNS: Final = 5
 COLUMNS: Final = ("campanha", "situacao", "enviadas", "entregues", "respostas")

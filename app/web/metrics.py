@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from batuta.metrics import Reading
+from batuta.web import MetricReading
 
 FIGURES: Final = {
     "processing_rate_per_minute": "Appointments read in a minute, of the last five",
@@ -15,7 +15,7 @@ FIGURES: Final = {
 }
 
 
-def readings(saude: Callable[[], Awaitable[Mapping[str, Any]]]) -> dict[str, Reading]:
+def readings(saude: Callable[[], Awaitable[Mapping[str, Any]]]) -> dict[str, MetricReading]:
     """``saude``: what ``/health/agendamentos`` says."""
 
     async def agendamentos() -> Sequence[Metric]:

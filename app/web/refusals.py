@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from fastapi import Request
 
-from batuta.kernel.errors import BatutaError
-from batuta.web.problems import Problem, texts_for
+from batuta import BatutaError
+from batuta.web import Problem, texts_for
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from app.composition.arq import worker_settings
 from app.integrations.redis.arq import require_redis
 from app.main import build
 from app.settings import Settings
-from batuta.config import environment, load
-from batuta.kernel.errors import BatutaError
+from batuta import BatutaError
+from batuta.config import environment, load_settings
 
 if TYPE_CHECKING:
     WorkerSettings: type
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> object:
 def _make() -> type:
     """An error ends the process with one sentence: ``arq`` would show a traceback."""
     try:
-        settings = load(Settings, environment(), Path(".env"))
+        settings = load_settings(Settings, environment(), Path(".env"))
         made = worker_settings(build(settings))
         asyncio.run(require_redis(settings))
     except BatutaError as error:

@@ -1,4 +1,4 @@
-"""The continuous worker, ``python -m app.workers.fila_worker``: messages leave, deliveries are read, doubts are found out."""
+"""The worker of messages, ``python -m app.workers.fila_worker``: it sends them, reads deliveries and resolves doubts."""
 
 import sys
 

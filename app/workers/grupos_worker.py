@@ -10,7 +10,7 @@ import app.main
 from app.contexts.grupos.fila import Estagio
 
 if TYPE_CHECKING:
-    from batuta.engine.batuta import Batuta
+    from batuta import Batuta
 
     work: Batuta
 

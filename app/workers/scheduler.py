@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.composition.jobs import timetable
 from app.settings import Settings
-from batuta.config import environment, load
+from batuta.config import environment, load_settings
 
 if TYPE_CHECKING:
     JOBS: list[dict[str, str]]
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     if name == "JOBS":  # depends on the environment: made when asked for
-        return timetable(load(Settings, environment(), Path(".env")).schedule_profile)
+        return timetable(load_settings(Settings, environment(), Path(".env")).schedule_profile)
     raise AttributeError(name)
 
 

@@ -1,38 +1,70 @@
-"""Background work on one SQLite file or a PostgreSQL cluster."""
+"""Background work on one SQLite file or a PostgreSQL cluster.
+
+The names here are those of a first program. The others are in the modules below; everything else in the package is internal.
+
+    batuta.jobs        options and calls of a job, windows         batuta.sql        databases, statements, migrations, audit
+    batuta.queues      a table of your own as a queue              batuta.reasons    codes and facts instead of sentences
+    batuta.pipelines   stages of a queue                           batuta.errors     what the engine raises
+    batuta.guards      hours, limits, switches, circuits           batuta.events     what the engine announces
+    batuta.loops       loops and their supervisor                  batuta.kernel     clock, ids, JSON, batches, deadlines
+    batuta.extension   roles, commands, boards, texts, logs        batuta.config     settings from the environment
+    batuta.health      checks, findings, probes                    batuta.web        routes of your own beside the engine's
+    batuta.testing     clocks, recorders, contracts                batuta.cli        commands of your own beside the engine's
+    batuta.arq         tasks that ARQ runs
+
+Each name is loaded when it is first used: ``import batuta`` does no work.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 __version__ = "0.1.0"
 
-from batuta.dispatch.job import Run
-from batuta.engine.batuta import Batuta
-from batuta.guard.base import Admit, AllOf, Effect, EffectReport, Hold, HoursGuard
-from batuta.guard.rate import Limit, RateGuard
-from batuta.guard.switches import SwitchGuard
-from batuta.kernel.errors import BatutaError
-from batuta.queue.outcome import Done, Failed, Partial, Skipped, Snooze
-from batuta.supervise.loop import Again, Idle, note_progress
-from batuta.tasks.registry import TaskContext
+if TYPE_CHECKING:
+    from batuta.dispatch.job import Run
+    from batuta.engine.batuta import Batuta
+    from batuta.kernel.errors import BatutaError
+    from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
+    from batuta.supervise.loop import Again, Idle, note_progress
+    from batuta.tasks.registry import TaskContext, TaskStatus
 
 __all__ = [
-    "Admit",
     "Again",
-    "AllOf",
     "Batuta",
     "BatutaError",
+    "Cancelled",
     "Done",
-    "Effect",
-    "EffectReport",
     "Failed",
-    "Hold",
-    "HoursGuard",
     "Idle",
-    "Limit",
+    "Outcome",
     "Partial",
-    "RateGuard",
     "Run",
     "Skipped",
     "Snooze",
-    "SwitchGuard",
     "TaskContext",
+    "TaskStatus",
+    "TimedOut",
     "__version__",
     "note_progress",
 ]
+
+# The same as the imports above, for the interpreter; a test compares them.
+_HOMES: Final = {
+    "batuta.dispatch.job": ("Run",),
+    "batuta.engine.batuta": ("Batuta",),
+    "batuta.kernel.errors": ("BatutaError",),
+    "batuta.queue.outcome": ("Cancelled", "Done", "Failed", "Outcome", "Partial", "Skipped", "Snooze", "TimedOut"),
+    "batuta.supervise.loop": ("Again", "Idle", "note_progress"),
+    "batuta.tasks.registry": ("TaskContext", "TaskStatus"),
+}
+
+if not TYPE_CHECKING:  # for the type checker every name would exist
+
+    def __getattr__(name: str) -> object:
+        for module, names in _HOMES.items():
+            if name in names:
+                return globals().setdefault(name, getattr(import_module(module), name))
+        raise AttributeError(f"module 'batuta' has no attribute '{name}'", name=name, obj=import_module("batuta"))
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,6 +1,6 @@
 """The only reader of the environment. Settings are checked at the door, then frozen.
 
-``load(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may stand for ``NAME``: a file that holds the
+``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may stand for ``NAME``: a file that holds the
 value, for secrets. An empty value is an unset one. An unknown ``BATUTA_*`` name is an error that names the nearest known
 one; any other name that looks like a misspelt setting is a warning.
 """
@@ -22,6 +22,8 @@ from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting,
 from batuta.kernel.nearest import nearest
 from batuta.kernel.reasons import Reason, Reasons
 from batuta.texts import Language
+
+__all__ = ["EngineSettings", "Listed", "Zone", "environment", "load_settings"]
 
 # Read by the tests and by dev.py, never by a running system.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
@@ -185,7 +187,7 @@ class EngineSettings(BaseSettings):
 SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
 
 
-def load(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
+def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
     """``env`` wins over ``env_file``; both are checked."""
     given = {name.upper(): value for name, value in {**in_file(env_file), **env}.items() if value}
     known = names(kind)

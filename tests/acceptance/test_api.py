@@ -13,7 +13,7 @@ from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
 from batuta.access.tokens import Scope, mint
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.health.ready import Part, Probe
 from batuta.kernel.events import RequestAnswered, RequestCrashed
@@ -47,7 +47,7 @@ class Julia:
 
 
 async def open_julia(tmp_path: Path, **env: str) -> Julia:
-    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": TOKEN, **env})
+    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": TOKEN, **env})
     work = build(settings).work
     if settings.in_production:
         await work.database.open()
@@ -386,7 +386,7 @@ async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
         tmp_path, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste", SUPABASE_PROJECT_REF="mine"
     )
     await mine.work.close()
-    settings = load(
+    settings = load_settings(
         Settings,
         {
             "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",

@@ -10,7 +10,7 @@ import pytest
 from app.composition.jobs import CATALOGUE, PROFILES, WINDOWS, Entry, timetable
 from app.main import build
 from app.settings import Settings
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.dispatch.forecast import compare
 from batuta.engine.batuta import Batuta
 from batuta.runlog.log import Controls
@@ -82,7 +82,7 @@ UPKEEP = {"limpar_historico", "canario_grupos", "sincronizar_grupos", "limpeza_h
 
 @pytest.fixture
 def work(tmp_path: Path) -> Batuta:
-    return build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})).work
+    return build(load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})).work
 
 
 def lines(text: str) -> list[list[str]]:

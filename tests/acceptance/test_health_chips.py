@@ -13,7 +13,7 @@ from app.composition.julia import julia_of
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.command import Command
@@ -48,7 +48,7 @@ class Julia:
 
 @pytest.fixture
 async def julia(database_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
-    settings = load(Settings, {"DATABASE_URL": database_url})
+    settings = load_settings(Settings, {"DATABASE_URL": database_url})
     work = build(settings, clock).work
     async with work:
         await work.reports.expect(now=clock.now())

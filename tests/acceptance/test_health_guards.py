@@ -17,7 +17,7 @@ from app.contexts.mensagens.limites import POR_TIPO, TipoDeMensagem
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, EffectReport, Hold
 from batuta.guard.rate import Reserved
@@ -70,7 +70,9 @@ class Julia:
 
 @pytest.fixture
 async def julia(database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
-    settings = load(Settings, {"DATABASE_URL": database_url, "RATE_LIMIT_PER_HOUR": "4", "RATE_LIMIT_PER_DAY": "9"})
+    settings = load_settings(
+        Settings, {"DATABASE_URL": database_url, "RATE_LIMIT_PER_HOUR": "4", "RATE_LIMIT_PER_DAY": "9"}
+    )
 
     work = build(settings, clock).work
     async with work:

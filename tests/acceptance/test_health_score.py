@@ -13,7 +13,7 @@ from app.composition.julia import julia_of
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import HealthPage
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
@@ -46,7 +46,7 @@ class Julia:
 
 @pytest.fixture
 async def julia(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
-    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
 
     work = build(settings, clock).work
     async with work:

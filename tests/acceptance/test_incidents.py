@@ -14,7 +14,7 @@ from app.composition.julia import julia_of
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.health.finding import Check, Finding, Report, Severity
 from batuta.health.hub import SENDING
@@ -57,7 +57,7 @@ async def work(tmp_path: Path, outside: Outside) -> AsyncIterator[Batuta]:
         "ALERT_WEBHOOK_URL": f"{outside.address}/slack/outro?text=1",
         "BATUTA_LANG": "en",
     }
-    made = build(load(Settings, env)).work
+    made = build(load_settings(Settings, env)).work
     async with made:
         yield made
 
@@ -107,7 +107,9 @@ async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta)
 async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: Path) -> None:
     listening = listen("127.0.0.1", 0)  # takes the connection and says nothing
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
-    work = build(load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address})).work
+    work = build(
+        load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address})
+    ).work
     async with work:
         fall_ill(work)
         hub = work.observability.hub()
@@ -208,7 +210,7 @@ def test_the_command_lists_them(folder: Path, batuta: Command) -> None:
 @pytest.mark.parametrize("hours", ["8", "20-8", "8-25", "a-b", "8-8"])
 def test_hours_that_are_none_are_refused(hours: str) -> None:
     with pytest.raises(InvalidSetting):
-        load(Settings, {"BATUTA_ALERT_HOURS": hours})
+        load_settings(Settings, {"BATUTA_ALERT_HOURS": hours})
 
 
 async def test_a_wrong_method_is_told_every_right_one(client: httpx2.AsyncClient) -> None:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from batuta import Batuta, Failed
 from batuta.cli.roles import serve_metrics
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.guard.rate import Limit
 from batuta.kernel.events import ItemsSettled
 from batuta.supervise.supervisor import Supervisor
@@ -38,7 +38,7 @@ def readable(text: str) -> dict[str, float]:
 
 
 async def scraped(work: Batuta) -> dict[str, float]:
-    api = create_api(work, load(EngineSettings, {}))
+    api = create_api(work, load_settings(EngineSettings, {}))
     transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         answer = await client.get("/metrics")
@@ -92,7 +92,7 @@ async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, ev
     supervisor = work.supervisor()
     async with (
         serve_metrics(
-            work, load(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor
+            work, load_settings(EngineSettings, {"BATUTA_METRICS_PORT": str(port := free_port())}), "worker", supervisor
         ),
         running(supervisor),
     ):
@@ -158,7 +158,7 @@ async def test_a_database_that_is_away_takes_only_its_own_figures_from_the_page(
 async def test_a_port_that_is_taken_is_one_sentence(work: Batuta) -> None:
     from batuta.kernel.errors import AddressTaken
 
-    settings = load(EngineSettings, {"BATUTA_METRICS_PORT": str(free_port())})
+    settings = load_settings(EngineSettings, {"BATUTA_METRICS_PORT": str(free_port())})
     async with serve_metrics(work, settings, "worker", work.supervisor()):
         with pytest.raises(AddressTaken, match="BATUTA_METRICS_PORT"):
             async with serve_metrics(work, settings, "worker", work.supervisor()):

@@ -15,7 +15,7 @@ from app.composition.julia import julia_of
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.runlog.reasons import BY_HAND, WINDOW_CLOSED, held
 from batuta.schedule.cron import parse
@@ -72,7 +72,7 @@ async def test_every_job_of_the_timetable_is_listed_in_its_state(panel: Panel) -
 
 
 async def test_every_job_of_the_catalogue_is_listed(tmp_path: Path) -> None:
-    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
     work = build(settings).work
     async with work:
         html = (await ask(create_app(julia_of(work)), "/painel")).text
@@ -90,7 +90,7 @@ async def test_the_sentence_above_says_the_worst_first_and_names_the_jobs(panel:
 async def test_when_nothing_is_wrong_it_says_so(tmp_path: Path) -> None:
     work = Batuta(f"sqlite:///{tmp_path}/quiet.db")
     async with work:
-        html = (await ask(create_api(work, load(EngineSettings, {})), "/painel")).text
+        html = (await ask(create_api(work, load_settings(EngineSettings, {})), "/painel")).text
     assert "Tudo em dia." in html
     assert "v-healthy" in html
 
@@ -171,7 +171,7 @@ async def test_fires_that_will_not_run_say_what_stops_them_and_for_how_long(pane
 
 
 async def test_a_job_of_another_profile_has_its_page_too(tmp_path: Path) -> None:
-    settings = load(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
     work = build(settings).work
     async with work:
         answer = await ask(create_app(julia_of(work)), "/painel/tarefas/processar_campanhas_manha")
@@ -299,7 +299,7 @@ async def test_a_database_that_is_away_is_a_page_that_tries_again(panel: Panel) 
 
 async def test_without_a_token_production_shows_nothing_of_it(tmp_path: Path) -> None:
     env = {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": "t" * 32, "APP_ENV": "production"}
-    settings = load(Settings, env)
+    settings = load_settings(Settings, env)
     work = build(settings).work
     await work.database.open()
     await work.migrate()

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from batuta import Batuta
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.processes.address import listen
 from batuta.queue.outcome import Done, Outcome
 from batuta.receive.endpoints import JobCall
@@ -23,7 +23,7 @@ class Serving:
         work.endpoints.add("espera", self._wait, manual=True)
         listening = listen("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        api = create_api(work, load(EngineSettings, {}))
+        api = create_api(work, load_settings(EngineSettings, {}))
         self.task = asyncio.create_task(serve(api, listening, self.stop, timedelta(seconds=grace)))
 
     async def _wait(self, call: JobCall) -> Outcome:

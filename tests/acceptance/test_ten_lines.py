@@ -9,7 +9,7 @@ import pytest
 
 from batuta import Batuta
 from batuta.cli.context import load_app
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.runlog.execution import Status
 from batuta.web import create_api
 from tests.command import Command
@@ -105,7 +105,9 @@ async def _run_once(work: Batuta) -> None:
 
 
 async def _ask(work: Batuta, path: str) -> httpx2.Response:
-    transport = httpx2.ASGITransport(app=create_api(work, load(EngineSettings, {})), client=("127.0.0.1", 5000))
+    transport = httpx2.ASGITransport(
+        app=create_api(work, load_settings(EngineSettings, {})), client=("127.0.0.1", 5000)
+    )
     async with httpx2.AsyncClient(
         transport=transport, base_url="http://127.0.0.1:8000", follow_redirects=True, headers={"accept": "text/html"}
     ) as client:

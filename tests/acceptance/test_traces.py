@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from batuta import Batuta
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.kernel import trace
 from batuta.kernel.events import ExecutionEnded, ItemsSettled
 from batuta.logs import LogSubscriber
@@ -60,7 +60,7 @@ class System:
     async def running(self) -> AsyncIterator[None]:
         stop = asyncio.Event()
         async with self.api, self.work:
-            serving = serve(create_api(self.api, load(EngineSettings, {})), self.listening, stop, GRACE)
+            serving = serve(create_api(self.api, load_settings(EngineSettings, {})), self.listening, stop, GRACE)
             roles = [asyncio.create_task(each) for each in (serving, self.work.supervisor().run(stop, GRACE))]
             try:
                 yield

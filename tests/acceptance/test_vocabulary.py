@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.main import SECTIONS, build
 from app.settings import Settings
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.dispatch.runner import Lanes
 from batuta.health.finding import WHOLE
 from batuta.kernel.events import ExecutionStarted, ProcessStarted
@@ -16,7 +16,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def test_the_log_has_the_phrases_that_operators_search_for() -> None:
-    work = build(load(Settings, {})).work
+    work = build(load_settings(Settings, {})).work
     log = LogSubscriber(work.extension.wording)
     with logging_to(stream := io.StringIO(), "json"):
         log(ProcessStarted("scheduler", "1", NOON.astimezone(work.zone)))
@@ -28,7 +28,7 @@ def test_the_log_has_the_phrases_that_operators_search_for() -> None:
 
 
 def test_the_score_has_julias_sections_and_her_live_category_is_reserved() -> None:
-    extension = build(load(Settings, {})).work.extension
+    extension = build(load_settings(Settings, {})).work.extension
     assert [section.label for section in extension.sections] == [
         "connectivity", "fila", "chips", "circuits", "jobs_and_workers",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from app.integrations.evolution.client import SECRET_HEADER
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.processes.address import listen
@@ -43,7 +43,7 @@ async def everything(
     outside, inside = listen("127.0.0.1", 0), listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{outside.getsockname()[1]}"
     hook = f"http://127.0.0.1:{inside.getsockname()[1]}/webhook/evolution"
-    settings = load(
+    settings = load_settings(
         Settings,
         {
             "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from batuta.cli.roles import longest_stop
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.processes.restarts import EXIT_CONFIG
 from batuta.processes.tree import KILLING
 from batuta.supervise.shutdown import MARGIN
@@ -42,7 +42,7 @@ def test_it_is_started_again_unless_that_could_change_nothing(service: configpar
 
 def test_systemd_kills_no_process_inside_its_grace(service: configparser.SectionProxy) -> None:
     """The parent kills a child after the child's longest stop, reads its last lines, and ends within a margin of its own."""
-    parent = longest_stop(load(EngineSettings, {})) + KILLING + MARGIN
+    parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + MARGIN
     assert service["KillMode"] == "mixed"
     assert int(service["TimeoutStopSec"]) >= parent.total_seconds()
 
@@ -54,7 +54,7 @@ def test_compose_kills_no_process_inside_its_grace() -> None:
     for name, each in ours.items():
         default = re.fullmatch(r"\$\{STOP_GRACE_PERIOD:-(\d+)s\}", each["stop_grace_period"])
         assert default is not None, name
-        assert int(default[1]) >= longest_stop(load(EngineSettings, {})).total_seconds(), name
+        assert int(default[1]) >= longest_stop(load_settings(EngineSettings, {})).total_seconds(), name
 
 
 def test_documents_name_the_time_that_a_stop_takes() -> None:

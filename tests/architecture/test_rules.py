@@ -200,33 +200,6 @@ def test_a_module_holds_one_thing() -> None:
     assert {short(file): lines for file in trees() if (lines := file.read_text().count("\n")) > 600} == {}
 
 
-def test_the_public_names_are_these() -> None:
-    assert set(batuta.__all__) == {
-        "Admit",
-        "Again",
-        "AllOf",
-        "Batuta",
-        "BatutaError",
-        "Done",
-        "Effect",
-        "EffectReport",
-        "Failed",
-        "Hold",
-        "HoursGuard",
-        "Idle",
-        "Limit",
-        "Partial",
-        "RateGuard",
-        "Run",
-        "Skipped",
-        "Snooze",
-        "TaskContext",
-        "SwitchGuard",
-        "__version__",
-        "note_progress",
-    }
-
-
 def test_the_version_is_written_once_and_told_twice() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == batuta.__version__
 

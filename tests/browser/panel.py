@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx2
 from fastapi import FastAPI
 
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Board, Course, Extension, Figure, Tone
 from batuta.kernel.reasons import encode
@@ -126,7 +126,7 @@ async def open_panel(folder: Path) -> Panel:
         (texts / f"{language}.toml").write_text("\n".join(f"[board]\n{BOARD_WORDS}".splitlines()))
     extension = Extension(windows=windows, texts=[texts], boards=[board])
     work = Batuta(f"sqlite:///{folder}/panel.db", clock=clock, extension=extension)
-    settings = load(EngineSettings, {"DATABASE_URL": f"sqlite:///{folder}/panel.db"})
+    settings = load_settings(EngineSettings, {"DATABASE_URL": f"sqlite:///{folder}/panel.db"})
     panel = Panel(work, create_api(work, settings, service="casa"), clock)
     add = work.add_job
     add("pulse", "* * * * *", Endpoint(), "critico", critical=True)

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from batuta.access.sessions import LASTS
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.processes.address import listen
 from batuta.testing import FakeClock
@@ -46,7 +46,7 @@ async def door(tmp_path: Path, browser: Browser) -> AsyncIterator[Door]:
     env = {"APP_ENV": "production", "API_TOKEN": TOKEN, "DATABASE_URL": f"sqlite:///{tmp_path}/door.db"}
     listening, stop = listen("127.0.0.1", 0), asyncio.Event()
     async with work:
-        api = create_api(work, load(EngineSettings, env), service="casa")
+        api = create_api(work, load_settings(EngineSettings, env), service="casa")
         serving = asyncio.create_task(serve(api, listening, stop, timedelta(seconds=1)))
         opened = Door(f"http://127.0.0.1:{listening.getsockname()[1]}", browser, clock)
         yield opened

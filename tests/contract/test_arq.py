@@ -29,7 +29,7 @@ from batuta.kernel.json import Json
 from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
 from batuta.queue.outcome import settle as settlement
-from batuta.stores.arq import RUNNER, calls
+from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq import relay as relaying
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import ArqRunner, Here
@@ -314,7 +314,7 @@ async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(dat
         assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("critical", ["no_worker"], False)
         assert "queue.deserted.agendamentos" in await causes(work)
 
-        await work.beats.beat("runner", "arq", {RUNNER: {"alive": True}}, now=clock.now())
+        await work.beats.beat("runner", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
         page = await julia_of(work).appointments.health.documento()
         assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("healthy", [], True)
         assert "queue.deserted.agendamentos" not in await causes(work)
@@ -355,7 +355,7 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
         with redis_server(port) as there:
             if there is None:
                 lack("Redis", "install redis-server")
-            await work.beats.beat("runner", "arq", {RUNNER: {"alive": True}}, now=clock.now())
+            await work.beats.beat("runner", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
             await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # it does not outlive its Redis
         assert await causes(work) == set()
@@ -368,7 +368,7 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
         waiting = await rows(work.database, "SELECT attempts, crashes, error FROM tasks")
         assert waiting == [{"attempts": 0, "crashes": 0, "error": "Redis does not answer: ConnectionError"}]
         with redis_server(port):
-            await work.beats.beat("another", "arq", {RUNNER: {"alive": True}}, now=clock.now())
+            await work.beats.beat("another", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
             assert await causes(work) == set()
             async with arq_working(work), asyncio.timeout(60):
                 await handing.once(handing.relay.tick)
@@ -403,11 +403,11 @@ async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis
             while (await agendamentos.contagem())["completed"] < 1:
                 assert not running.done()
                 await work.clock.sleep(0.05)
-            while RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+            while ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
                 await work.clock.sleep(0.05)
             stop.set()
             await running
-        assert RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops
+        assert ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops
     own = Settings.model_validate({"database_url": url})
     assert "arq" not in [each.name for each in build(own).work.extension.roles]
 
@@ -500,7 +500,7 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
                 while (await agendamentos.contagem())["completed"] < 60:
                     assert worker.poll() is None, (tmp_path / "log").read_text()[-2000:]
                     await work.clock.sleep(0.1)
-                while RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+                while ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
                     await work.clock.sleep(0.1)
         finally:
             worker.send_signal(signal.SIGTERM)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from app.composition.demo import LISTENER, SENDER, Demo
 from app.composition.sending import hours
 from app.settings import Settings
-from batuta.config import load
+from batuta.config import load_settings
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
 from tests.julia import add_chip, add_doctor, one, rows
@@ -64,7 +64,7 @@ async def test_an_empty_database_begins_with_a_campaign_that_starts_at_once_and_
 
 async def test_people_who_do_not_exist_may_be_written_to_at_any_hour_but_not_in_production() -> None:
     night = datetime(2026, 3, 15, 4, 0, tzinfo=UTC)  # a Sunday
-    assert hours(load(Settings, {"DEMO": "1"})).is_open(night, ZONE)
-    assert not hours(load(Settings, {})).is_open(night, ZONE)
+    assert hours(load_settings(Settings, {"DEMO": "1"})).is_open(night, ZONE)
+    assert not hours(load_settings(Settings, {})).is_open(night, ZONE)
     production = {"DEMO": "1", "APP_ENV": "production", "API_TOKEN": "x" * 40, "SECRET_KEY": "y" * 40}
-    assert not hours(load(Settings, production)).is_open(night, ZONE)
+    assert not hours(load_settings(Settings, production)).is_open(night, ZONE)

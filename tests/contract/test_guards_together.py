@@ -6,9 +6,10 @@ from datetime import time, timedelta
 
 import pytest
 
-from batuta import Admit, AllOf, Batuta, Effect, EffectReport, Hold, HoursGuard, Limit, RateGuard, SwitchGuard
+from batuta import Batuta
 from batuta.guard.base import WORKED
 from batuta.guard.breaker import CircuitState
+from batuta.guards import Admit, AllOf, Effect, EffectReport, Hold, HoursGuard, Limit, RateGuard, SwitchGuard
 from batuta.kernel.reasons import Reason
 from batuta.schedule.window import Window
 from batuta.testing import FakeClock

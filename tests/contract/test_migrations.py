@@ -13,7 +13,7 @@ from batuta.kernel.errors import MigrationChanged, QueryFileError, SchemaOutOfDa
 from batuta.kernel.events import MigrationApplied
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.migrations import Migration, Migrator, engine_migrations, read_folder
+from batuta.stores.sql.migrations import Migration, Migrator, engine_migrations, read_migrations
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 
@@ -148,7 +148,7 @@ def test_gaps_doubles_and_stray_names_are_refused(tmp_path: Path, names: list[st
     for name in names:
         (tmp_path / name).write_text("SELECT 1;")
     with pytest.raises(QueryFileError):
-        read_folder("app", tmp_path)
+        read_migrations("app", tmp_path)
 
 
 def test_the_engines_own_migrations_are_in_order() -> None:

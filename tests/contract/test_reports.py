@@ -10,7 +10,7 @@ from batuta.runlog.history import Recorded, Slice
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.history import ReportQueries, SqlReports
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 from tests.plans.test_hot_statements import FILL, plan
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -106,7 +106,7 @@ async def test_every_list_and_every_count_comes_from_an_index(migrated: Database
                CASE WHEN i % 50 = 0 THEN 'error' ELSE 'success' END FROM n"""
     await migrated.run(in_dialect(query_of("fill", text, writes=True), migrated.dialect))
     await migrated.script("ANALYZE")
-    queries = load(ReportQueries, STATEMENTS / "reports.sql", migrated.dialect)
+    queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", migrated.dialect)
     late = datetime(1970, 1, 14, tzinfo=UTC)
     page = {"before": late, "before_id": numbered(7), "limit": 50}
     plans = [

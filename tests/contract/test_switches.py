@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.guard.base import Hold
-from batuta.guard.switches import SwitchGuard, SwitchRule, verdict
+from batuta.guard.switches import SwitchGuard, SwitchRule, judge_switch
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import SwitchTurned
 from batuta.kernel.ids import Ids
@@ -108,5 +108,5 @@ async def test_a_pause_lasts_as_long_as_it_says_whatever_the_clock_of_the_machin
     now = SystemClock().now()
     assert turned.until is not None
     assert timedelta(minutes=29) < turned.until - now <= timedelta(minutes=30)
-    assert isinstance(verdict(SwitchRule(key="pausa"), await switches.read("pausa"), now), Hold)
+    assert isinstance(judge_switch(SwitchRule(key="pausa"), await switches.read("pausa"), now), Hold)
     assert await switches.read("pausa") == turned

@@ -15,14 +15,14 @@ from typing import Any
 import structlog
 
 from batuta import Batuta
-from batuta.config import EngineSettings, environment, load
+from batuta.config import EngineSettings, environment, load_settings
 from batuta.logs import begin_logging
 from batuta.queue.outcome import Done, Failed, Outcome
 from batuta.receive.endpoints import JobCall
 from batuta.tasks.registry import TaskContext
 from batuta.web import create_api
 
-settings = load(EngineSettings, environment())
+settings = load_settings(EngineSettings, environment())
 work = Batuta(settings.database_url.get_secret_value(), settings=settings)
 
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from batuta import Batuta
-from batuta.config import EngineSettings, environment, load
+from batuta.config import EngineSettings, environment, load_settings
 from batuta.engine.extension import Extension, Role
 from tests.faults.figures import LONG
 
@@ -22,7 +22,7 @@ STRUCK = Path("struck")
 
 
 def build() -> Batuta:
-    settings = load(EngineSettings, environment())
+    settings = load_settings(EngineSettings, environment())
     roles = [Role("flaky", _flaky)] if WORDS.exists() else []
     extension = Extension(service="plant", roles=roles, texts=[WORDS] if roles else [])
     work = Batuta(settings.database_url.get_secret_value(), settings=settings, extension=extension)

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from batuta import Batuta
-from batuta.config import EngineSettings, environment, load
+from batuta.config import EngineSettings, environment, load_settings
 from batuta.queue.outcome import Done, Outcome
 from batuta.receive.endpoints import JobCall
 
@@ -121,4 +121,4 @@ def __getattr__(name: str) -> object:
     if name != "work":
         raise AttributeError(name)
     env = environment()
-    return build(Plan(**json.loads(env[VARIABLE])), load(EngineSettings, env))
+    return build(Plan(**json.loads(env[VARIABLE])), load_settings(EngineSettings, env))

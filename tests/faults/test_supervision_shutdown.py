@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from batuta import Batuta
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.shutdown import MARGIN
 from tests.faults import shutdown_plant
@@ -92,7 +92,7 @@ class Place:
 @asynccontextmanager
 async def place(folder: Path, url: str, **plan: Any) -> AsyncIterator[Place]:
     made = Plan(notes=str(folder / "notes"), **plan)
-    work = shutdown_plant.build(made, load(EngineSettings, {"DATABASE_URL": url}))
+    work = shutdown_plant.build(made, load_settings(EngineSettings, {"DATABASE_URL": url}))
     async with work:
         with ExitStack() as stack:
             yield Place(url, folder, made, work, stack)

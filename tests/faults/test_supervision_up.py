@@ -18,7 +18,7 @@ import pytest
 
 from batuta import Batuta
 from batuta.cli.roles import longest_stop
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.processes.tree import KILLING
 from batuta.supervise.shutdown import MARGIN
 from tests.faults.figures import LONG, Figures
@@ -32,7 +32,7 @@ ROLES = ("api", "scheduler", "worker")
 # What every installation has, or what a test can wait for.
 LIMIT = 20.0 if LONG else 2.0
 REPLACED_WITHIN = 40.0 if LONG else PATIENCE
-LONGEST_STOP = longest_stop(load(EngineSettings, {}))
+LONGEST_STOP = longest_stop(load_settings(EngineSettings, {}))
 MICROSECOND = timedelta(microseconds=1)
 
 

@@ -14,7 +14,7 @@ from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.executions import ExecutionQueries
 from batuta.stores.sql.history import ReportQueries
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 from batuta.stores.sql.queue.statements import queue_queries
 from batuta.stores.sql.rates import RateQueries
 from batuta.stores.sql.tokens import TokenQueries
@@ -88,7 +88,7 @@ async def plan(database: Database, query: Query, **values: object) -> str:
 
 
 async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, clock: FakeClock) -> None:
-    queries = load(CallQueries, STATEMENTS / "calls.sql", full.dialect)
+    queries = load_queries(CallQueries, STATEMENTS / "calls.sql", full.dialect)
     now = clock.now()
     plans = [
         await plan(full, queries.call, key="k7"),
@@ -111,7 +111,7 @@ async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> N
 
 
 async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    queries, now = load(AlertQueries, STATEMENTS / "alerts.sql", full.dialect), clock.now()
+    queries, now = load_queries(AlertQueries, STATEMENTS / "alerts.sql", full.dialect), clock.now()
     plans = [
         await plan(full, queries.pending, now=now, limit=20),
         await plan(full, queries.resolve, cause="c7", now=now),
@@ -123,15 +123,15 @@ async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database,
 
 
 async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:
-    switches = load(SwitchQueries, STATEMENTS / "switches.sql", full.dialect)
-    tokens = load(TokenQueries, STATEMENTS / "tokens.sql", full.dialect)
+    switches = load_queries(SwitchQueries, STATEMENTS / "switches.sql", full.dialect)
+    tokens = load_queries(TokenQueries, STATEMENTS / "tokens.sql", full.dialect)
     for each in (await plan(full, switches.switch, key="k7"), await plan(full, tokens.token, id="k7")):
         assert "Seq Scan" not in each, each
         assert "SCAN " not in each, each
 
 
 async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    queries, now = load(ExecutionQueries, STATEMENTS / "executions.sql", full.dialect), clock.now()
+    queries, now = load_queries(ExecutionQueries, STATEMENTS / "executions.sql", full.dialect), clock.now()
     jobs = AsJson(["j1", "j2"])
     run = {"id": "00000001-0000-7000-8000-000000000000", "attempt": 1, "lease_until": 1}
     plans = [
@@ -152,7 +152,7 @@ async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(ful
 
 
 async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    queries, now = load(ReportQueries, STATEMENTS / "reports.sql", full.dialect), SystemClock().now()
+    queries, now = load_queries(ReportQueries, STATEMENTS / "reports.sql", full.dialect), SystemClock().now()
     lately = now - timedelta(minutes=30)
     page = {"before": now, "before_id": "00000001-0000-7000-8000-000000000000", "limit": 50}
     plans = [
@@ -181,8 +181,8 @@ async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Dat
 
 
 async def test_what_every_guarded_effect_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
-    circuits = load(CircuitQueries, STATEMENTS / "circuits.sql", full.dialect)
-    rates, now = load(RateQueries, STATEMENTS / "rates.sql", full.dialect), SystemClock().now()
+    circuits = load_queries(CircuitQueries, STATEMENTS / "circuits.sql", full.dialect)
+    rates, now = load_queries(RateQueries, STATEMENTS / "rates.sql", full.dialect), SystemClock().now()
     id = "00000001-0000-7000-8000-000000000000"
     plans = [
         await plan(full, circuits.circuit, name="k7"),

@@ -10,7 +10,7 @@ from app.contexts.envio import saude
 from app.contexts.envio.saude import FilaQueries
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries, sqlite_claim_queries
 from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import insert_rows, plan
@@ -74,7 +74,7 @@ async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clo
 
 
 async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: FakeClock) -> None:
-    queries = load(FilaQueries, Path(saude.__file__).parent / "saude.sql", full.dialect)
+    queries = load_queries(FilaQueries, Path(saude.__file__).parent / "saude.sql", full.dialect)
     counted = await plan(full, queries.metrics, **saude.asked(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted

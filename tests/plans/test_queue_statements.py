@@ -6,7 +6,7 @@ import pytest
 
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries, sqlite_claim_queries
 from batuta.stores.sql.queue.tasks import TaskQueries
 from batuta.tasks.registry import TASKS
@@ -68,7 +68,10 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
 
 async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Database, clock: FakeClock) -> None:
     now = clock.now()
-    queries, tasks = queue_queries(TASKS, full.dialect), load(TaskQueries, STATEMENTS / "tasks.sql", full.dialect)
+    queries, tasks = (
+        queue_queries(TASKS, full.dialect),
+        load_queries(TaskQueries, STATEMENTS / "tasks.sql", full.dialect),
+    )
     primary = "sqlite_autoindex_tasks_1" if full.dialect == "sqlite" else "tasks_pkey"
     held = AsJson([{"id": ID, "fence": 1}])
     plans = [
@@ -93,7 +96,7 @@ async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Dat
 
 
 async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_that_are_served(full: Database) -> None:
-    tasks = load(TaskQueries, STATEMENTS / "tasks.sql", full.dialect)
+    tasks = load_queries(TaskQueries, STATEMENTS / "tasks.sql", full.dialect)
     if full.dialect == "sqlite":
         assert not walks(await plan(full, tasks.unserved, served=AsJson(["default"])))
         return

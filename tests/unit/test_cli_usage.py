@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from batuta.cli.context import make_cli_context
-from batuta.cli.main import main, tree
+from batuta.cli.program import main, tree
 from batuta.texts import LANGUAGES, Language
 
 ROOT = Path(__file__).parents[2]

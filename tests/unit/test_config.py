@@ -3,14 +3,14 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
-from batuta.config import EngineSettings, load, names, near_misses, system_language, system_zone, unset
+from batuta.config import EngineSettings, load_settings, names, near_misses, system_language, system_zone, unset
 from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 
 LONG_TOKEN = "t" * 32
 
 
 def test_without_any_setting_everything_has_a_safe_value() -> None:
-    settings = load(Settings, {})
+    settings = load_settings(Settings, {})
     assert (settings.app_env, settings.host, settings.port) == ("development", "127.0.0.1", 8000)
     assert settings.pilot_mode
     assert settings.send_allowlist == ()
@@ -19,7 +19,7 @@ def test_without_any_setting_everything_has_a_safe_value() -> None:
 
 def test_nothing_is_read_behind_the_loaders_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "9999")
-    assert load(Settings, {}).port == 8000
+    assert load_settings(Settings, {}).port == 8000
     assert Settings(host="127.0.0.1").port == 8000
 
 
@@ -30,17 +30,17 @@ def test_secrets_are_masked_however_settings_are_shown() -> None:
     }
     env["DATABASE_URL"] = f"postgresql://user:{secret}@db/x"
     env["REDIS_URL"] = f"redis://:{secret}@redis"
-    settings = load(Settings, env)
+    settings = load_settings(Settings, env)
     assert len(env) >= 9
     assert "canary" not in repr(settings) + str(settings) + settings.model_dump_json()
 
 
 def test_an_empty_value_is_an_unset_one() -> None:
-    assert load(Settings, {"PORT": "", "API_TOKEN": ""}).api_token is None
+    assert load_settings(Settings, {"PORT": "", "API_TOKEN": ""}).api_token is None
 
 
 def test_a_list_is_written_with_commas() -> None:
-    assert load(Settings, {"SEND_ALLOWLIST": "5511900000001, 5511900000002,"}).send_allowlist == (
+    assert load_settings(Settings, {"SEND_ALLOWLIST": "5511900000001, 5511900000002,"}).send_allowlist == (
         "5511900000001",
         "5511900000002",
     )
@@ -61,7 +61,7 @@ def test_a_list_is_written_with_commas() -> None:
 )
 def test_a_value_that_cannot_be_is_refused_by_name_and_not_shown(name: str, value: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
-        load(Settings, {name: value})
+        load_settings(Settings, {name: value})
     assert name in str(refused.value)
     if name != "TIMEZONE":  # where the wrong name helps to find the right one
         assert value not in str(refused.value)
@@ -106,24 +106,24 @@ def test_the_language_of_the_system_is_that_of_the_locale(env: dict[str, str], l
 def test_julia_has_her_own_zone_and_language_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     monkeypatch.setenv("LANG", "en_US.UTF-8")
-    julia, another = load(Settings, {}), load(EngineSettings, {})
+    julia, another = load_settings(Settings, {}), load_settings(EngineSettings, {})
     assert (julia.timezone, julia.batuta_lang) == ("America/Sao_Paulo", "pt-BR")
     assert (another.timezone, another.batuta_lang) == ("Asia/Tokyo", "en")
 
 
 def test_every_wrong_value_is_named_at_once() -> None:
     with pytest.raises(InvalidSetting, match="PORT, PILOT_MODE"):
-        load(Settings, {"PORT": "x", "PILOT_MODE": "perhaps"})
+        load_settings(Settings, {"PORT": "x", "PILOT_MODE": "perhaps"})
 
 
 def test_a_misspelt_zone_is_told_the_right_one() -> None:
     with pytest.raises(InvalidSetting, match="America/Sao_Paulo"):
-        load(Settings, {"TIMEZONE": "America/SaoPaulo"})
+        load_settings(Settings, {"TIMEZONE": "America/SaoPaulo"})
 
 
 def test_an_unknown_name_of_ours_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownSetting, match="BATUTA_LNG is not a setting: did you mean BATUTA_LANG"):
-        load(EngineSettings, {"BATUTA_LNG": "en"})
+        load_settings(EngineSettings, {"BATUTA_LNG": "en"})
 
 
 def test_other_near_misses_are_warnings_and_strangers_are_nobodys_business() -> None:
@@ -133,29 +133,29 @@ def test_other_near_misses_are_warnings_and_strangers_are_nobodys_business() -> 
 
 def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{LONG_TOKEN}\n")
-    token = load(Settings, {"API_TOKEN_FILE": str(tmp_path / "token")}).api_token
+    token = load_settings(Settings, {"API_TOKEN_FILE": str(tmp_path / "token")}).api_token
     assert token is not None
     assert token.get_secret_value() == LONG_TOKEN
 
 
 def test_a_file_that_cannot_be_read_and_a_value_given_twice_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="API_TOKEN_FILE"):
-        load(Settings, {"API_TOKEN_FILE": str(tmp_path / "nowhere")})
+        load_settings(Settings, {"API_TOKEN_FILE": str(tmp_path / "nowhere")})
     with pytest.raises(InvalidSetting, match="keep one of the two"):
-        load(Settings, {"API_TOKEN_FILE": str(tmp_path), "API_TOKEN": LONG_TOKEN})
+        load_settings(Settings, {"API_TOKEN_FILE": str(tmp_path), "API_TOKEN": LONG_TOKEN})
 
 
 def test_production_refuses_to_start_without_a_token_worth_the_name() -> None:
     with pytest.raises(MissingSetting, match="API_TOKEN is not set and APP_ENV is production"):
-        load(Settings, {"APP_ENV": "production"})
+        load_settings(Settings, {"APP_ENV": "production"})
     with pytest.raises(InvalidSetting, match="at least 16"):
-        load(Settings, {"APP_ENV": "production", "API_TOKEN": "short"})
-    assert load(Settings, {"APP_ENV": "production", "API_TOKEN": LONG_TOKEN}).in_production
+        load_settings(Settings, {"APP_ENV": "production", "API_TOKEN": "short"})
+    assert load_settings(Settings, {"APP_ENV": "production", "API_TOKEN": LONG_TOKEN}).in_production
 
 
 def test_the_environment_wins_over_the_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("PORT=1234\nHOST=127.0.0.2\n")
-    settings = load(Settings, {"PORT": "4321"}, tmp_path / ".env")
+    settings = load_settings(Settings, {"PORT": "4321"}, tmp_path / ".env")
     assert (settings.port, settings.host) == (4321, "127.0.0.2")
 
 

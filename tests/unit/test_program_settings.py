@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from batuta import Batuta
-from batuta.config import EngineSettings, load
+from batuta.config import EngineSettings, load_settings
 from batuta.kernel.errors import InvalidSetting, PayloadTooLarge, SchemaOutOfDate
 
 URL = "sqlite:///work.db"
@@ -54,7 +54,7 @@ def test_a_setting_that_cannot_be_used_is_refused_at_the_start(monkeypatch: pyte
 
 def test_settings_that_the_program_gives_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATUTA_RELEASE", "from-the-environment")
-    assert Batuta(URL, settings=load(EngineSettings, {})).settings.batuta_release is None
+    assert Batuta(URL, settings=load_settings(EngineSettings, {})).settings.batuta_release is None
 
 
 async def _nothing(context: object, text: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from batuta.kernel.errors import QueryFileError
 from batuta.stores.sql.database import Query
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def book(tmp_path: Path, text: str) -> Path:
 
 
 def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
-    sqlite, postgres = (load(Book, book(tmp_path, GOOD), dialect) for dialect in ("sqlite", "postgres"))
+    sqlite, postgres = (load_queries(Book, book(tmp_path, GOOD), dialect) for dialect in ("sqlite", "postgres"))
     assert sqlite.one == Query("one", "SELECT 1 WHERE :a = :b AND :a > 0", ("a", "b"), writes=False)
     assert postgres.one.text == "SELECT 1 WHERE $1 = $2 AND $1 > 0"
     assert sqlite.two.text == "UPDATE t SET x = :x"
@@ -55,7 +55,7 @@ def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
 )
 def test_a_book_and_its_readers_must_agree(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(QueryFileError, match=complaint):
-        load(Book, book(tmp_path, text), "sqlite")
+        load_queries(Book, book(tmp_path, text), "sqlite")
 
 
 def test_a_parameter_used_twice_has_one_number() -> None:

@@ -10,7 +10,7 @@ from app.composition.julia import Julia
 from app.contexts.grupos.autores import Autor, AutorInexistente
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
-from batuta.cli.context import CliContext, JsonFlag, cli_context, who
+from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 
 MOST: Final = 1_000
 
@@ -37,12 +37,12 @@ COMMANDS: dict[str, Callable[..., None]] = {"bloquear": bloquear, "liberar": lib
 
 async def _block(julia: Julia, vaga: str) -> Autor:
     id = await id_of(julia, ("vagas_grupo", "vagas"), vaga, VagaInexistente(id=vaga))
-    return await julia.groups.autores.bloquear(id, por=who())
+    return await julia.groups.autores.bloquear(id, por=current_user())
 
 
 async def _lift(julia: Julia, autor: str) -> Autor:
     id = await id_of(julia, ["contatos_grupo"], autor, AutorInexistente(id=autor))
-    return await julia.groups.autores.liberar(id, por=who())
+    return await julia.groups.autores.liberar(id, por=current_user())
 
 
 def _tell_blocked(ctx: CliContext, told: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from app.cli.shared import Saida
 from app.contexts.leitura_grupos.api import Vocabulario, ler
 from app.contexts.leitura_grupos.documento import documento
 from app.contexts.nomes.canonicos import NomesErrados, examinados
-from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context
+from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context
 
 _NEEDED = ("id", "texto", "enviado_em")
 

@@ -10,7 +10,7 @@ from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoInexistente, VagaDeOutro
-from batuta.cli.context import CliContext, JsonFlag, cli_context, who
+from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 
 
 def fechamentos(
@@ -42,7 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {"fechamentos": fechamentos, "fechar"
 async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:
     notice = await id_of(julia, ["fechamentos_grupo"], id, FechamentoInexistente(id=id))
     meant = [await id_of(julia, ("vagas_grupo", "vagas"), each, VagaDeOutro(id=id, vaga=each)) for each in vagas]
-    return await julia.groups.fechamentos.resolver(notice, meant, por=who())
+    return await julia.groups.fechamentos.resolver(notice, meant, por=current_user())
 
 
 def _resolved(ctx: CliContext, done: Fechado, as_json: bool) -> None:

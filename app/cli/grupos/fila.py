@@ -12,7 +12,7 @@ from app.composition.julia import Julia
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.recebidas import motivo_em_palavras
-from batuta.cli.context import CliContext, JsonFlag, cli_context, who
+from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 
 BATCH = 100
 Limite = Annotated[int, typer.Option("--limite", min=1, max=100_000)]
@@ -59,7 +59,7 @@ async def _revive(ctx: CliContext, operacao: Operacao, estagio: Estagio | None, 
     revived = 0
     with _bar(ctx) as bar:
         task = bar.add_task(ctx.texts()("cli.grupos.reviving"), total=len(dead))
-        async for was_dead in operacao.reprocessar(dead, por=who()):
+        async for was_dead in operacao.reprocessar(dead, por=current_user()):
             revived += was_dead
             bar.advance(task)
     return revived

@@ -11,7 +11,7 @@ from app.composition.julia import Julia
 from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.leitura_grupos.api import heuristica
-from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context
+from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context
 
 DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 STDIN = "-"

@@ -10,7 +10,7 @@ from rich.table import Table
 from app.cli.shared import ask, cell
 from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
-from batuta.cli.context import CliContext, JsonFlag, cli_context
+from batuta.cli import CliContext, JsonFlag, cli_context
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
 Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]

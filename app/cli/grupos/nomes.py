@@ -9,7 +9,7 @@ import typer
 from app.cli.grupos import avaliar
 from app.cli.shared import ask
 from app.contexts.nomes.ensino import Ensinado
-from batuta.cli.context import REFUSED, CliContext, JsonFlag, cli_context, who
+from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 
 
 def carregar(
@@ -40,7 +40,7 @@ def esquecer(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    gone = ask(ctx, lambda julia: julia.groups.ensino.esquecer(nome, por=who(), id=id))
+    gone = ask(ctx, lambda julia: julia.groups.ensino.esquecer(nome, por=current_user(), id=id))
     words = ctx.texts()("cli.grupos.forgotten", tipo=gone.tipo, id=gone.id)
     ctx.show(asdict(gone), as_json, lambda: ctx.say(words))
 

@@ -16,8 +16,8 @@ from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.vagas.revisao import Decidida, Revisao, VagaInexistente
-from batuta.cli.context import CliContext, JsonFlag, cli_context, who
-from batuta.stores.sql.database import Row
+from batuta.cli import CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
 
 
 class StatusDaVaga(StrEnum):
@@ -114,11 +114,11 @@ async def _see(julia: Julia, id: str) -> Any:
 
 
 async def _approve(julia: Julia, id: str, how: Correcao, notes: str | None) -> Decidida:
-    return await julia.groups.revisao.aprovar(await _id(julia, id), how, por=who(), notas=notes)
+    return await julia.groups.revisao.aprovar(await _id(julia, id), how, por=current_user(), notas=notes)
 
 
 async def _reject(julia: Julia, id: str, motivo: str) -> Decidida:
-    return await julia.groups.revisao.rejeitar(await _id(julia, id), motivo, por=who())
+    return await julia.groups.revisao.rejeitar(await _id(julia, id), motivo, por=current_user())
 
 
 def _decided(ctx: CliContext, done: Decidida, as_json: bool) -> None:

@@ -20,11 +20,11 @@ from app.contexts.agendamentos.planilha.linhas import MOST_TOLD, Pedaco, Problem
 from app.contexts.agendamentos.planilha.processo import ArquivoAberto, Interrompida, LeitorDeArquivos
 from app.contexts.agendamentos.repository import import_queries
 from app.contexts.agendamentos.service import Agendamentos
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused, StoreConflict
-from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Database, Row, Transaction
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta import Idle
+from batuta.errors import StatementRefused, StoreConflict
+from batuta.kernel import Clock, Ids
+from batuta.loops import Doorbell, Pace
+from batuta.sql import AsJson, Database, Row, Transaction
 
 LOOK_EVERY: Final = timedelta(seconds=15)
 # Nobody has gone on for this long: whoever did is gone.

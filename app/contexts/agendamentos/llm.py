@@ -13,7 +13,7 @@ from app.contexts.agendamentos.endereco.endereco import Endereco
 from app.contexts.agendamentos.texto import LONGEST_READ
 from app.contexts.agendamentos.verificacao import FORMULARIOS, documento_provado, endereco_provado
 from app.contexts.llm.service import Calou, Consulta, Pergunta, Respondeu, SemVerba, entre_marcas
-from batuta.guard.base import Hold
+from batuta.guards import Hold
 
 USO: Final = "agendamentos"
 INSTRUCAO: Final = """Você separa em campos o que está escrito em células de uma planilha de agendamentos e preenche um formulário.

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Recusa
-from batuta.kernel.errors import BatutaError
+from batuta import BatutaError
 
 TIMEOUT_SAID: Final = "Job timeout exceeded"
 

@@ -6,7 +6,7 @@ from typing import Final
 from app.contexts.agendamentos.documento.documento import Documento, documento_de
 from app.contexts.agendamentos.endereco.endereco import CEP_DE_OUTRA_UF, Endereco, endereco_de
 from app.contexts.agendamentos.endereco.geografia import cep_concorda
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 CEP_DIFERENTE: Final = "cep_da_coluna_difere"
 REGRA: Final = "regra"

@@ -11,8 +11,8 @@ from app.contexts.agendamentos.documento.documento import documento_de
 from app.contexts.agendamentos.model import CAMPOS, StatusDaLeitura
 from app.contexts.agendamentos.normalizacao import endereco_lido
 from app.contexts.agendamentos.planilha.celulas import FORMULA
-from batuta.stores.sql.database import Row
-from batuta.tasks.registry import TaskStatus
+from batuta import TaskStatus
+from batuta.sql import Row
 
 SEM_LOGRADOURO: Final = "endereco_sem_logradouro"
 SEM_DOCUMENTO: Final = "documento_nao_encontrado"

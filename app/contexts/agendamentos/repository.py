@@ -5,8 +5,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from app.contexts.agendamentos.model import CAMPOS
-from batuta.stores.sql.database import Dialect, Query
-from batuta.stores.sql.queries import in_dialect, load, load_text, query_of
+from batuta.sql import Dialect, Query, in_dialect, load_queries, load_text, query_of
 
 HERE = Path(__file__).parent
 # What a row is made with; what the reading adds comes later.
@@ -127,7 +126,7 @@ def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
 
 
 def import_queries(dialect: Dialect) -> ImportQueries:
-    return load(ImportQueries, HERE / "importacao.sql", dialect)
+    return load_queries(ImportQueries, HERE / "importacao.sql", dialect)
 
 
 def _of_row(column: str, dialect: Dialect) -> str:

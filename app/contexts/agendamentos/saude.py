@@ -11,12 +11,9 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.agendamentos.model import StatusDaLeitura
-from batuta.health.aggregator import HealthPage
-from batuta.health.checks import Now
-from batuta.health.workers import FAILING_AFTER, FORGOTTEN, Beats, Signs
-from batuta.queue.store import Depth
-from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.queries import load
+from batuta.health import FAILING_AFTER, FORGOTTEN_AFTER, Beats, HealthPage, Now, Signs
+from batuta.queues import Depth
+from batuta.sql import Database, Query, load_queries
 
 LATELY: Final = timedelta(minutes=5)
 HOUR: Final = timedelta(hours=1)
@@ -54,14 +51,14 @@ class SaudeDosAgendamentos:
         self._now = now
         self._zone = zone
         self._is_handed_over = is_handed_over
-        self._queries = load(AppointmentHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load_queries(AppointmentHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     @property
     def page(self) -> HealthPage:
         return HealthPage(name="agendamentos", ask=self.documento, about="the reading of appointments")
 
     async def documento(self) -> dict[str, Any]:
-        signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
+        signs = await self._beats.seen(within=FORGOTTEN_AFTER, now=self._now())
         depth, counts = await self._depth(), await self._counts()
         tasks = await self._database.one(self._queries.tasks, hour_ago=signs.now - HOUR, lately=signs.now - LATELY)
         imports = await self._database.one(self._queries.imports)

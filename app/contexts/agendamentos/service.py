@@ -19,13 +19,9 @@ from app.contexts.agendamentos.planilha.celulas import cep_da, data_da, hora_da,
 from app.contexts.agendamentos.planilha.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
 from app.contexts.agendamentos.repository import COLUMNS, appointment_queries, insert_query, page_query
 from app.contexts.agendamentos.texto import limpo
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreConflict
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.kernel.writable import is_writable
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Row, Transaction
+from batuta.errors import StoreConflict
+from batuta.kernel import Clock, Ids, Json, is_writable
+from batuta.sql import AsJson, AuditLog, Database, Row, Transaction
 
 # How far a visit is. Of two that are as far, either may follow the other.
 _FAR: Final = {

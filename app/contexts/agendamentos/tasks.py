@@ -20,18 +20,13 @@ from app.contexts.agendamentos.repository import appointment_queries
 from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
 from app.contexts.agendamentos.verificacao import pode_ter_documento
-from batuta.guard.base import Hold
-from batuta.kernel.batcher import Batcher
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.kernel.waiting import with_timeout
-from batuta.queue.outcome import TIMED_OUT, Failed, Snooze
-from batuta.stores.sql.database import AsJson, Database, Row
-from batuta.stores.sql.history import is_uuid
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
-from batuta.tasks.registry import TaskContext
+from batuta import Again, Failed, Idle, Snooze, TaskContext
+from batuta.errors import DeadlineExceeded
+from batuta.guards import Hold
+from batuta.kernel import Batcher, Clock, Json, with_timeout
+from batuta.loops import Doorbell, Pace
+from batuta.reasons import TIMED_OUT, define
+from batuta.sql import AsJson, Database, Row, is_uuid
 
 MODEL_HELD = define("agendamento_llm_suspenso", "the model: {why}")
 MODEL_AWAY = define("llm_fora", "the model could not be asked")

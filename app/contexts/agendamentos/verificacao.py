@@ -21,7 +21,7 @@ from app.contexts.agendamentos.documento.documento import (
 from app.contexts.agendamentos.endereco.endereco import Endereco, cep_de
 from app.contexts.agendamentos.endereco.geografia import ESTADOS
 from app.contexts.agendamentos.texto import limpo, plano, titulo
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 LONGEST: Final = 160
 FEWEST: Final = 5  # digits of a document

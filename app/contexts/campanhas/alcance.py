@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from batuta.stores.sql.database import Dialect, Query, Transaction
-from batuta.stores.sql.queries import load
+from batuta.sql import Dialect, Query, Transaction, load_queries
 
 # What a doctor writes for so long after a campaign is an answer to it.
 ANSWER_COUNTS: Final = timedelta(days=7)
@@ -31,7 +30,7 @@ class ReachQueries:
 
 class Alcance:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load(ReachQueries, Path(__file__).parent / "alcance.sql", dialect)
+        self._queries = load_queries(ReachQueries, Path(__file__).parent / "alcance.sql", dialect)
 
     async def enviada(
         self,

@@ -27,12 +27,10 @@ from app.contexts.campanhas.repository import Fila, candidato, lists, start_quer
 from app.contexts.campanhas.texto import campos, preenchido
 from app.contexts.mensagens.api import RegrasDeEnvio
 from app.contexts.operacao.service import Eventos
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import reason_of_error
-from batuta.kernel.reasons import define, encode
-from batuta.kernel.writable import mask_text
-from batuta.queue.item import NewItem
-from batuta.stores.sql.database import AsJson, Database, Row, Transaction
+from batuta.kernel import Clock, mask_text
+from batuta.queues import NewItem
+from batuta.reasons import define, encode, reason_of_error
+from batuta.sql import AsJson, Database, Row, Transaction
 
 JOB_HELD = define("tarefa_suspensa", "its job is held")
 

@@ -10,12 +10,11 @@ from typing import Final
 
 from app.contexts.campanhas.inicio import Held, Inicio, Resultado
 from app.contexts.campanhas.model import OUTSIDE
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import code_of, define
-from batuta.queue.outcome import Done, Outcome, Partial, Skipped
-from batuta.receive.endpoints import JobCall
-from batuta.runlog import reasons
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta import Done, Idle, Outcome, Partial, Skipped, reasons
+from batuta.jobs import JobCall
+from batuta.kernel import Json
+from batuta.loops import Doorbell, Pace
+from batuta.reasons import code_of, define
 
 REFUSED = define("campanhas_recusadas", "refused: {ids}; batuta campanhas show says why")
 

@@ -15,10 +15,9 @@ from typing import Final
 from uuid import UUID
 
 from app.contexts.mensagens.api import RegrasDeEnvio
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.kernel.writable import is_writable
+from batuta import BatutaError
+from batuta.kernel import Json, is_writable
+from batuta.reasons import define
 
 MOST_RECIPIENTS: Final = 10_000
 MOST_VALUES: Final = 200

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.campanhas.model import ninguem_recebeu
 from app.contexts.campanhas.service import Agendada, Progresso
-from batuta.kernel.reasons import decode
-from batuta.stores.sql.database import Row
+from batuta.reasons import decode
+from batuta.sql import Row
 
 INSTANTS = ("agendar_para", "iniciada_em", "concluida_em", "created_at", "updated_at")
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.contexts.campanhas.publico import Candidato
-from batuta.queue.item import NewItem
-from batuta.stores.sql.database import Dialect, Query, Row, Transaction
-from batuta.stores.sql.queries import load, load_text
+from batuta.queues import NewItem
+from batuta.sql import Dialect, Query, Row, Transaction, load_queries, load_text
 
 HERE = Path(__file__).parent
 
@@ -54,7 +53,7 @@ class Fila(Protocol):
 
 
 def campaign_queries(dialect: Dialect) -> CampaignQueries:
-    return load(CampaignQueries, HERE / "campanhas.sql", dialect)
+    return load_queries(CampaignQueries, HERE / "campanhas.sql", dialect)
 
 
 def start_queries(dialect: Dialect) -> StartQueries:

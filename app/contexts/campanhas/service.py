@@ -26,12 +26,8 @@ from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.repository import campaign_queries
 from app.contexts.campanhas.texto import campos
 from app.contexts.mensagens.service import Mensagens
-from batuta.kernel.clock import Clock
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.kernel.writable import is_writable
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Reading, Row, Transaction
+from batuta.kernel import Clock, Ids, Json, is_writable
+from batuta.sql import AsJson, AuditLog, Database, Reading, Row, Transaction
 
 FARTHEST: Final = timedelta(days=3650)
 BEYOND_ANY: Final = 2**62

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.contexts.campanhas.model import CampoDesconhecido, ChaveSolta, TextoAusente, TextoRecusado
-from batuta.kernel.writable import is_writable
+from batuta.kernel import is_writable
 
 KNOWN: Final = ("nome", "especialidade")
 LONGEST: Final = 4_000

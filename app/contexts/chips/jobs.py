@@ -12,12 +12,11 @@ from app.contexts.chips.service import Chips
 from app.contexts.chips.sincronia import Cortada, Mudanca, Nova, Plano, Renomeada, Sumida, Vista, Volta, plan, unlisted
 from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
 from app.contexts.operacao.service import Eventos
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define, join
-from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
-from batuta.receive.endpoints import JobCall
-from batuta.stores.sql.database import Database, Transaction
+from batuta import Done, Failed, Outcome, Partial, Skipped
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Json
+from batuta.reasons import define, join
+from batuta.sql import Database, Transaction
 
 NOTHING_CHANGED = define("chips_inalterados", "{why}: nothing was changed")
 NO_INSTANCE = define("sem_instancias", "the gateway lists no instance although {count} are known: nothing was changed")

@@ -9,9 +9,8 @@ from typing import Final
 from app.contexts.chips.confianca import MedidasDoChip, Nivel, Permissoes, factors
 from app.contexts.chips.sincronia import Conhecido
 from app.contexts.comum.whatsapp import Conexao, Instancia
-from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Dialect, Query, Reading, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.kernel import Ids
+from batuta.sql import AsJson, Dialect, Query, Reading, Row, Transaction, load_queries
 
 # Rates are of this long.
 WINDOW: Final = timedelta(days=30)
@@ -103,7 +102,7 @@ class Avaliado:
 
 class Pool:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load(PoolQueries, Path(__file__).parent / "pool.sql", dialect)
+        self._queries = load_queries(PoolQueries, Path(__file__).parent / "pool.sql", dialect)
         self._ids = ids
 
     async def known(self, reading: Reading) -> list[Conhecido]:

@@ -8,12 +8,10 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.pool import Pool
-from batuta.guard.breaker import Circuit, CircuitState
-from batuta.guard.circuits import Circuits
-from batuta.health.aggregator import HealthPage
-from batuta.health.finding import Check, Finding, Report, Severity
-from batuta.kernel.clock import Clock
-from batuta.stores.sql.database import Database, Row
+from batuta.guards import Circuit, Circuits, CircuitState
+from batuta.health import Check, Finding, HealthPage, Report, Severity
+from batuta.kernel import Clock
+from batuta.sql import Database, Row
 
 HEALTHY, ATTENTION = 80, 60
 LOW_TRUST: Final = 40

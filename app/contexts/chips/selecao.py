@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from app.contexts.mensagens.api import DIA, HORA, TipoDeMensagem
-from batuta.guard.rate import Limit, gap
-from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import Dialect, Query, Reading, Transaction
-from batuta.stores.sql.queries import load
+from batuta.guards import Limit, gap
+from batuta.kernel import Ids
+from batuta.sql import Dialect, Query, Reading, Transaction, load_queries
 
 # The trust a chip must have for what it is to say; the second one when nobody has the first.
 TRUST: Final = {
@@ -89,7 +88,7 @@ class SelectionQueries:
 
 class Emissores:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load(SelectionQueries, Path(__file__).parent / "selecao.sql", dialect)
+        self._queries = load_queries(SelectionQueries, Path(__file__).parent / "selecao.sql", dialect)
         self._ids = ids
 
     async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:

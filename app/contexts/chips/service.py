@@ -12,11 +12,9 @@ from pathlib import Path
 from app.contexts.comum.whatsapp import Conexao
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Ligacao
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.stores.sql.database import Dialect, Query, Transaction
-from batuta.stores.sql.queries import load
+from batuta import BatutaError
+from batuta.kernel import Ids, Json
+from batuta.sql import Dialect, Query, Transaction, load_queries
 
 BANS = {402: "402: shut out for a while", 403: "403: forbidden", 406: "406: shut out for good"}
 LOGGED_OUT = 401
@@ -74,7 +72,7 @@ class DecisaoDoChip:
 
 class Chips:
     def __init__(self, dialect: Dialect, ids: Ids, eventos: Eventos) -> None:
-        self._queries = load(ChipQueries, Path(__file__).parent / "chips.sql", dialect)
+        self._queries = load_queries(ChipQueries, Path(__file__).parent / "chips.sql", dialect)
         self._ids = ids
         self._eventos = eventos
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from app.contexts.chips.service import IN_USE
 from app.contexts.comum.telefone import chave
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
-from batuta.kernel.reasons import define
+from batuta.reasons import define
 
 OTHER_NUMBER = define("outro_numero", "{instance} is paired with another number than the chip's: it is held back")
 SAME_NUMBER = define("mesmo_numero", "{instance} has the number of {other}: one of the two is too many")

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from batuta.kernel.reasons import define
+from batuta.reasons import define
 
 
 @dataclass(frozen=True, slots=True)

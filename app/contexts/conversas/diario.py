@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from app.contexts.comum.telefone import chave
-from batuta.kernel.ids import Ids
-from batuta.stores.backup.restoring import DatabaseId
-from batuta.stores.sql.database import Dialect, Reading, Transaction
+from batuta.kernel import Ids
+from batuta.sql import DatabaseId, Dialect, Reading, Transaction
 
 Kind: TypeAlias = Literal["optout", "removal"]
 

@@ -5,11 +5,9 @@ from typing import Final
 
 from app.contexts.comum.telefone import telefone_de
 from app.contexts.conversas.service import Conversas
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database
+from batuta import BatutaError
+from batuta.kernel import Clock, Ids
+from batuta.sql import AuditLog, Database
 
 SHORTEST: Final = 12  # with the country's code; without it the same digits may be somebody else's
 SHOWN: Final = 4

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from batuta.stores.sql.database import Dialect, Query
-from batuta.stores.sql.queries import load
+from batuta.sql import Dialect, Query, load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +37,4 @@ class ConversationQueries:
 
 
 def conversation_queries(dialect: Dialect) -> ConversationQueries:
-    return load(ConversationQueries, Path(__file__).parent / "conversas.sql", dialect)
+    return load_queries(ConversationQueries, Path(__file__).parent / "conversas.sql", dialect)

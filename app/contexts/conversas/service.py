@@ -17,8 +17,8 @@ from app.contexts.conversas.repository import conversation_queries
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Eco, Recebida, Recibo
-from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import Dialect, Reading, Transaction
+from batuta.kernel import Ids
+from batuta.sql import Dialect, Reading, Transaction
 
 OPT_OUT = "opt_out"
 BLOCKED = "BLOCKED_OPTED_OUT"

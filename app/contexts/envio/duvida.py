@@ -16,15 +16,13 @@ from app.contexts.comum.whatsapp import Conexao, Unavailable, WhatsApp
 from app.contexts.envio.registro import FOUND_AGAIN, Achada, Duvida, Mensagem, Registro
 from app.contexts.envio.testemunho import BEFORE, remembers
 from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, StatusDaMensagem
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError, StoreUnavailable
-from batuta.kernel.events import Events, ItemCrashed
-from batuta.kernel.reasons import define
-from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Transaction
-from batuta.stores.sql.history import is_uuid
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta import Again, BatutaError, Idle
+from batuta.errors import StoreUnavailable
+from batuta.events import Events, ItemCrashed
+from batuta.kernel import Clock, Late, Raised, Returned, attempt, name_of
+from batuta.loops import Doorbell, Pace
+from batuta.reasons import define
+from batuta.sql import AuditLog, Database, Transaction, is_uuid
 
 # The gateway's echo and its own store may lag behind.
 PROOF_AFTER: Final = timedelta(minutes=2)

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 from app.contexts.envio.duvida import Reconciliador
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
-from batuta.kernel.clock import Clock
-from batuta.kernel.reasons import define
-from batuta.queue.outcome import Done, Outcome
-from batuta.receive.endpoints import JobCall
-from batuta.stores.sql.database import Database
+from batuta import Done, Outcome
+from batuta.jobs import JobCall
+from batuta.kernel import Clock
+from batuta.reasons import define
+from batuta.sql import Database
 
 WAITED_TOO_LONG = define("esperou_demais", "{outcome}: it waited too long")
 

@@ -12,14 +12,11 @@ from app.contexts.conversas.api import Diario
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, PedidoDeEnvio, StatusDaMensagem
 from app.contexts.operacao.service import Eventos
-from batuta.guard.rate import Rates
-from batuta.kernel.ids import Ids
-from batuta.kernel.reasons import define, encode
-from batuta.kernel.writable import mask_text
-from batuta.queue.item import Lease
-from batuta.queue.outcome import LONGEST_ERROR
-from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.guards import Rates
+from batuta.kernel import Ids, mask_text
+from batuta.queues import LONGEST_ERROR, Lease
+from batuta.reasons import define, encode
+from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 
 FOUND_AGAIN = define("achada", "found again")
 
@@ -119,7 +116,7 @@ class Registro:
     ) -> None:
         """``diario``: names people as a restored journal does; None: there is no journal."""
         self._diario = diario
-        self._queries = load(SendQueries, Path(__file__).parent / "envio.sql", dialect)
+        self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
         self._conversas = conversas

@@ -45,16 +45,12 @@ from app.contexts.mensagens.api import (
     TipoDeMensagem,
     decide,
 )
-from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold, Ticket
-from batuta.guard.circuits import Circuits
-from batuta.guard.rate import RATE_LIMIT, Rates
-from batuta.kernel.clock import Clock
-from batuta.kernel.reasons import Reason, define
-from batuta.queue.handler import ItemHandler
-from batuta.queue.item import Lease
-from batuta.queue.outcome import Done, Failed, Outcome, Snooze, after_seconds
-from batuta.stores.backup.restoring import Restored, blind_restores
-from batuta.stores.sql.database import Database, Transaction
+from batuta import Done, Failed, Outcome, Snooze
+from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Rates, Ticket
+from batuta.kernel import Clock
+from batuta.queues import ItemHandler, Lease, after_seconds
+from batuta.reasons import RATE_LIMIT, Reason, define
+from batuta.sql import Database, Restored, Transaction, blind_restores
 
 GATEWAY: Final = "evolution"
 # What was decided holds for so long: a call that has not begun by then is not made, and its intent is taken back.

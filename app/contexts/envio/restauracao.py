@@ -11,9 +11,18 @@ from pathlib import Path
 
 from app.contexts.conversas.api import Diario, digest
 from app.contexts.conversas.service import Conversas
-from batuta.stores.backup.restoring import DatabaseId, Restored, as_values, insert
-from batuta.stores.sql.database import Dialect, Query, Reading, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.sql import (
+    DatabaseId,
+    Dialect,
+    Query,
+    Reading,
+    Restored,
+    Row,
+    Transaction,
+    as_values,
+    insert_rows,
+    load_queries,
+)
 
 _CHANGED = (
     "id", "status", "tentativas", "erro", "enviada_em", "finalizada_em", "outcome", "outcome_reason_code", "outcome_at", "chip_id",
@@ -52,7 +61,7 @@ class Restauracao:
         self._dialect = dialect
         self._conversas = conversas
         self._diario = diario
-        self._queries = load(RestoreQueries, Path(__file__).parent / "restauracao.sql", dialect)
+        self._queries = load_queries(RestoreQueries, Path(__file__).parent / "restauracao.sql", dialect)
 
     async def collect(self, old: Reading, since: datetime) -> LaterFacts:
         return LaterFacts(
@@ -88,10 +97,10 @@ class Restauracao:
             if await new.run(self._queries.take_over, **{name: values[name] for name in _CHANGED}):
                 known += 1
             elif values["cliente_id"] is not None and (values["status"] == "enviada" or values["envio_estado"]):
-                known += await insert(new, self._dialect, "fila_mensagens", as_values([values], ("metadata",)))
+                known += await insert_rows(new, self._dialect, "fila_mensagens", as_values([values], ("metadata",)))
         contacts = [row for row in old.contacts if self._is_there(row, there)]
-        await insert(new, self._dialect, "campaign_contact_history", as_values(contacts))
-        await insert(new, self._dialect, "provedor_mensagens", as_values(old.echoes))
+        await insert_rows(new, self._dialect, "campaign_contact_history", as_values(contacts))
+        await insert_rows(new, self._dialect, "provedor_mensagens", as_values(old.echoes))
         return known
 
     @property

@@ -12,14 +12,22 @@ from typing import Any, Final
 
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.api import FILA_MENSAGENS, WITHOUT_LINE
-from batuta.health.aggregator import HealthPage
-from batuta.health.checks import Now
-from batuta.health.finding import QUEUES, Check, Finding, Report, Severity, merge_reports
-from batuta.health.queues import Pulse, QueueLimits
-from batuta.health.workers import FORGOTTEN, Beats
-from batuta.kernel.reasons import prefix_of
-from batuta.stores.sql.database import Database, Query, Row
-from batuta.stores.sql.queries import load
+from batuta.health import (
+    FORGOTTEN_AFTER,
+    QUEUES,
+    Beats,
+    Check,
+    Finding,
+    HealthPage,
+    Now,
+    Pulse,
+    QueueLimits,
+    Report,
+    Severity,
+    merge_reports,
+)
+from batuta.reasons import prefix_of
+from batuta.sql import Database, Query, Row, load_queries
 
 HOUR: Final = timedelta(hours=1)
 CONSUMER: Final = f"worker:{FILA_MENSAGENS.name}"
@@ -169,10 +177,10 @@ class SaudeDaFila:
         self._beats = beats
         self._now = now
         self._local = local
-        self._queries = load(FilaQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load_queries(FilaQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDaFila:
-        signs = await self._beats.seen(within=FORGOTTEN, now=self._now())
+        signs = await self._beats.seen(within=FORGOTTEN_AFTER, now=self._now())
         row = await self._database.one(self._queries.metrics, **asked(signs.now))
         assert row is not None
         measured = _measured(row, self._local(signs.now), signs.living_loops)

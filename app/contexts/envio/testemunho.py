@@ -5,7 +5,7 @@ from typing import Final
 
 from app.contexts.comum.whatsapp import Unavailable, WhatsApp
 from app.contexts.envio.registro import Registro
-from batuta.stores.sql.database import Database
+from batuta.sql import Database
 
 # A gateway may tidy up what is older than this.
 REMEMBERED: Final = timedelta(days=3)

@@ -9,7 +9,7 @@ from app.contexts.esteira.leituras import Leitor, ofertadas, passa
 from app.contexts.grupos.api import MotivoDoDescarte
 from app.contexts.leitura_grupos.api import Leitura, Nota, VagaDita, trechos, vaga_documento
 from app.contexts.vagas.api import Limiares, alcanca
-from batuta.queue.outcome import Snooze
+from batuta import Snooze
 
 
 @dataclass(frozen=True, slots=True)

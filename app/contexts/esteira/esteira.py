@@ -6,7 +6,7 @@ from datetime import timedelta
 from app.contexts.esteira.leituras import Leituras
 from app.contexts.grupos.api import DESCARTADO, FILA_GRUPOS, Estagio
 from app.contexts.vagas.api import Vagas
-from batuta.queue.pipeline import Pipeline, Stage
+from batuta.pipelines import Pipeline, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,11 @@ from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
 from app.contexts.grupos.api import Estagio
 from app.contexts.llm.service import Gasto
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.queue.outcome import Done, Failed, Outcome, Partial
-from batuta.receive.endpoints import JobCall
-from batuta.stores.sql.database import Database, Transaction
+from batuta import Done, Failed, Outcome, Partial
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Json
+from batuta.reasons import define
+from batuta.sql import Database, Transaction
 
 NUMBER_WANTED = define("numero_esperado", "{names}: a number from 1 to {most} is wanted")
 DAY_WANTED = define("dia_esperado", "data: a day is written as in 2026-03-11")

@@ -13,12 +13,11 @@ from app.contexts.grupos.api import Estagio, da_vaga
 from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, VagaDita, heuristica, ler
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
-from batuta.kernel.batcher import BatchLoader
-from batuta.kernel.clock import Clock
-from batuta.queue.item import Lease, NewItem
-from batuta.queue.outcome import Effect, FanOut, Jump, Next, Skipped, Snooze, StageOutcome, Writes
-from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.queries import load
+from batuta import Skipped, Snooze
+from batuta.kernel import BatchLoader, Clock
+from batuta.pipelines import FanOut, Jump, Next, StageOutcome
+from batuta.queues import ItemEffect, Lease, NewItem, Writes
+from batuta.sql import AsJson, Database, Query, Row, load_queries
 
 # Reasons of the first look that are final, whatever the score.
 FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
@@ -101,7 +100,7 @@ class Leituras:
         self._leitor = leitor
         self._limiares = limiares
         self._clock = clock
-        self._queries = load(GroupMessageQueries, Path(__file__).parent / "mensagens.sql", database.dialect)
+        self._queries = load_queries(GroupMessageQueries, Path(__file__).parent / "mensagens.sql", database.dialect)
         self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:
@@ -190,7 +189,7 @@ class Leituras:
 
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
-    ) -> Effect | Snooze:
+    ) -> ItemEffect | Snooze:
         """What is kept, and what the message closes or changes besides."""
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)

@@ -16,8 +16,8 @@ from app.contexts.leitura_grupos.api import Leitura, VagaDita, chave
 from app.contexts.llm.service import Consulta, Pergunta, entre_marcas
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import alcanca
-from batuta.queue.outcome import Snooze
-from batuta.stores.sql.database import Row
+from batuta import Snooze
+from batuta.sql import Row
 
 # Less sure than that, or an offer in which nothing could be made out: a second opinion is worth its price.
 CERTEZA: Final = 0.85

@@ -8,9 +8,8 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from app.contexts.llm.service import Gasto
-from batuta.kernel.json import Json
-from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.queries import load
+from batuta.kernel import Json
+from batuta.sql import AsJson, Database, Query, load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Metricas:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
         self._zone = zone
-        self._queries = load(MetricQueries, Path(__file__).parent / "metricas.sql", database.dialect)
+        self._queries = load_queries(MetricQueries, Path(__file__).parent / "metricas.sql", database.dialect)
 
     def dia(self, day: date) -> tuple[datetime, datetime]:
         """When a day begins and ends where people live by it."""

@@ -9,10 +9,8 @@ from typing import Final, Protocol
 from app.contexts.esteira.esteira import Ritmo
 from app.contexts.grupos.api import ERRO, Estagio, da_mensagem
 from app.contexts.grupos.service import Fila
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.queries import load
+from batuta.kernel import Clock, Json
+from batuta.sql import Database, Query, load_queries
 
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
@@ -65,7 +63,7 @@ class Operacao:
         self._ritmo = ritmo
         self._clock = clock
         self._outside = {Estagio.CLASSIFICACAO, Estagio.EXTRACAO} if pergunta_fora else set()
-        self._queries = load(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
+        self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
         """Every stage once, in order: a row may go all the way. Beside whoever else works; the claim keeps them apart."""

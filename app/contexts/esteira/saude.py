@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.vagas.api import CANARIO
-from batuta.health.aggregator import HealthPage
-from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.stores.sql.database import Database, Query, Row
-from batuta.stores.sql.queries import load
+from batuta.health import QUEUES, Check, Finding, HealthPage, Report, Severity
+from batuta.kernel import Clock, Json
+from batuta.sql import Database, Query, Row, load_queries
 
 HOUR: Final = timedelta(hours=1)
 DEGRADED, UNHEALTHY = 100, 500
@@ -193,7 +190,7 @@ class SaudeDosGrupos:
         self._custo = custo
         self._local = local
         self._clock = clock
-        self._queries = load(GroupHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load_queries(GroupHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDosGrupos:
         now = self._clock.now()

@@ -23,7 +23,7 @@ from app.contexts.leitura_grupos.api import (
     folha,
 )
 from app.contexts.nomes.api import pode_ser_nome
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 # A model is believed less than a rule that can point at its words.
 SURE: Final = 0.8

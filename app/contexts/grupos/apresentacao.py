@@ -9,12 +9,10 @@ from typing import Final, Protocol
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.leitura_grupos.api import UFS, Texto, Vocabulario, cidades
 from app.contexts.nomes.api import Dicionario
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.queue.outcome import Done, Outcome, Partial, Skipped
-from batuta.receive.endpoints import JobCall
-from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.queries import load
+from batuta import Done, Outcome, Partial, Skipped
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Json
+from batuta.sql import Database, Query, load_queries
 
 # Names change seldom, and every question costs the chip that asks some reputation.
 AGAIN_AFTER: Final = timedelta(days=7)
@@ -51,7 +49,7 @@ class Apresentacao:
         self._line = line
         self._dicionario = dicionario
         self._clock = clock
-        self._queries = load(IntroductionQueries, Path(__file__).parent / "apresentacao.sql", database.dialect)
+        self._queries = load_queries(IntroductionQueries, Path(__file__).parent / "apresentacao.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
         """Groups without a name, or with an old one, are asked for, a few at a time. What is told holds no name."""

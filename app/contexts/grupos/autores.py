@@ -7,13 +7,9 @@ from pathlib import Path
 
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.vagas.api import Chaves, VagaInexistente
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import BatutaError
+from batuta.kernel import Clock, Ids, Json
+from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class SemAutor(BatutaError):
@@ -50,7 +46,7 @@ class Autores:
         self._audit = AuditLog(database.dialect, ids)
         self._chaves = Chaves(database.dialect)
         self._pessoas = Pessoas(database.dialect)
-        self._queries = load(AuthorQueries, Path(__file__).parent / "autores.sql", database.dialect)
+        self._queries = load_queries(AuthorQueries, Path(__file__).parent / "autores.sql", database.dialect)
 
     async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)

@@ -2,8 +2,7 @@
 
 from enum import StrEnum
 
-from batuta.queue.item import NewItem
-from batuta.queue.table import QueueTable
+from batuta.queues import NewItem, QueueTable
 
 
 class Estagio(StrEnum):

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.comum.telefone import forms
-from batuta.stores.sql.database import Dialect, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +15,7 @@ class PersonQueries:
 
 class Pessoas:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load(PersonQueries, Path(__file__).parent / "pessoas.sql", dialect)
+        self._queries = load_queries(PersonQueries, Path(__file__).parent / "pessoas.sql", dialect)
 
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from batuta.kernel.clock import Clock
-from batuta.stores.sql.database import Database, Query, Row
-from batuta.stores.sql.queries import load
-from batuta.texts import Texts
+from batuta.extension import Texts
+from batuta.kernel import Clock
+from batuta.sql import Database, Query, Row, load_queries
 
 # As long as the queue remembers what it dropped.
 LOOKS_BACK: Final = timedelta(days=7)
@@ -57,7 +56,7 @@ class Recebidas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._queries = load(ReceivedMessageQueries, Path(__file__).parent / "recebidas.sql", database.dialect)
+        self._queries = load_queries(ReceivedMessageQueries, Path(__file__).parent / "recebidas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None

@@ -12,13 +12,11 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.telefone import chave, forms, telefone_de
-from batuta.kernel.clock import Clock
-from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem
-from batuta.queue.outcome import Done, Outcome
-from batuta.receive.endpoints import JobCall
-from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import Done, Outcome
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Ids
+from batuta.queues import NewItem
+from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
 CAMPOS: Final = {
     "hospital": "o hospital",
@@ -122,7 +120,7 @@ class Recuperacao:
         self._ids = ids
         self._zone = zone
         self._clock = clock
-        self._queries = load(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
+        self._queries = load_queries(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
         """At most twenty people; fewer while earlier questions have not left."""

@@ -5,7 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.contexts.grupos.autores import Autor
-from batuta.stores.sql.database import Row
+from batuta.sql import Row
 
 CAMPOS = (
     "hospital", "especialidade", "data", "periodo", "hora_inicio", "hora_fim", "valor", "valor_tipo", "forma_pagamento",

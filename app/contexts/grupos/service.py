@@ -11,10 +11,9 @@ from app.contexts.comum.telefone import Address
 from app.contexts.grupos.fila import da_mensagem
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.webhooks.api import DeGrupo
-from batuta.kernel.ids import Ids
-from batuta.queue.item import NewItem
-from batuta.stores.sql.database import Dialect, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.kernel import Ids
+from batuta.queues import NewItem
+from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 SHORTEST = 5
 _APART = re.compile(r"\s+[-–|]\s+")
@@ -75,7 +74,7 @@ class Grupos:
     """``fila``: the queue of what waits for the first stage."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
-        self._queries = load(GroupQueries, Path(__file__).parent / "grupos.sql", dialect)
+        self._queries = load_queries(GroupQueries, Path(__file__).parent / "grupos.sql", dialect)
         self._ids = ids
         self._telefones = telefones
         self._pessoas = Pessoas(dialect)

@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
-from batuta.guard.base import WORKED, EffectReport, Guard, Hold
-from batuta.kernel.clock import Clock
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.kernel.writable import json_object
-from batuta.queue.outcome import Snooze
-from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.queries import load
+from batuta import Snooze
+from batuta.guards import WORKED, EffectReport, Guard, Hold
+from batuta.kernel import Clock, Ids, Json, json_object
+from batuta.reasons import define
+from batuta.sql import AsJson, Database, Query, load_queries
 
 ASKED_ALREADY = define("llm_perguntado", "another process asks the model the same question")
 MODEL_SILENT = define("llm_sem_resposta", "the model did not answer: {error}")
@@ -130,7 +126,7 @@ class Custos:
         self._database = database
         self._clock = clock
         self._uso = uso
-        self._queries = load(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
+        self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def desde(self, since: datetime) -> float:
         return (await self.no_dia(since, self._clock.now() + timedelta(days=1))).custo
@@ -164,7 +160,7 @@ class Consulta:
         self._clock = clock
         self._custos = Custos(database, clock)
         self._spent: tuple[datetime, datetime, float] | None = None  # of which day, as of when, how much
-        self._queries = load(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
+        self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
         """What it says, or said before, whoever asked; None where it is not asked."""

@@ -17,18 +17,12 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp
 from app.contexts.mensagens.api import PAUSES, SAFE_MODE
-from batuta.guard.base import WORKED, Admit, Effect, EffectReport, Hold, Ticket
-from batuta.guard.circuits import Circuits
-from batuta.guard.switches import Switch, verdict
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
-from batuta.receive.endpoints import JobCall
-from batuta.runlog.reasons import held
-from batuta.schedule.window import Window
-from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.queries import load
+from batuta import Done, Failed, Outcome, Partial, Skipped
+from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Switch, Ticket, judge_switch
+from batuta.jobs import JobCall, Window
+from batuta.kernel import Clock, Json
+from batuta.reasons import define, held
+from batuta.sql import Database, Query, load_queries
 
 NO_LOOKUP = define("consulta_falhou", "no phone could be looked up: {why}")
 OUTSIDE_HOURS = define("consulta_fora_do_horario", "phones are looked up from 08:00 to 20:00; next at {next}")
@@ -93,7 +87,7 @@ class Validacao:
         self._switches = switches
         self._zone = zone
         self._clock = clock
-        self._queries = load(PhoneQueries, Path(__file__).parent / "validacao.sql", database.dialect)
+        self._queries = load_queries(PhoneQueries, Path(__file__).parent / "validacao.sql", database.dialect)
 
     async def validar_telefones(self, call: JobCall) -> Outcome:
         if (held := await self._held()) is not None:
@@ -127,7 +121,7 @@ class Validacao:
             return OUTSIDE_HOURS(next=HOURS.next_open(now, self._zone).astimezone(self._zone))
         turned = await self._switches.all()
         for rule in (*PAUSES, SAFE_MODE):
-            if isinstance(hold := verdict(rule, turned.get(rule.key), now), Hold):
+            if isinstance(hold := judge_switch(rule, turned.get(rule.key), now), Hold):
                 return held(hold.reason)
         return None
 

@@ -11,7 +11,7 @@ says and whoever wrote it. So a worker that dies in between leaves a doubt behin
 
 from enum import StrEnum
 
-from batuta.queue.table import QueueTable
+from batuta.queues import QueueTable
 
 
 class StatusDaMensagem(StrEnum):

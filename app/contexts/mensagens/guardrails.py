@@ -20,9 +20,9 @@ from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.limites import HORARIO, TipoDeMensagem
-from batuta.guard.base import Hold
-from batuta.kernel.reasons import define
-from batuta.schedule.window import Window
+from batuta.guards import Hold
+from batuta.jobs import Window
+from batuta.reasons import define
 
 # How long a message waits that only came by a process without a gateway.
 WITHOUT_LINE: Final = timedelta(minutes=1)

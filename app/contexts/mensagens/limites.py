@@ -10,8 +10,8 @@ from datetime import time, timedelta
 from enum import StrEnum
 from typing import Final
 
-from batuta.guard.rate import Limit, gap
-from batuta.schedule.window import Window
+from batuta.guards import Limit, gap
+from batuta.jobs import Window
 
 HORA, DIA = timedelta(hours=1), timedelta(days=1)
 # 20:00 is outside.

@@ -8,11 +8,9 @@ from zoneinfo import ZoneInfo
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.guardrails import RegrasDeEnvio
 from app.contexts.mensagens.limites import HORARIO
-from batuta.guard.base import Hold
-from batuta.guard.switches import Switch, SwitchRule, verdict
-from batuta.kernel.clock import Clock
-from batuta.runlog.log import Controls
-from batuta.schedule.window import Window
+from batuta.guards import Hold, Switch, SwitchRule, judge_switch
+from batuta.jobs import Controls, Window
+from batuta.kernel import Clock
 
 CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, at_rest=False)
@@ -73,7 +71,7 @@ class RegrasAgora:
         )
 
     def _hold(self, rule: SwitchRule, switches: Mapping[str, Switch]) -> Hold | None:
-        decided = verdict(rule, switches.get(rule.key), self.clock.now())
+        decided = judge_switch(rule, switches.get(rule.key), self.clock.now())
         return decided if isinstance(decided, Hold) else None
 
     async def _window(self, reading: Any, tipo_campanha: str) -> Window | None:

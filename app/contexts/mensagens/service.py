@@ -5,10 +5,9 @@ from datetime import datetime
 from pathlib import Path
 
 from app.contexts.mensagens.guardrails import CAMPAIGN_PAUSED
-from batuta.kernel.reasons import define, encode, prefix_of
-from batuta.queue.outcome import LONGEST_ERROR
-from batuta.stores.sql.database import Dialect, Query, Transaction
-from batuta.stores.sql.queries import load
+from batuta.queues import LONGEST_ERROR
+from batuta.reasons import define, encode, prefix_of
+from batuta.sql import Dialect, Query, Transaction, load_queries
 
 CAMPAIGN_CANCELLED = define("campanha_cancelada", "its campaign was cancelled")
 
@@ -25,7 +24,7 @@ class MessageQueries:
 
 class Mensagens:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
+        self._queries = load_queries(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
 
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime

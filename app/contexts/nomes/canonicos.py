@@ -8,8 +8,8 @@ from typing import Any, Final, TypeGuard
 
 from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras
 from app.contexts.nomes.nomes import busca
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.writable import is_writable
+from batuta import BatutaError
+from batuta.kernel import is_writable
 
 _UF: Final = re.compile(r"[A-Za-z]{2}")
 

@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 
 from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.nomes import Nomes, pode_ser_nome
-from batuta.kernel.errors import BatutaError
+from batuta import BatutaError
 
 AHEAD: Final = timedelta(days=366)
 NEAR: Final = 60.0

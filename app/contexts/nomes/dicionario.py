@@ -12,10 +12,9 @@ from app.contexts.leitura_grupos.api import Vocabulario, chave
 from app.contexts.nomes.canonicos import examinados
 from app.contexts.nomes.correcoes import nome_de_lugar
 from app.contexts.nomes.nomes import Achado, Conhecido, Nomes, achar, busca, onde
-from batuta.kernel.clock import Clock
-from batuta.queue.outcome import Writes
-from batuta.stores.sql.database import Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.kernel import Clock
+from batuta.queues import Writes
+from batuta.sql import Database, Query, Row, Transaction, load_queries
 
 # What somebody teaches counts everywhere after so many seconds.
 LOOK_EVERY: Final = 5.0
@@ -47,7 +46,7 @@ class Dicionario:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self.queries = load(NameQueries, Path(__file__).parent / "nomes.sql", database.dialect)
+        self.queries = load_queries(NameQueries, Path(__file__).parent / "nomes.sql", database.dialect)
         self._nomes: Nomes | None = None
         self._found: dict[tuple[str | None, ...], Achado] = {}
         self._looks_at = 0.0

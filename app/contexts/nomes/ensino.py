@@ -8,13 +8,9 @@ from pathlib import Path
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import busca
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import BatutaError
+from batuta.kernel import Clock, Ids, Json
+from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class NomeDesconhecido(BatutaError):
@@ -55,7 +51,7 @@ class Ensino:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load(TeachingQueries, Path(__file__).parent / "ensino.sql", database.dialect)
+        self._queries = load_queries(TeachingQueries, Path(__file__).parent / "ensino.sql", database.dialect)
 
     async def de_quem(self, nome: str) -> list[Ensinado]:
         async with self._database.transaction() as transaction:

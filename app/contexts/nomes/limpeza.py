@@ -8,15 +8,11 @@ from uuid import UUID
 
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import pode_ser_nome
-from batuta.kernel.clock import Clock
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.queue.outcome import Done, Outcome, Partial
-from batuta.receive.endpoints import JobCall
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Query
-from batuta.stores.sql.queries import load
+from batuta import Done, Outcome, Partial
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Ids, Json
+from batuta.reasons import define
+from batuta.sql import AuditLog, Database, Query, load_queries
 
 OUT_OF_TIME = define("faltou_tempo", "there was no time for all of them")
 
@@ -39,7 +35,7 @@ class Limpeza:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
+        self._queries = load_queries(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
         """Looks at each that a machine made and nothing refers to; those whose name cannot be one are deleted."""

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.queue.outcome import Done, Outcome, Partial
-from batuta.receive.endpoints import JobCall
-from batuta.supervise.pruner import Retention, prune_all
+from batuta import Done, Outcome, Partial
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Json
+from batuta.reasons import define
+from batuta.sql import Retention, prune_all
 
 OUT_OF_TIME = define("tempo_esgotado", "the time was over; the next run goes on")
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
-from batuta.stores.sql.queries import load
+from batuta.kernel import Ids, Json
+from batuta.sql import AsJson, Dialect, Query, Transaction, load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +16,7 @@ class EventQueries:
 
 class Eventos:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load(EventQueries, Path(__file__).parent / "eventos.sql", dialect)
+        self._queries = load_queries(EventQueries, Path(__file__).parent / "eventos.sql", dialect)
         self._ids = ids
 
     async def record(

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from batuta.kernel.clock import Clock
-from batuta.stores.sql.database import Database, Query, Row
-from batuta.stores.sql.queries import load
+from batuta.kernel import Clock
+from batuta.sql import Database, Query, Row, load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Abertas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._queries = load(VacancyQueries, Path(__file__).parent / "abertas.sql", database.dialect)
+        self._queries = load_queries(VacancyQueries, Path(__file__).parent / "abertas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False

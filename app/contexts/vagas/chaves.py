@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.contexts.vagas.vagas import JANELA, VagaQueries
-from batuta.stores.sql.database import AsJson, Dialect, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta.sql import AsJson, Dialect, Query, Row, Transaction, load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class KeyQueries:
 class Chaves:
     def __init__(self, dialect: Dialect) -> None:
         here = Path(__file__).parent
-        self._vagas = load(VagaQueries, here / "vagas.sql", dialect)
-        self._queries = load(KeyQueries, here / "chaves.sql", dialect)
+        self._vagas = load_queries(VagaQueries, here / "vagas.sql", dialect)
+        self._queries = load_queries(KeyQueries, here / "chaves.sql", dialect)
 
     async def soltar(self, transaction: Transaction, id: str, hash: str | None) -> None:
         if hash is not None:

@@ -15,15 +15,11 @@ from app.contexts.leitura_grupos.api import Fechamento, VagaLida, chave
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.alvo_do_fechamento import NADA, Alvo, DecisaoDoFechamento, VagaAberta, decidir
 from app.contexts.vagas.importacao import PERIODO_ID
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.queue.outcome import Snooze, Writes
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import BatutaError, Snooze
+from batuta.kernel import Clock, Ids, Json
+from batuta.queues import Writes
+from batuta.reasons import define
+from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load_queries
 
 EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the group is not read yet")
 
@@ -78,7 +74,7 @@ class Fechamentos:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
+        self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
         """What a message closes. It waits while an earlier one of its group is on its way: that may be the offer."""

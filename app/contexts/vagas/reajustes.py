@@ -30,10 +30,10 @@ from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.fechamentos import Fechamentos
 from app.contexts.vagas.importacao import PERIODO_ID
 from app.contexts.vagas.vagas import JANELA, LONGEST, Vagas
-from batuta.kernel.clock import Clock
-from batuta.queue.outcome import Snooze, Writes
-from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import Snooze
+from batuta.kernel import Clock
+from batuta.queues import Writes
+from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
 # Whoever writes more than that does more than correct a price.
 CURTA: Final = 300
@@ -185,7 +185,7 @@ class Reajustes:
         self._vagas = vagas
         self._zone = zone
         self._clock = clock
-        self._queries = load(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
+        self._queries = load_queries(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
         """What a message corrects. It waits while an earlier one of its group is on its way: that may be the offer."""

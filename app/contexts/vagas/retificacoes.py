@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.comum.telefone import forms
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.queue.outcome import Writes
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Dialect, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import BatutaError
+from batuta.kernel import Ids, Json
+from batuta.queues import Writes
+from batuta.sql import AuditLog, Dialect, Query, Row, Transaction, load_queries
 
 MAQUINA: Final = "grupos"
 # Why it waits for a person: a vacancy that somebody was offered would change under him.
@@ -67,7 +64,7 @@ def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> d
 
 class Retificacoes:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load(RectificationQueries, Path(__file__).parent / "retificacoes.sql", dialect)
+        self._queries = load_queries(RectificationQueries, Path(__file__).parent / "retificacoes.sql", dialect)
         self._audit = AuditLog(dialect, ids)
 
     def efeito(

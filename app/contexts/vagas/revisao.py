@@ -16,13 +16,9 @@ from app.contexts.vagas.chaves import Chaves
 from app.contexts.vagas.importacao import PERIODO_ID, DecisaoDaImportacao, Parecer
 from app.contexts.vagas.retificacoes import CAMPOS, MUDOU
 from app.contexts.vagas.vagas import Vagas, chave_de
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Query, Row, Transaction
-from batuta.stores.sql.queries import load
+from batuta import BatutaError
+from batuta.kernel import Clock, Ids, Json
+from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 LONGEST: Final = 500
 
@@ -83,7 +79,7 @@ class Revisao:
         self._chaves = Chaves(database.dialect)
         self._zone = zone
         self._clock = clock
-        self._queries = load(ReviewQueries, Path(__file__).parent / "revisao.sql", database.dialect)
+        self._queries = load_queries(ReviewQueries, Path(__file__).parent / "revisao.sql", database.dialect)
 
     async def pendentes(self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao") -> Sequence[Row]:
         return await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)

@@ -20,13 +20,11 @@ from app.contexts.nomes.api import Achado, Dicionario, busca, onde
 from app.contexts.vagas.importacao import PERIODO_ID, Candidata, DecisaoDaImportacao, Parecer, julgar
 from app.contexts.vagas.limiares import Limiares
 from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas
-from batuta.kernel.batcher import BatchLoader
-from batuta.kernel.clock import Clock
-from batuta.kernel.ids import Ids
-from batuta.queue.item import Lease
-from batuta.queue.outcome import Done, Next, Skipped, StageOutcome, Writes
-from batuta.stores.sql.database import AsJson, Database, Query, Row
-from batuta.stores.sql.queries import load
+from batuta import Done, Skipped
+from batuta.kernel import BatchLoader, Clock, Ids
+from batuta.pipelines import Next, StageOutcome
+from batuta.queues import Lease, Writes
+from batuta.sql import AsJson, Database, Query, Row, load_queries
 
 # A key that was taken longer ago may be taken again.
 JANELA: Final = timedelta(hours=48)
@@ -63,7 +61,7 @@ class Vagas:
         self._limiares = limiares
         self._zone = zone
         self._clock = clock
-        self.queries = load(VagaQueries, Path(__file__).parent / "vagas.sql", database.dialect)
+        self.queries = load_queries(VagaQueries, Path(__file__).parent / "vagas.sql", database.dialect)
         self._vagas = BatchLoader(self._of)
         self._keys = BatchLoader(self._taken)
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import Conexao, Entrega
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, assert_never
 
 from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
-from batuta.kernel.json import Json
-from batuta.queue.handler import ItemHandler
-from batuta.queue.item import Lease, NewItem
-from batuta.queue.outcome import Done, after_seconds
-from batuta.queue.table import QueueTable
-from batuta.stores.sql.database import AsJson
+from batuta import Done
+from batuta.kernel import Json
+from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
+from batuta.sql import AsJson
 
 WEBHOOK_INBOX = QueueTable(
     name="webhook_inbox",

@@ -25,10 +25,8 @@ from app.contexts.comum.whatsapp import (
 )
 from app.integrations.evolution.content import instant_of, text_of
 from app.integrations.evolution.http import Answer, Reply, Silence
-from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
-from batuta.kernel.writable import mask_text
-from batuta.runlog.reasons import HTTP_STATUS, HTTP_STATUS_SAID
+from batuta.kernel import Json, mask_text
+from batuta.reasons import HTTP_STATUS, HTTP_STATUS_SAID, define
 
 # 402 for a while, 403 forbidden, 406 for good; 401 is a phone that logged out, or a wrong key.
 BAN_CODES = frozenset({402, 403, 406})

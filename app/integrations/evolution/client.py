@@ -16,9 +16,7 @@ from app.integrations.evolution.answers import (
     unavailable,
 )
 from app.integrations.evolution.http import Answer, Gateway, Reply, path_of
-from batuta.kernel.clock import Clock
-from batuta.kernel.json import Json
-from batuta.kernel.writable import writable
+from batuta.kernel import Clock, Json, make_writable
 
 PAGE = 50
 LONGEST_NAME = 200
@@ -105,7 +103,8 @@ class EvolutionClient:
             case {"id": str(id), **rest} if id == jid:
                 name = rest.get("subject")
                 return Grupo(
-                    jid=jid, nome=(writable(name).strip()[:LONGEST_NAME] or None) if isinstance(name, str) else None
+                    jid=jid,
+                    nome=(make_writable(name).strip()[:LONGEST_NAME] or None) if isinstance(name, str) else None,
                 )
             case _:
                 return _strange("findGroupInfos")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from batuta.kernel.json import Json
+from batuta.kernel import Json
 
 MEDIA = {
     "imageMessage": "imagem",

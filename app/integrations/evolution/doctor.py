@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.integrations.evolution.client import EvolutionClient, Webhook
-from batuta.engine.extension import Examined
+from batuta.extension import Examined
 
 TEXT = "doctor.evolution"
 

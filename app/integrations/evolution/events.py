@@ -10,8 +10,7 @@ from app.contexts.comum.whatsapp import Entrega
 from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
 from app.integrations.evolution.answers import ENTREGAS, conexao
 from app.integrations.evolution.content import MEDIA, contexts, instant_of, media_of, text_of
-from batuta.kernel.json import Json, dumps
-from batuta.kernel.writable import json_object, writable
+from batuta.kernel import Json, dumps, json_object, make_writable
 
 CANAL = "evolution"
 # Longer than any text a person writes; media come without their bytes.
@@ -29,7 +28,7 @@ def delivery_of(body: Json) -> Entregue | Ignorado | None:
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
             evento = event.lower().replace("_", ".").replace("-", ".")
-            instance = writable(instance)  # as in the payload that is kept
+            instance = make_writable(instance)  # as in the payload that is kept
         case _:
             return None
     if evento not in WANTED:

@@ -9,10 +9,8 @@ from urllib.parse import quote
 
 import httpx2
 
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
-from batuta.kernel.json import Json
-from batuta.kernel.waiting import with_timeout
+from batuta.errors import DeadlineExceeded
+from batuta.kernel import Clock, Json, with_timeout
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0

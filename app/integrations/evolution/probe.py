@@ -2,7 +2,7 @@
 
 import httpx2
 
-from batuta.health.ready import Part, State
+from batuta.health import Part, State
 
 
 async def answers(base_url: str | None) -> Part:

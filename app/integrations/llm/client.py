@@ -10,11 +10,9 @@ from typing import Any, Final
 import httpx2
 
 from app.contexts.llm.service import Calou, Respondeu, Resposta
-from batuta.guard.base import Effect, EffectReport, effect_of_status
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
-from batuta.kernel.json import Json
-from batuta.kernel.waiting import with_timeout
+from batuta.errors import DeadlineExceeded
+from batuta.guards import Effect, EffectReport, effect_of_status
+from batuta.kernel import Clock, Json, with_timeout
 
 WITHIN: Final = timedelta(seconds=30)
 LARGEST: Final = 256 * 1024

@@ -1,21 +1,14 @@
 """Tasks on ARQ: whose Redis it is, how Julia's worker hands them over, and how one is told who runs them."""
 
-from datetime import timedelta
-
 from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
 
 from app.integrations.redis.probe import answers
 from app.settings import Settings
-from batuta.engine.batuta import Batuta
-from batuta.health.ready import State
-from batuta.kernel.errors import BatutaError, MissingBeside
-from batuta.stores.arq import RUNNER
-from batuta.stores.arq.relay import ArqRelay
-from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.supervise.loop import LoopPolicy
-
-HEARING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
+from batuta import Batuta, BatutaError
+from batuta.arq import ArqRelay, add_arq_relay
+from batuta.errors import MissingBeside
+from batuta.health import State
 
 
 class RedisAway(BatutaError):
@@ -51,11 +44,4 @@ def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
     async def connect() -> ArqRedis:
         return await create_pool(where)
 
-    store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
-    relay = ArqRelay(connect, work.clock, store.wanted)
-    work.relay_tasks(relay.run)
-    work.add_loop(relay, HEARING)
-    work.closers.append(relay.close)
-    for name in work.task_registry.queues:
-        work.observability.watch_queue(work.queues[name], None, RUNNER, hands_over=True)
-    return relay
+    return add_arq_relay(work, connect)

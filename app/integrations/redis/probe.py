@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
-from batuta.health.ready import Part, State
+from batuta.health import Part, State
 
 
 async def answers(url: SecretStr | None, password: SecretStr | None) -> Part:

@@ -25,12 +25,10 @@ from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT
 from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, job_do_agendamento, job_em_palavras
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
 from app.web.refusals import as_problems, caller_of
-from batuta.access.tokens import Scope
-from batuta.engine.batuta import Batuta
-from batuta.kernel.reasons import Reason
-from batuta.texts import Texts
-from batuta.web.auth import DoorFirst, require
-from batuta.web.problems import Problem, texts_for
+from batuta import Batuta
+from batuta.extension import Texts
+from batuta.reasons import Reason
+from batuta.web import AuthorizeFirst, Problem, Scope, require, texts_for
 
 PREFIX = "/api/v1"
 IMPORT = f"{PREFIX}/appointments/import"
@@ -148,7 +146,7 @@ REFUSALS = {
 
 
 def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> APIRouter:
-    routes = APIRouter(prefix=PREFIX, tags=["appointments"], route_class=DoorFirst)
+    routes = APIRouter(prefix=PREFIX, tags=["appointments"], route_class=AuthorizeFirst)
     _add_importing(routes, importacao)
     _add_reading(routes, agendamentos)
 

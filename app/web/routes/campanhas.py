@@ -23,10 +23,7 @@ from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.web.refusals import as_problems, caller_of
-from batuta.access.tokens import Scope
-from batuta.web.auth import DoorFirst, needs
-from batuta.web.problems import texts_for
-from batuta.web.routes.openapi import WRITABLE
+from batuta.web import WRITABLE, AuthorizeFirst, Scope, needs, texts_for
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -102,7 +99,7 @@ REFUSALS = {
 
 
 def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=DoorFirst)
+    routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=AuthorizeFirst)
     _add_reading(routes, campanhas, zone)
 
     @routes.post(

@@ -10,9 +10,7 @@ from pydantic import BeforeValidator
 
 from app.contexts.grupos.recebidas import MotivoDoDescarte, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.access.tokens import Scope
-from batuta.web.auth import DoorFirst, require
-from batuta.web.problems import texts_for
+from batuta.web import AuthorizeFirst, Scope, require, texts_for
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -29,7 +27,7 @@ Day = Annotated[date, BeforeValidator(_written)]
 
 
 def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=DoorFirst)
+    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=AuthorizeFirst)
 
     @routes.get("/mensagens", operation_id="list_mensagens_grupo")
     async def messages(

@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.contexts.mensagens.limites import HORARIO, Limites
-from batuta.schedule.window import Window
-from batuta.web.context import state_of
+from batuta.jobs import Window
+from batuta.web import state_of
 
 DIAS = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
 

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
-from batuta.access.tokens import Scope
-from batuta.web.auth import DoorFirst, needs
+from batuta.web import AuthorizeFirst, Scope, needs
 
 
 class Esquecimento(BaseModel):
@@ -23,7 +22,7 @@ class Esquecimento(BaseModel):
 
 
 def router(ensino: Ensino) -> APIRouter:
-    routes = APIRouter(prefix="/grupos/nomes", tags=["grupos"], route_class=DoorFirst)
+    routes = APIRouter(prefix="/grupos/nomes", tags=["grupos"], route_class=AuthorizeFirst)
 
     @routes.get("", operation_id="list_nomes", openapi_extra=needs(Scope.PII))
     async def owners(nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:

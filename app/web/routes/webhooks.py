@@ -9,11 +9,8 @@ from app.contexts.webhooks.inbox import Inbox
 from app.integrations.evolution.events import delivery_of
 from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
-from batuta.kernel.json import Json, loads
-from batuta.kernel.writable import mask_text
-from batuta.web.auth import is_local
-from batuta.web.context import state_of
-from batuta.web.problems import Problem
+from batuta.kernel import Json, loads, mask_text
+from batuta.web import Problem, is_local, state_of
 
 EVOLUTION = "/webhook/evolution"
 LONGEST_WORD = 80

@@ -15,6 +15,8 @@ _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 
 
 class Scope(StrEnum):
+    """What a token allows."""
+
     READ = "read"
     OPERATE = "operate"
     SEND = "send"

@@ -105,6 +105,7 @@ class CliContext:
 
 
 def cli_context(context: typer.Context) -> CliContext:
+    """The context of a command, from typer's."""
     ctx: CliContext = context.obj
     return ctx
 
@@ -126,7 +127,7 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def who() -> str:
+def current_user() -> str:
     """Whoever types this. In a container a user may have no name."""
     try:
         return getpass.getuser()

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job, rules_of
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
-from batuta.guard.switches import Switch, SwitchRule, verdict
+from batuta.guard.switches import Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.nearest import unknown
 from batuta.kernel.reasons import Reason
@@ -135,7 +135,7 @@ def left_holding(jobs: Collection[Job], key: str, switches: Mapping[str, Switch]
     """Of the jobs that switch ``key`` can hold."""
 
     def holds(rule: SwitchRule) -> bool:
-        return isinstance(verdict(rule, switches.get(rule.key), now), Hold)
+        return isinstance(judge_switch(rule, switches.get(rule.key), now), Hold)
 
     concerned = [rules for rules in map(rules_of, jobs) if any(rule.key == key for rule in rules)]
     found = {rule.key: rule for rules in concerned for rule in rules if holds(rule)}
@@ -157,7 +157,7 @@ async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: st
         now = work.clock.now()
         until = None if length is None else now + length
         before = await work.switches.all()
-        switch = await work.switches.set(key, on, by=who(), reason=reason, now=now, until=until)
+        switch = await work.switches.set(key, on, by=current_user(), reason=reason, now=now, until=until)
     old = before.get(key)
     stood = old is not None and _counts(old, now) and old.on is on
     return SwitchChange(switch, old if stood else None, {**before, key: switch})

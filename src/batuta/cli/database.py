@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.engine import backup as backups
 from batuta.engine.backup import PAGES, Progress, RestoreReport
 from batuta.stores.backup.archive import Manifest
@@ -31,7 +31,9 @@ def backup(context: typer.Context, file: File, as_json: JsonFlag = False) -> Non
 
 def restore(context: typer.Context, file: File, force: Force = False, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    report = wait_for(backups.restore(ctx.work(), file, by=who(), force=force, progress=_progress(ctx, as_json)))
+    report = wait_for(
+        backups.restore(ctx.work(), file, by=current_user(), force=force, progress=_progress(ctx, as_json))
+    )
     ctx.show(_document(ctx, file, report), as_json, lambda: _tell(ctx, file, report))
 
 

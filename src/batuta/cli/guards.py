@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.guard.breaker import Circuit
 from batuta.kernel.clock import exact
 from batuta.texts import Texts
@@ -49,7 +49,7 @@ async def _read_circuits(ctx: CliContext) -> list[dict[str, Any]]:
 
 async def _reset(ctx: CliContext, name: str) -> Circuit:
     async with ctx.work() as work:
-        return await work.circuits.reset(name, by=who())
+        return await work.circuits.reset(name, by=current_user())
 
 
 async def _used(ctx: CliContext) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
-from batuta.health.workers import FORGOTTEN
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
+from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel import reasons
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.nearest import unknown
@@ -84,7 +84,9 @@ def discard(
     if id is not None:
         _act(ctx, queue, id, "discarded", as_json)
         return
-    count = wait_for(_repeat_step(ctx, queue, lambda through: through.discard_waiting(queue, ACTION_BATCH, by=who())))
+    count = wait_for(
+        _repeat_step(ctx, queue, lambda through: through.discard_waiting(queue, ACTION_BATCH, by=current_user()))
+    )
     document = {"queue": queue, "cancelled": count}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.dropped", queue=queue, count=count)))
 
@@ -179,7 +181,7 @@ async def _rehome(ctx: CliContext, source: str, target: str) -> int:
         of_table = [name for name, queue in work.queues.items() if queue.table.name == through.table.name]
         if target not in of_table:
             raise unknown("queue", target, of_table)
-        return through.rehome(source, target, ACTION_BATCH, by=who())
+        return through.rehome(source, target, ACTION_BATCH, by=current_user())
 
     return await _repeat_step(ctx, source, moves)
 
@@ -187,7 +189,7 @@ async def _rehome(ctx: CliContext, source: str, target: str) -> int:
 async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
     """Repeat ``step`` until nothing is left of ``source``; return how many items it changed."""
     async with ctx.work() as work:
-        living = (await work.beats.seen(within=FORGOTTEN, now=work.now())).living_loops
+        living = (await work.beats.seen(within=FORGOTTEN_AFTER, now=work.now())).living_loops
         if source in work.queues or f"worker:{source}" in living:
             raise ConfigError(
                 problem=Reason("queue_served", "queue {queue} is served", queue=source),
@@ -211,7 +213,7 @@ async def _apply_action(ctx: CliContext, queue: str, id: str, done: str) -> bool
         whole = await full_id(ctx.work().database, found.table.name, id, column=found.table.id)
         if whole is None:
             return False
-        return await (found.revive if done == "retried" else found.discard)(whole, by=who())
+        return await (found.revive if done == "retried" else found.discard)(whole, by=current_user())
 
 
 async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:

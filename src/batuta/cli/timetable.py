@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.dispatch.forecast import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window
@@ -115,12 +115,12 @@ async def _controls(ctx: CliContext, profile: str | None) -> Controls:
 
 async def _use(ctx: CliContext, profile: str) -> None:
     async with ctx.work() as work:
-        await work.controls.use_profile(profile, by=who(), now=work.clock.now())
+        await work.controls.use_profile(profile, by=current_user(), now=work.clock.now())
 
 
 async def _set_window(ctx: CliContext, name: str, window: Window) -> None:
     async with ctx.work() as work:
-        await work.controls.set_window(name, window, by=who(), now=work.clock.now())
+        await work.controls.set_window(name, window, by=current_user(), now=work.clock.now())
 
 
 def _day(word: str) -> date:

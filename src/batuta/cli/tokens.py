@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from batuta.access.tokens import Scope, Token, mint
-from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for, who
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
 from batuta.texts import Texts
@@ -32,7 +32,7 @@ def create(
 ) -> None:
     ctx = cli_context(context)
     work = ctx.work()
-    token, text = mint(name, scope, by=who(), now=work.clock.now(), chance=secrets.token_hex)
+    token, text = mint(name, scope, by=current_user(), now=work.clock.now(), chance=secrets.token_hex)
     wait_for(_with_database(ctx, lambda: work.tokens.keep(token)))
     document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
     ctx.show(document, as_json, lambda: _tell_once(ctx, text))
@@ -59,7 +59,7 @@ async def _revoke(work: Batuta, id: str) -> bool:
     found = [token.id for token in await work.tokens.all() if id and token.id[: len(id)] == id]
     if len(found) > 1:
         raise AmbiguousId(id=id, candidates=", ".join(found))
-    return await work.tokens.revoke(found[0] if found else id, by=who(), now=work.clock.now())
+    return await work.tokens.revoke(found[0] if found else id, by=current_user(), now=work.clock.now())
 
 
 async def _with_database(ctx: CliContext, act: Callable[[], Awaitable[T]]) -> T:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for
 from batuta.health.jobs import LOOKED_AT, TimetableState, state_of
-from batuta.health.workers import FORGOTTEN, Beat, LoopSeen, Signs
+from batuta.health.workers import FORGOTTEN_AFTER, Beat, LoopSeen, Signs
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
 from batuta.processes.heartbeat import Status
@@ -52,8 +52,8 @@ def workers(
 
 async def _read_workers(ctx: CliContext) -> tuple[Signs, Sequence[Restart], Sequence[Timetable]]:
     async with ctx.work() as work:
-        signs = await work.beats.seen(within=FORGOTTEN, now=work.now())
-        restarts = await work.observability.restarts.since(signs.now - FORGOTTEN, limit=MOST_RESTARTS)
+        signs = await work.beats.seen(within=FORGOTTEN_AFTER, now=work.now())
+        restarts = await work.observability.restarts.since(signs.now - FORGOTTEN_AFTER, limit=MOST_RESTARTS)
         return signs, restarts, await work.observability.timetables.newest(LOOKED_AT)
 
 

@@ -69,6 +69,8 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
+    """A registered job: its target, schedule and rules."""
+
     name: str
     target: Target
     cron: Cron

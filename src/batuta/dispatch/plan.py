@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job, Overlap
 from batuta.guard.base import Hold
-from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, verdict
+from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
@@ -36,8 +36,9 @@ def rules_of(job: Job) -> tuple[SwitchRule, ...]:
 
 
 def held_by_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
+    """Return the reason of the first switch that holds the job; None: no switch does."""
     for rule in rules_of(job):
-        if isinstance(held := verdict(rule, switches.get(rule.key), now), Hold):
+        if isinstance(held := judge_switch(rule, switches.get(rule.key), now), Hold):
             return _paused(job, rule, held.reason)
     return None
 

@@ -1,14 +1,6 @@
-"""The composition root of the engine: everything a program of background work is made of, put together once.
+"""The composition root: what an application registers and a process runs, built once.
 
-work = Batuta("sqlite:///work.db")
-
-@work.job("*/5 8-19 * * 1-5", category="report")
-async def summary(run): ...
-
-@work.loop(every=2, stuck_after=60)
-async def outbound(): ...
-
-async with work: ...        # opens the database; `batuta --app module:work up` runs it all
+``async with work`` opens the database; ``batuta --app module:work up`` runs everything.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +12,7 @@ from typing import TYPE_CHECKING, Never, Self, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from batuta import __version__
-from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load
+from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load_settings
 from batuta.dispatch.job import JobOptions, JobRules, Target, make_job
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
@@ -93,6 +85,8 @@ DAY = timedelta(days=1)
 
 
 class Batuta:
+    """An application of the engine: register its work, open its database, build the loops of a process."""
+
     only: Collection[str] = ()  # the queues that its worker serves, and nothing else; empty: everything there is
 
     @check_options
@@ -114,7 +108,7 @@ class Batuta:
         ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
         process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
         """
-        self.settings = settings = settings or load(EngineSettings, environment(), ENV_FILE)
+        self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
         self.zone = known_zone(timezone or settings.timezone)
         self._migrates = not settings.in_production if migrate is None else migrate
@@ -452,6 +446,7 @@ class Batuta:
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
+        """Add a loop object; ``loop`` makes one of a function or a class."""
         self._loops.append((loop, policy))
 
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
@@ -552,6 +547,7 @@ class Batuta:
             await Marker(self.database, self.extension.mark).require()
 
     async def migrate(self) -> list[Migration]:
+        """Apply the missing migrations of the engine and of the application, and return them."""
         applied = await self.migrator().migrate()
         if self.extension.mark is not None:
             marker = Marker(self.database, self.extension.mark)
@@ -564,6 +560,7 @@ class Batuta:
         return Migrator(self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
+        """Close the database and everything in ``closers``."""
         for close in (*self.closers, self.connections.close):
             await close()
 

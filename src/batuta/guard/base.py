@@ -91,6 +91,8 @@ Verdict: TypeAlias = Admit | Hold
 
 
 class Guard(Protocol):
+    """Admits a call or holds it until an instant."""
+
     async def admit(self, now: datetime) -> Verdict:
         """Asked before anything is claimed, and at the instant of the effect. A guard that cannot know says Hold."""
         ...

@@ -43,6 +43,8 @@ FAMILY = ":*"
 
 
 class CircuitState(StrEnum):
+    """Closed passes calls, open holds them, half-open lets one probe through."""
+
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"

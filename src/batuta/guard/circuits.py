@@ -24,6 +24,8 @@ MOST_TRANSITIONS = 1000
 
 
 class Circuits:
+    """The circuit breakers of an application, shared by its processes."""
+
     def __init__(self, store: CircuitStore, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self._store = store
         self._clock = clock

@@ -26,6 +26,8 @@ SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} cannot be read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
+    """The stored position of a switch."""
+
     key: str
     on: bool | None  # None: what stands there is neither on nor off, so nobody knows
     reason: str
@@ -64,10 +66,11 @@ class SwitchGuard(SwitchRule):
             switch = await self.switches.read(self.key)
         except StoreUnavailable:
             return Hold(now + RECHECK_AFTER, SWITCH_AWAY(switch=self.key))
-        return verdict(self, switch, now)
+        return judge_switch(self, switch, now)
 
 
-def verdict(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
+def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
+    """Decide by a stored switch whether the rule admits or holds."""
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.at_rest is not rule.hold_when:
             return Admit()

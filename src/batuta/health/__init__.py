@@ -1,1 +1,43 @@
-"""Findings: what is wrong, since when, and the next step."""
+"""Health: checks, findings and their score, probes, and the pages of an application."""
+
+from batuta.health.aggregator import HealthPage
+from batuta.health.checks import Now
+from batuta.health.finding import (
+    CIRCUITS,
+    CONNECTIVITY,
+    JOBS_AND_WORKERS,
+    QUEUES,
+    Check,
+    Finding,
+    Report,
+    Section,
+    Severity,
+    merge_reports,
+)
+from batuta.health.queues import Pulse, QueueLimits
+from batuta.health.ready import Part, Probe, State
+from batuta.health.workers import FAILING_AFTER, FORGOTTEN_AFTER, Beats, Signs
+
+__all__ = [
+    "CIRCUITS",
+    "CONNECTIVITY",
+    "FAILING_AFTER",
+    "FORGOTTEN_AFTER",
+    "JOBS_AND_WORKERS",
+    "QUEUES",
+    "Beats",
+    "Check",
+    "Finding",
+    "HealthPage",
+    "Now",
+    "Part",
+    "Probe",
+    "Pulse",
+    "QueueLimits",
+    "Report",
+    "Section",
+    "Severity",
+    "Signs",
+    "State",
+    "merge_reports",
+]

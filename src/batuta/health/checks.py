@@ -32,7 +32,7 @@ from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.health.ready import PROBE_TIMEOUT, Part, Probes, State, look
 from batuta.health.workers import (
     COUNTED,
-    FORGOTTEN,
+    FORGOTTEN_AFTER,
     SCHEDULER_SILENT,
     Beats,
     judge_restarts,
@@ -151,7 +151,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
     async def ask() -> Report:
         if not len(jobs):
             return Report()
-        signs = await beats.seen(within=FORGOTTEN, now=now())
+        signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
         versions = judge_timetables(await timetables.newest(LOOKED_AT), signs.now)
         return merge_reports([judge_scheduler(signs, await reports.known_since()), versions])
 
@@ -160,7 +160,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
 
 def workers(beats: Beats, restarts: RestartStore, now: Now) -> Check:
     async def ask() -> Report:
-        signs = await beats.seen(within=FORGOTTEN, now=now())
+        signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
         ended = await restarts.since(signs.now - COUNTED, limit=MOST_RESTARTS)
         return merge_reports([judge_workers(signs), judge_restarts(ended, signs.now)])
 
@@ -171,7 +171,7 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
     async def ask() -> Report:
         if not (asked := list(watched())):
             return Report()
-        loops = (await beats.seen(within=FORGOTTEN, now=now())).living_loops
+        loops = (await beats.seen(within=FORGOTTEN_AFTER, now=now())).living_loops
         return merge_reports(
             [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
         )

@@ -54,6 +54,8 @@ SECTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
+    """A problem with its severity, cause, facts and next step."""
+
     severity: Severity
     source: str
     cause: str  # stays the same while the same thing is wrong: there is one alert for each
@@ -84,6 +86,7 @@ class Check:
 
 
 def merge_reports(reports: Iterable[Report]) -> Report:
+    """One report with the findings of several."""
     each = list(reports)
     return Report(
         findings=tuple(finding for report in each for finding in report.findings),

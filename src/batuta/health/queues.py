@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity, merge_reports
 from batuta.health.ready import PROBE_TIMEOUT
-from batuta.health.workers import FORGOTTEN, Beats
+from batuta.health.workers import FORGOTTEN_AFTER, Beats
 from batuta.kernel.clock import Clock, brief
 from batuta.queue.store import Unserved
 
@@ -142,7 +142,7 @@ def unserved(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime |
     async def ask() -> Report:
         if not (found := [*await tasks(), *await asked()]):
             return Report()
-        signs = await beats.seen(within=FORGOTTEN, now=now())
+        signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
         return judge_unserved(found, signs.living_loops, signs.now)
 
     return Check(name="unserved", section=QUEUES, ask=ask, patience=2 * PROBE_TIMEOUT)

@@ -15,6 +15,8 @@ PROBE_TIMEOUT = timedelta(seconds=2)
 
 
 class State(StrEnum):
+    """The state of one part of a process."""
+
     OK = "ok"
     UNKNOWN = "unknown"  # not configured: nothing to say, and nothing wrong
     DEGRADED = "degraded"

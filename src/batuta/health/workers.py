@@ -70,7 +70,7 @@ DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=45)
 # One of several that died is told for this long; then it was most likely taken away on purpose.
 REMEMBERED = timedelta(hours=1)
-FORGOTTEN = timedelta(hours=24)
+FORGOTTEN_AFTER = timedelta(hours=24)
 FAILING_AFTER = 3
 DISPATCHER = "dispatcher"
 SCHEDULER_SILENT = "scheduler.silent"
@@ -134,6 +134,8 @@ class Signs:
 
 
 class Beats(Protocol):
+    """The stored heartbeats of all processes."""
+
     async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         """Every process that showed a sign of life within so long."""
         ...

@@ -1,1 +1,30 @@
-"""The ground: time, identity, errors, facts, waiting, JSON, masking. Imports nothing of ours and nothing of anybody else's."""
+"""The parts that every layer shares: clock, ids, JSON, masking, batches, deadlines."""
+
+from batuta.kernel.batcher import Batcher, BatchLoader
+from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
+from batuta.kernel.waiting import with_timeout
+from batuta.kernel.writable import is_writable, json_object, make_writable, mask_text
+
+__all__ = [
+    "BatchLoader",
+    "Batcher",
+    "Clock",
+    "Ids",
+    "Json",
+    "Late",
+    "Raised",
+    "Returned",
+    "SystemClock",
+    "attempt",
+    "dumps",
+    "is_writable",
+    "json_object",
+    "loads",
+    "make_writable",
+    "mask_text",
+    "name_of",
+    "with_timeout",
+]

@@ -17,6 +17,8 @@ Answer = TypeVar("Answer")
 
 
 class Batcher(Generic[Asked, Answer]):
+    """Collects calls of one moment and makes one call of them."""
+
     def __init__(
         self,
         together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer | None]]],

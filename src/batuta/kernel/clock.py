@@ -17,6 +17,8 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    """The clock of the machine."""
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 

@@ -62,6 +62,8 @@ from batuta.kernel.reasons import Reason
 
 
 class BatutaError(Exception):
+    """The base of every error of the engine; its sentence ends with the next step."""
+
     sentence: ClassVar[str]
 
     def __init__(self, **facts: object) -> None:

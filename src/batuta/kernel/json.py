@@ -10,10 +10,12 @@ Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Js
 
 
 def dumps(value: object) -> str:
+    """Encode compact JSON: instants as text, durations as seconds."""
     return _ENCODER.encode(value)
 
 
 def loads(text: str | bytes) -> Json:
+    """Decode JSON."""
     parsed: Json = json.loads(text)
     return parsed
 

@@ -86,6 +86,7 @@ CODES: dict[str, ReasonCode] = {}
 
 
 def define(code: str, english: str) -> ReasonCode:
+    """Define a reason code and its English sentence; ``{names}`` are facts."""
     if code in CODES:
         raise ValueError(f"two reasons have the code {code}: rename one of them")
     made = ReasonCode(code)

@@ -18,11 +18,15 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 @dataclass(frozen=True, slots=True)
 class Returned:
+    """The code returned a value."""
+
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
+    """The code raised an error."""
+
     error: Exception
 
 

@@ -60,4 +60,5 @@ async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Cloc
 
 
 async def with_timeout(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
+    """Await something and raise DeadlineExceeded after a time."""
     return await with_deadline(clock.now() + limit, awaitable, clock, what)

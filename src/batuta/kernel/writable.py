@@ -28,10 +28,12 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def is_writable(text: str) -> bool:
+    """Whether every character of a text can be stored and shown."""
     return _UNWRITABLE.search(text) is None
 
 
-def writable(text: str) -> str:
+def make_writable(text: str) -> str:
+    """Replace characters that cannot be stored or shown."""
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -48,7 +50,7 @@ def mask_text(value: object, longest: int) -> str:
         head = text[:LOOKED_AT]
         words = head.rpartition(" ")[0]
         text = words if len(words) >= longest else head
-    return mask(writable(text))[:longest]
+    return mask(make_writable(text))[:longest]
 
 
 def count(value: object) -> int | None:
@@ -59,7 +61,7 @@ def count(value: object) -> int | None:
 
 
 def json_object(
-    value: Mapping[str, object], most: int, of_text: Callable[[str], str] = writable
+    value: Mapping[str, object], most: int, of_text: Callable[[str], str] = make_writable
 ) -> dict[str, Json] | None:
     """A copy that JSON can say, with null for a number it cannot; None: it is longer than about ``most`` characters."""
     copy = _Copy(most, of_text)
@@ -70,7 +72,7 @@ def json_object(
 def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
-    copied = _Copy(LOOKED_AT, writable).copy(value, DEEPEST)
+    copied = _Copy(LOOKED_AT, make_writable).copy(value, DEEPEST)
     return copied if isinstance(copied, str) else dumps(copied)
 
 

@@ -3,7 +3,7 @@
 from batuta.metrics.counting import MetricsSubscriber
 from batuta.metrics.observing import LoopCollector, observe_databases, process_registry
 from batuta.metrics.readings import (
-    Reading,
+    MetricReading,
     Readings,
     circuits_seen,
     jobs_seen,
@@ -14,8 +14,8 @@ from batuta.metrics.readings import (
 
 __all__ = [
     "LoopCollector",
+    "MetricReading",
     "MetricsSubscriber",
-    "Reading",
     "Readings",
     "circuits_seen",
     "jobs_seen",

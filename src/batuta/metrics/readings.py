@@ -20,7 +20,7 @@ from batuta.kernel.waiting import with_timeout
 from batuta.metrics.counting import family_of
 from batuta.queue.store import Depth
 
-Reading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
+MetricReading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
 LIMIT = timedelta(seconds=3)
 # Several who look at once, and one who looks too often, cost the store one look.
 CACHED_FOR = timedelta(seconds=5)
@@ -37,7 +37,7 @@ class Readings(Collector):
     """``refresh`` asks, ``collect`` shows what was last found: prometheus-client itself cannot wait for an answer."""
 
     def __init__(
-        self, readings: Mapping[str, Reading], clock: Clock, registry: CollectorRegistry | None = None
+        self, readings: Mapping[str, MetricReading], clock: Clock, registry: CollectorRegistry | None = None
     ) -> None:
         self._readings = readings
         self._clock = clock

@@ -29,6 +29,8 @@ from batuta.queue.item import ItemState, NewItem
 
 
 class RetryPolicy(Protocol):
+    """The wait before the next attempt; None: no further attempt."""
+
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
         """None: it has failed for good. ``attempt`` counts from 1."""
         ...
@@ -57,6 +59,7 @@ class FullJitter:
 
 
 def after_seconds(waits: Sequence[float]) -> Waits:
+    """A retry policy: one retry after each of these waits."""
     return Waits(tuple(timedelta(seconds=wait) for wait in waits))
 
 
@@ -81,7 +84,7 @@ class Writes:
 
 
 # Something to be done in the transaction that settles the item: with it, or not at all.
-Effect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
+ItemEffect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class Done:
 
     result: Json = None
     emit: tuple[NewItem, ...] = ()
-    effect: Effect | None = None
+    effect: ItemEffect | None = None
     items: int | None = None
 
 
@@ -111,7 +114,7 @@ class Skipped:
     """There was a good reason to do nothing: a pause, a window, an item that needs no work."""
 
     reason: str
-    effect: Effect | None = None
+    effect: ItemEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ Outcome: TypeAlias = Done | Partial | Skipped | Snooze | Failed | TimedOut | Can
 class Next:
     """Move the item to the following stage; after the last one it is finished."""
 
-    effect: Effect | None = None
+    effect: ItemEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ class Jump:
     """Move the item to a named stage."""
 
     stage: str
-    effect: Effect | None = None
+    effect: ItemEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ class FanOut:
     """Finish the item and make several at the following stage. Each needs a key: a repeat adds none."""
 
     items: tuple[NewItem, ...]
-    effect: Effect | None = None
+    effect: ItemEffect | None = None
 
 
 StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
@@ -207,7 +210,7 @@ class Settlement(NamedTuple):
     error: str | None = None
     result: Json = None
     follow_ups: tuple[NewItem, ...] = ()
-    effect: Effect | None = None
+    effect: ItemEffect | None = None
     keep: timedelta | None = None  # retention of a finished item; None: for ever
     stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
     untried: bool = False

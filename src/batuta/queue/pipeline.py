@@ -12,9 +12,9 @@ from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import (
     Cancelled,
     Done,
-    Effect,
     Failed,
     FanOut,
+    ItemEffect,
     Jump,
     Next,
     Outcome,
@@ -90,7 +90,7 @@ class Pipeline:
     def _settle_here(self, lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
         return settle(lease.attempt, outcome, retry, random.random)
 
-    def _to(self, stage: str | None, effect: Effect | None) -> Settlement:
+    def _to(self, stage: str | None, effect: ItemEffect | None) -> Settlement:
         if stage is None:
             return Settlement(state=ItemState.DONE, effect=effect)
         return Settlement(state=ItemState.READY, stage=stage, wait=timedelta(0), effect=effect)

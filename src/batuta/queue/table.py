@@ -28,6 +28,8 @@ _NOT_IDENTIFIERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTable:
+    """The columns and values by which a table is a queue."""
+
     name: str
     id: str = "id"
     state: str = "status"

@@ -95,7 +95,7 @@ class JobCall:
     by: str | None = None
 
 
-Handler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
+JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Endpoint:
     """
 
     name: str
-    handler: Handler
+    handler: JobHandler
     timeout: timedelta
     manual: bool
     apart_by: tuple[str, ...]
@@ -124,7 +124,7 @@ class JobEndpoints:
     def add(
         self,
         name: str,
-        handler: Handler,
+        handler: JobHandler,
         *,
         timeout: timedelta = DEFAULT_TIMEOUT,
         manual: bool = False,

@@ -16,7 +16,7 @@ from enum import StrEnum
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
-from batuta.kernel.writable import count, json_object, mask_text, writable
+from batuta.kernel.writable import count, json_object, make_writable, mask_text
 from batuta.runlog.reasons import DETAILS_REFUSED
 
 LONGEST_ERROR = 500  # and reason
@@ -88,7 +88,7 @@ def without_details(ending: Ending) -> Ending:
 
 
 def _mask(text: str) -> str:
-    return mask(writable(text))
+    return mask(make_writable(text))
 
 
 def _note(text: str | None) -> str | None:

@@ -90,6 +90,8 @@ def drain_of(loop: Loop) -> Drain | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPolicy:
+    """How often a loop ticks, when it counts as stuck, and how many failures end its process."""
+
     every: timedelta  # how long Idle() rests
     stuck_after: timedelta  # silence between notes of progress that the watchdog will not forgive
     longest_call: timedelta = timedelta(0)  # the longest it may lawfully wait for one thing, without a note

@@ -15,6 +15,8 @@ PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2
 
 @dataclass(frozen=True, slots=True)
 class Retention:
+    """A table whose old rows the pruner deletes."""
+
     table: str
     prune: Callable[[int], Awaitable[int]]  # deletes at most so many rows, and returns how many it deleted
 
@@ -24,6 +26,7 @@ class PrunesByAge(Protocol):
 
 
 def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Retention:
+    """A retention that deletes rows older than ``age``."""
     return Retention(table, lambda limit: store.prune(before=clock.now() - age, limit=limit))
 
 

@@ -66,6 +66,8 @@ ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
 
 class Supervisor:
+    """Runs loops: repeats their ticks, restarts stuck ones and drains them at a shutdown."""
+
     def __init__(self, clock: Clock, events: Events, chance: Callable[[], float] = random.random) -> None:
         self._clock = clock
         self._events = events

@@ -24,6 +24,8 @@ TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
+    """The state of a task: its times, attempts, progress, result or error."""
+
     job_id: str
     name: str
     status: TaskState

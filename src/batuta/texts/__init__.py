@@ -24,6 +24,8 @@ ERROR = "error."  # codes of errors begin with it; every other code is under "re
 
 
 class Texts:
+    """Texts for people in one language: errors, reasons, findings, dates."""
+
     def __init__(self, language: Language, folders: Sequence[Path] = ()) -> None:
         """``folders`` are an application's own tables; they may add keys and not change the engine's."""
         self.language = language

@@ -1,5 +1,25 @@
-"""The engine over HTTP: health, metrics, jobs, the API reference. Thin: it asks and tells, and decides nothing."""
+"""The engine over HTTP: health, metrics, jobs, the API reference; and the parts for routes of an application."""
 
+from batuta.access.tokens import Scope
+from batuta.metrics import MetricReading
 from batuta.web.api import create_api
+from batuta.web.auth import AuthorizeFirst, is_local, needs, require
+from batuta.web.context import state_of
+from batuta.web.problems import Problem, texts_for
+from batuta.web.routes.openapi import WRITABLE
+from batuta.web.server import serve
 
-__all__ = ["create_api"]
+__all__ = [
+    "WRITABLE",
+    "AuthorizeFirst",
+    "MetricReading",
+    "Problem",
+    "Scope",
+    "create_api",
+    "is_local",
+    "needs",
+    "require",
+    "serve",
+    "state_of",
+    "texts_for",
+]

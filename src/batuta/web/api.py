@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
-from batuta.metrics import Reading, Readings
+from batuta.metrics import MetricReading, Readings
 from batuta.supervise.running import Running
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
@@ -33,7 +33,7 @@ def create_api(
     routers: Sequence[APIRouter] = (),
     larger_bodies: Mapping[str, int] | None = None,
     own_proof: Collection[str] = (),
-    readings: Mapping[str, Reading] | None = None,
+    readings: Mapping[str, MetricReading] | None = None,
 ) -> FastAPI:
     """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes.
 

@@ -70,7 +70,7 @@ async def authorise(request: Request) -> Caller:
     return caller
 
 
-class DoorFirst(APIRoute):
+class AuthorizeFirst(APIRoute):
     """Of a route that takes a body: the framework would read and judge that before anybody is asked who he is."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -84,6 +84,7 @@ class DoorFirst(APIRoute):
 
 
 def require(caller: Caller, scope: Scope) -> None:
+    """Raise a 403 problem unless the caller has the scope."""
     # Whoever may do anything at all may look.
     granted = caller.scopes | ({Scope.READ} if caller.scopes else frozenset())
     if scope not in granted:

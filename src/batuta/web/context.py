@@ -36,6 +36,7 @@ class ApiState:
 
 
 def state_of(connection: HTTPConnection) -> ApiState:
+    """The state of the API behind a request or a connection."""
     return cast("ApiState", connection.app.state.batuta)
 
 

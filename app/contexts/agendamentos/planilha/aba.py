@@ -39,7 +39,7 @@ from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
 from app.contexts.agendamentos.texto import limpo, plano
 
 if TYPE_CHECKING:
-    from batuta.kernel.json import Json
+    from batuta.kernel import Json
 
 HEADER_WITHIN: Final = 30  # rows from the top
 MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an hour

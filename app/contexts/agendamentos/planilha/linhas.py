@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from batuta.kernel.json import Json
+    from batuta.kernel import Json
 
 MOST_AT_ONCE: Final = 500  # rows in one piece, and in one transaction
 MOST_TOLD: Final = 200  # problems of one kind of list

@@ -12,10 +12,8 @@ from typing import Any, Final
 
 from app.contexts.agendamentos.planilha.leitor import LENGTH, OUT_OF_MEMORY
 from app.contexts.agendamentos.planilha.linhas import Lida, MotivoDaLinha, Pedaco, Problema, Recusa, Reparo
-from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
-from batuta.kernel.json import loads
-from batuta.kernel.waiting import with_timeout
+from batuta.errors import DeadlineExceeded
+from batuta.kernel import Clock, loads, with_timeout
 
 READ_WITHIN: Final = timedelta(seconds=20)  # until it is opened, and from one piece to the next
 # Files that are read at once in one process: each may take the memory of one child.

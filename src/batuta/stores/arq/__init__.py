@@ -3,4 +3,4 @@
 from typing import Final
 
 # The loop beside an ARQ worker: health sees by its heartbeat that calls are run. Defined here, where no client library is loaded.
-RUNNER: Final = "arq-runner"
+ARQ_RUNNER: Final = "arq-runner"

@@ -48,7 +48,7 @@ from batuta.tasks.registry import Task, outcome_of
 
 CallId: TypeAlias = str
 TaskId: TypeAlias = str
-GONE: Final = (RedisError, OSError)
+REDIS_ERRORS: Final = (RedisError, OSError)
 ANSWERS_WITHIN: Final = timedelta(seconds=5)
 NO_EFFECTS = define("arq_no_effects", "a task that ARQ runs cannot emit items or have an effect")
 # ARQ drops a call that waited for a day; a call is current for longer than that.

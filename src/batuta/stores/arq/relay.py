@@ -30,7 +30,7 @@ from batuta.kernel.reasons import define
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze
 from batuta.stores.arq import calls
-from batuta.stores.arq.calls import GONE, CallId, TaskId, in_time
+from batuta.stores.arq.calls import REDIS_ERRORS, CallId, TaskId, in_time
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task
 
@@ -89,7 +89,7 @@ class ArqRelay:
             redis = await self._opened()
             async with in_time():
                 call = await calls.current_call(redis, lease)
-        except GONE as error:
+        except REDIS_ERRORS as error:
             # Hold the task meanwhile, or the worker would claim and put off its whole backlog. It keeps its due time.
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
@@ -116,7 +116,7 @@ class ArqRelay:
             async with in_time():
                 await self._hear(redis)
             await self._withdraw_cancelled(redis)
-        except GONE:
+        except REDIS_ERRORS:
             # Redis may be away for this process alone, and run what was sent: calls it lost are found when it is back.
             self._looked_at = datetime.min.replace(tzinfo=UTC)
             await self._hang_up()
@@ -126,7 +126,7 @@ class ArqRelay:
     async def drain(self, grace: timedelta) -> None:
         """Withdraw cancelled calls; the others stay in Redis for the next relay."""
         if self._dropped:
-            with suppress(*GONE):
+            with suppress(*REDIS_ERRORS):
                 await self._withdraw_cancelled(await self._opened())
 
     async def close(self) -> None:
@@ -143,7 +143,7 @@ class ArqRelay:
             "told_in": self._list,
             "is_current": True,  # the runner checks it; calls of older versions do not say it
         }
-        with suppress(*GONE):  # the call may have arrived: the next look at all calls finds out
+        with suppress(*REDIS_ERRORS):  # the call may have arrived: the next look at all calls finds out
             async with in_time():
                 await redis.enqueue_job(task.name, dumps(said), _job_id=call)
 

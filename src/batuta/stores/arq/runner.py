@@ -17,14 +17,14 @@ from batuta.kernel.usercode import Raised, Returned, attempt
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
 from batuta.queue.storable import MAX_PAYLOAD
-from batuta.stores.arq import RUNNER, calls
+from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Doorbell, Idle, Pace
 from batuta.tasks.registry import Task
 
 RESULT_RETENTION: Final = timedelta(hours=1)
 # ARQ stops a call a little later than its time limit, so that the runner can still store the outcome.
-LATER: Final = timedelta(seconds=10)
+CALL_MARGIN: Final = timedelta(seconds=10)
 # A call that found the database away is tried again after this long.
 AWAY_FOR: Final = timedelta(seconds=2)
 DATABASE_AWAY = define("database_away", "the database does not answer")
@@ -37,7 +37,7 @@ class Report(Protocol):
 class ArqRunner:
     """A loop beside a plain ARQ worker: it fails while Redis is away."""
 
-    name = RUNNER
+    name = ARQ_RUNNER
 
     def __init__(self, redis: ArqRedis) -> None:
         self.doorbell = Doorbell()
@@ -84,7 +84,7 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RES
             finally:
                 here.under_way.discard(ctx["job_id"])
 
-        timeout = (task.timeout + LATER).total_seconds()
+        timeout = (task.timeout + CALL_MARGIN).total_seconds()
         return func(run, name=task.name, timeout=timeout, keep_result=keep_result.total_seconds(), max_tries=1000)
 
     return [made(task) for task in tasks]

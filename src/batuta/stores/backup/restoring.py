@@ -18,11 +18,13 @@ from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
+    """A restore: when the backup was taken, when and by whom it was restored."""
+
     taken_at: datetime
     restored_at: datetime
     has_old: bool  # False: what happened after taken_at is unknown
@@ -46,7 +48,7 @@ def as_values(rows: Iterable[Row], json: Sequence[str] = ()) -> list[dict[str, o
     return [{name: AsJson(value) if name in json else value for name, value in dict(row).items()} for row in rows]
 
 
-async def insert(
+async def insert_rows(
     new: Transaction, dialect: Dialect, table: str, rows: Sequence[Mapping[str, object]], conflict: str = "DO NOTHING"
 ) -> int:
     """Insert rows as they are. ``conflict``: what happens with a row that is there already."""
@@ -106,7 +108,7 @@ class EngineFacts:
 
 
 def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
-    return load(EngineRestoreQueries, STATEMENTS / "restoring.sql", dialect)
+    return load_queries(EngineRestoreQueries, STATEMENTS / "restoring.sql", dialect)
 
 
 class DatabaseId:
@@ -217,17 +219,17 @@ class EngineRestoring:
 
     async def _carry_over(self, new: Transaction, old: EngineFacts, restored: Restored) -> dict[str, int]:
         await new.run(self._queries.forget_executions, since=restored.taken_at - LONGEST_RUN)
-        await insert(new, self._dialect, "job_executions", as_values(old.executions, ("result", "params")))
+        await insert_rows(new, self._dialect, "job_executions", as_values(old.executions, ("result", "params")))
         for row in old.schedules:
             await new.run(self._queries.account, job=row["job_name"], until=row["accounted_until"])
         await new.run(self._queries.forget_switches)
-        await insert(new, self._dialect, "feature_flags", as_values(old.switches, ("value",)))
+        await insert_rows(new, self._dialect, "feature_flags", as_values(old.switches, ("value",)))
         newer = "(name) DO UPDATE SET setting = excluded.setting, updated_at = excluded.updated_at"
-        await insert(new, self._dialect, "app_settings", as_values(old.settings, ("setting",)), newer)
+        await insert_rows(new, self._dialect, "app_settings", as_values(old.settings, ("setting",)), newer)
         revoked = "(id) DO UPDATE SET revoked_at = excluded.revoked_at"
-        await insert(new, self._dialect, "api_tokens", as_values(old.tokens, ("scopes",)), revoked)
-        await insert(new, self._dialect, "rate_tokens", as_values(old.rates))
-        await insert(new, self._dialect, "audit_log", as_values(old.audit, ("before", "after")))
+        await insert_rows(new, self._dialect, "api_tokens", as_values(old.tokens, ("scopes",)), revoked)
+        await insert_rows(new, self._dialect, "rate_tokens", as_values(old.rates))
+        await insert_rows(new, self._dialect, "audit_log", as_values(old.audit, ("before", "after")))
         ended = [await new.run(self._queries.end_task, **row) for row in as_values(old.tasks, ("result",))]
         return {"executions": len(old.executions), "tasks": sum(ended), "switches": len(old.switches)}
 

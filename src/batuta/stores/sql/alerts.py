@@ -12,7 +12,7 @@ from batuta.kernel.events import Events, IncidentTurned
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SqlIncidents:
         self._database = database
         self._ids = ids
         self._events = events
-        self._queries = load(IncidentQueries, STATEMENTS / "incidents.sql", database.dialect)
+        self._queries = load_queries(IncidentQueries, STATEMENTS / "incidents.sql", database.dialect)
 
     async def open_one(self, source: str = AUTOMATIC, within: Reading | None = None) -> Incident | None:
         row = await (within or self._database).one(self._queries.open, source=source)
@@ -131,7 +131,7 @@ class SqlAlerts:
         self._incidents = incidents
         self._ids = ids
         self._events = events
-        self._queries = load(AlertQueries, STATEMENTS / "alerts.sql", database.dialect)
+        self._queries = load_queries(AlertQueries, STATEMENTS / "alerts.sql", database.dialect)
 
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
         return await self._led(self._database, owner, lease, now) is not None

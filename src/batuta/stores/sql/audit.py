@@ -7,7 +7,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,10 @@ class AuditQueries:
 
 
 class AuditLog:
+    """Records who changed what, in the transaction of the change."""
+
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load(AuditQueries, STATEMENTS / "audit.sql", dialect)
+        self._queries = load_queries(AuditQueries, STATEMENTS / "audit.sql", dialect)
         self._ids = ids
 
     async def note(

@@ -8,7 +8,7 @@ from batuta.kernel.json import Json
 from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SqlJobCalls:
         self._without_hurry = database
         self._database = liveness or database
         self._now = now
-        self._queries = load(CallQueries, STATEMENTS / "calls.sql", database.dialect)
+        self._queries = load_queries(CallQueries, STATEMENTS / "calls.sql", database.dialect)
 
     async def open(self, call: NewCall) -> Opening:
         async with self._database.transaction() as transaction:

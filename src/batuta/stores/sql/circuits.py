@@ -12,7 +12,7 @@ from batuta.kernel.reasons import decode, encode
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -40,7 +40,7 @@ class SqlCircuits:
         self._clock = clock
         self._events = events
         self._own_time = own_time or database.dialect == "sqlite"
-        self._queries = load(CircuitQueries, STATEMENTS / "circuits.sql", database.dialect)
+        self._queries = load_queries(CircuitQueries, STATEMENTS / "circuits.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit:

@@ -17,7 +17,7 @@ from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load, query_of
+from batuta.stores.sql.queries import load_queries, query_of
 
 CLOCK = query_of("clock", "SELECT clock_timestamp() AS now", writes=False)
 
@@ -55,7 +55,7 @@ class SqlControls:
         self._database = database
         self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
-        self._queries = load(ControlQueries, STATEMENTS / "controls.sql", database.dialect)
+        self._queries = load_queries(ControlQueries, STATEMENTS / "controls.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, within: Reading | None = None) -> Controls:
@@ -120,7 +120,7 @@ class SqlSwitches:
         self._database = database
         self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
-        self._queries = load(SwitchQueries, STATEMENTS / "switches.sql", database.dialect)
+        self._queries = load_queries(SwitchQueries, STATEMENTS / "switches.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:

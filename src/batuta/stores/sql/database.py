@@ -81,6 +81,8 @@ class ChangeListener(Protocol):
 
 
 class Reading(Protocol):
+    """Queries that change nothing."""
+
     async def all(self, query: Query, **values: object) -> list[Row]: ...
     async def one(self, query: Query, **values: object) -> Row | None:
         """The first row, or None."""
@@ -88,6 +90,8 @@ class Reading(Protocol):
 
 
 class Transaction(Reading, Protocol):
+    """Queries and statements that are committed together."""
+
     async def run(self, query: Query, **values: object) -> int:
         """Rows touched."""
         ...

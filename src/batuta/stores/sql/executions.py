@@ -30,7 +30,7 @@ from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 # A version that was deployed longer ago than so many others, and runs again, counts as a new one.
 TIMETABLES_KEPT = 1_000
@@ -53,7 +53,7 @@ class SqlTimetables:
         """``now``: None where the database's own clock is used."""
         self._database = database
         self._now = now
-        self._queries = load(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
+        self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
 
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         is_new = await self._database.run(
@@ -160,7 +160,7 @@ class SqlExecutionLog:
         self._own_time = own_time or database.dialect == "sqlite"
         self._timetables = SqlTimetables(self._database, self._own_now)
         self._ahead = timedelta(0)
-        self._queries = load(ExecutionQueries, STATEMENTS / "executions.sql", database.dialect)
+        self._queries = load_queries(ExecutionQueries, STATEMENTS / "executions.sql", database.dialect)
 
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         await self._timetables.announce(own, lease_holder)

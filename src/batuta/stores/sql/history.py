@@ -10,7 +10,7 @@ from batuta.kernel.reasons import decode
 from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 _MICROSECOND = timedelta(microseconds=1)
 _RAN = ("success", "error", "timeout")
@@ -40,7 +40,7 @@ class ReportQueries:
 class SqlReports:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queries = load(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
+        self._queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
 
     async def expect(self, *, now: datetime) -> None:
         """Somebody serves this database: from now on its jobs are expected to run, also if no scheduler ever comes."""
@@ -116,6 +116,7 @@ class SqlReports:
 
 
 def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID."""
     return _ID.match(text) is not None
 
 

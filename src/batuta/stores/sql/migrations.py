@@ -17,7 +17,7 @@ from batuta.kernel.errors import MarkerMismatch, MigrationChanged, QueryFileErro
 from batuta.kernel.events import Events, MigrationApplied
 from batuta.stores.backup.archive import Applied
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Transaction
-from batuta.stores.sql.queries import in_dialect, load, query_of
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _PART = re.compile(r"^-- on (sqlite|postgres|both)\s*$", re.MULTILINE)
@@ -47,6 +47,8 @@ _RECORD = query_of(
 
 @dataclass(frozen=True, slots=True)
 class Migration:
+    """A numbered SQL script; applied once for each database."""
+
     namespace: str
     number: int
     name: str
@@ -66,7 +68,7 @@ class Migration:
         return "".join([opening, *chosen])
 
 
-def read_folder(namespace: str, folder: Path) -> list[Migration]:
+def read_migrations(namespace: str, folder: Path) -> list[Migration]:
     """The folder's migrations in order. A gap, a double number or a stray name is an error."""
     found = []
     for file in sorted(folder.glob("*.sql")):
@@ -155,7 +157,7 @@ STATEMENTS = HERE / "statements"
 
 
 def engine_migrations() -> list[Migration]:
-    return read_folder("batuta", HERE / "schema")
+    return read_migrations("batuta", HERE / "schema")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +185,7 @@ class Marker:
     def __init__(self, database: Database, mark: Mark) -> None:
         self._database = database
         self._mark = mark
-        self._queries = load(MarkerQueries, STATEMENTS / "marker.sql", database.dialect)
+        self._queries = load_queries(MarkerQueries, STATEMENTS / "marker.sql", database.dialect)
 
     async def set_once(self, *, now: datetime) -> None:
         """Mark an unmarked database; without a project, do nothing."""

@@ -14,7 +14,7 @@ from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.restarts import NewRestart, Restart
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -34,7 +34,7 @@ class SqlBeats:
         self._database = database
         self._liveness = liveness or database
         self._version = version
-        self._queries = load(BeatQueries, STATEMENTS / "beats.sql", database.dialect)
+        self._queries = load_queries(BeatQueries, STATEMENTS / "beats.sql", database.dialect)
 
     async def beat(
         self,
@@ -136,7 +136,7 @@ class SqlRestarts:
     def __init__(self, database: Database, ids: Ids) -> None:
         self._database = database
         self._ids = ids
-        self._queries = load(RestartQueries, STATEMENTS / "restarts.sql", database.dialect)
+        self._queries = load_queries(RestartQueries, STATEMENTS / "restarts.sql", database.dialect)
 
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
         id = self._ids.new()

@@ -39,7 +39,7 @@ class Queries(Protocol):
 SomeQueries = TypeVar("SomeQueries", bound=Queries)
 
 
-def load(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
+def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
     """Fill ``queries`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
     return load_text(queries, file.read_text(encoding="utf-8"), file.name, dialect)
 
@@ -90,11 +90,13 @@ def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:
 
 
 def query_of(name: str, text: str, *, writes: bool) -> Query:
+    """A query of a text; its parameters are the ``:names`` in it."""
     names = dict.fromkeys(token["name"] for token in _TOKEN.finditer(text) if token["name"])
     return Query(name, text, tuple(names), writes)
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
+    """The query with the placeholders of a dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}

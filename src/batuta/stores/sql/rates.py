@@ -11,7 +11,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 # Kept for so long after it counts for nobody: who confirmed late is still within it.
 MARGIN = timedelta(hours=1)
@@ -40,7 +40,7 @@ class SqlRates:
         self._clock = clock
         self._own_time = own_time or database.dialect == "sqlite"
         self._full: set[tuple[Limit, ...]] = set()
-        self._queries = load(RateQueries, STATEMENTS / "rates.sql", database.dialect)
+        self._queries = load_queries(RateQueries, STATEMENTS / "rates.sql", database.dialect)
 
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None

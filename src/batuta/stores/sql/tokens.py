@@ -8,7 +8,7 @@ from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TokenQueries:
 class SqlTokens:
     def __init__(self, database: Database, ids: Ids) -> None:
         self._database = database
-        self._queries = load(TokenQueries, STATEMENTS / "tokens.sql", database.dialect)
+        self._queries = load_queries(TokenQueries, STATEMENTS / "tokens.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
 
     async def find(self, id: str) -> Token | None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from batuta.health.transactions import OpenTransaction
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class TransactionQueries:
 class SqlTransactions:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queries = load(TransactionQueries, STATEMENTS / "transactions.sql", database.dialect)
+        self._queries = load_queries(TransactionQueries, STATEMENTS / "transactions.sql", database.dialect)
 
     async def oldest(self) -> OpenTransaction | None:
         row = await self._database.one(self._queries.oldest)

@@ -11,7 +11,7 @@ from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
-from batuta.guard.switches import verdict as verdict_of
+from batuta.guard.switches import judge_switch as verdict_of
 from batuta.health.finding import Assessment
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.texts import Texts

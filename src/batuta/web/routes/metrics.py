@@ -15,8 +15,8 @@ from batuta import __version__
 from batuta.engine.batuta import Batuta
 from batuta.metrics import (
     LoopCollector,
+    MetricReading,
     MetricsSubscriber,
-    Reading,
     Readings,
     circuits_seen,
     jobs_seen,
@@ -49,7 +49,7 @@ def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Runnin
     return registry
 
 
-def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Reading]) -> Readings:
+def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, MetricReading]) -> Readings:
     """What the database knows; ``own``: of the application's."""
 
     async def jobs() -> Sequence[Metric]:

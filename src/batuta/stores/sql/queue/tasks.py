@@ -16,7 +16,7 @@ from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load
+from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, Task, TaskStatus
 
@@ -58,7 +58,7 @@ class SqlTasks:
         self._own_time = own_time
         self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
-        self._queries = load(TaskQueries, STATEMENTS / "tasks.sql", database.dialect)
+        self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", database.dialect)
 
     def relay(self) -> None:
         """Have the queues count no crash against a task: other processes run it."""

@@ -14,6 +14,7 @@ from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, Migrati
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the ``batuta`` command and return its exit code."""
     argv = sys.argv[1:] if argv is None else argv
     ctx = make_cli_context(argv)
     if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:

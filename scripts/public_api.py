@@ -1,0 +1,105 @@
+"""The Python API for docs/reference.md: every public name of every public module, from the modules' own docstrings."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, is_typeddict
+
+PUBLIC = (
+    "batuta",
+    "batuta.jobs",
+    "batuta.queues",
+    "batuta.pipelines",
+    "batuta.guards",
+    "batuta.loops",
+    "batuta.sql",
+    "batuta.reasons",
+    "batuta.errors",
+    "batuta.events",
+    "batuta.kernel",
+    "batuta.health",
+    "batuta.extension",
+    "batuta.config",
+    "batuta.arq",
+    "batuta.web",
+    "batuta.cli",
+    "batuta.testing",
+)
+# These have sections of their own.
+LISTED_BELOW = {"batuta.errors": "Errors", "batuta.events": "Facts"}
+
+
+def sections() -> Iterator[str]:
+    yield "\n## Python\n"
+    yield "Import from these modules; everything else in the package is internal and changes without notice. Types are checked with"
+    yield "`mypy --strict`, and a misspelt option is a `TypeError` that names the nearest one.\n"
+    for name in PUBLIC:
+        module = import_module(name)
+        yield f"\n### {name}\n"
+        yield f"{first_sentence(module)}\n"
+        if name in LISTED_BELOW:
+            yield f"Its classes are listed under [{LISTED_BELOW[name]}](#{LISTED_BELOW[name].lower()})."
+            continue
+        yield "| name | what |\n|---|---|"
+        for each in sorted(module.__all__, key=str.lower):
+            if not each.startswith("__"):
+                yield f"| `{each}{_parameters(getattr(module, each))}` | {_what(getattr(module, each))} |"
+        if name == "batuta":
+            yield from _methods()
+
+
+def _methods() -> Iterator[str]:
+    from batuta import Batuta
+    from batuta.tasks.service import TaskService
+
+    yield "\nA `Batuta` (`work`) has, among others:\n"
+    yield "| method | does |\n|---|---|"
+    for owner, names in (
+        (
+            Batuta,
+            ("job", "http_job", "add_job", "task", "loop", "add_loop", "circuit", "limit", "add_queue", "add_pipeline"),
+        ),
+        (TaskService, ("enqueue", "enqueue_many", "status")),
+        (Batuta, ("open", "close", "migrate", "work_once", "rescue")),
+    ):
+        for name in names:
+            method = getattr(owner, name)
+            yield f"| `{name}{_parameters(method)}` | {first_sentence(method)} |"
+
+
+def _what(value: Any) -> str:
+    if is_typeddict(value):
+        return f"{first_sentence(value)} Options: {', '.join(f'`{key}`' for key in value.__annotations__)}"
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return first_sentence(value)
+    kind = type(value)
+    if kind in (int, str):
+        return f"`{value}`"
+    return "a type" if kind.__module__ in ("typing", "types", "collections.abc") else f"a `{kind.__name__}`"
+
+
+def _parameters(value: Any) -> str:
+    """The names of a function's parameters; those of a class are its fields, and long."""
+    if inspect.isclass(value) or not inspect.isroutine(value):
+        return ""
+    parts: list[str] = []
+    is_marked = False
+    for each in inspect.signature(value).parameters.values():
+        if each.name == "self":
+            continue
+        if each.kind is inspect.Parameter.KEYWORD_ONLY and not is_marked:
+            parts, is_marked = [*parts, "*"], True
+        star = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
+        is_marked = is_marked or star == "*"
+        parts.append(f"{star}{each.name}")
+    return f"({', '.join(parts)})"
+
+
+def first_sentence(documented: Any) -> str:
+    """The first sentence of its own docstring. A dataclass without one has its signature there."""
+    text = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
+    if inspect.isclass(documented) and text.startswith(f"{documented.__name__}("):
+        return ""
+    sentence = re.split(r"(?<=\.) ", " ".join(text.split()), maxsplit=1)[0]
+    return sentence.replace("``", "`").replace("|", "\\|")

@@ -1,0 +1,8 @@
+"""Tasks that ARQ runs: the relay of the worker, and what runs beside a plain ARQ worker."""
+
+from batuta.engine.arq import ArqWorker, add_arq_relay
+from batuta.stores.arq.calls import REDIS_ERRORS
+from batuta.stores.arq.relay import ArqRelay
+from batuta.stores.arq.runner import CALL_MARGIN
+
+__all__ = ["CALL_MARGIN", "REDIS_ERRORS", "ArqRelay", "ArqWorker", "add_arq_relay"]

@@ -1,0 +1,85 @@
+"""Tasks that ARQ runs: the relay in a worker of the engine, and the functions and loops of a plain ARQ worker."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from arq.connections import ArqRedis
+from arq.worker import Function
+
+from batuta.engine.batuta import Batuta
+from batuta.engine.queues import Served, queue_loops
+from batuta.kernel.identity import make_owner
+from batuta.processes.heartbeat import BEATING
+from batuta.queue.item import LeaseHolder
+from batuta.stores.arq import ARQ_RUNNER
+from batuta.stores.arq.relay import ArqRelay
+from batuta.stores.arq.runner import ArqRunner, Here, functions
+from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.supervise.loop import LoopPolicy
+from batuta.supervise.pruner import PRUNING, Pruner
+from batuta.supervise.supervisor import Supervisor
+from batuta.tasks.maintenance import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
+
+LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
+
+
+def add_arq_relay(work: Batuta, connect: Callable[[], Awaitable[ArqRedis]]) -> ArqRelay:
+    """Have ARQ run the tasks: the worker sends each call to Redis and receives its outcome."""
+    relay = ArqRelay(connect, work.clock, _store(work).wanted)
+    work.relay_tasks(relay.run)
+    work.add_loop(relay, LISTENING)
+    work.closers.append(relay.close)
+    for name in work.task_registry.queues:
+        work.observability.watch_queue(work.queues[name], None, ARQ_RUNNER, hands_over=True)
+    return relay
+
+
+class ArqWorker:
+    """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops beside ARQ's own.
+
+    The loops claim tasks and send them, and recover those that dead processes left. ``relay``: None if the tasks of this
+    application stay in the engine's own workers.
+    """
+
+    def __init__(self, name: str, work: Batuta, relay: ArqRelay | None, *, keep_result: timedelta) -> None:
+        self._name = name
+        self._work = work
+        self._relay = relay
+        self._store = _store(work)
+        self._here = Here(
+            self._store.report_of_call,
+            self._store.wanted,
+            work.clock,
+            work.events,
+            max_result=work.worker_policy.max_result,
+        )
+        self.functions: list[Function] = functions(work.task_registry, self._here, keep_result=keep_result)
+
+    def supervisor(self, redis: ArqRedis) -> Supervisor:
+        """The supervisor of the loops; the caller adds its own and runs it."""
+        self._here.look_past(redis)
+        work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
+        # Health knows by its heartbeat that calls are run.
+        supervisor.add(work.observability.heartbeat(self._name, lambda: supervisor.running), BEATING)
+        supervisor.add(ArqRunner(redis), LISTENING)
+        supervisor.add(ThreadWatch(work.task_registry, work.events), COUNTING_THREADS)
+        handlers = work.task_registry.handlers(self._store.report)
+        served = [
+            Served(work.queues[name], lambda lease: handlers.get(lease.row["name"]), work.worker_policy)
+            for name in work.task_registry.queues
+        ]
+        lease_holder = LeaseHolder(owner=make_owner(work.ids), lease=work.queue_lease)
+        looks = work.worker_policy.look_every
+        for loop, policy in queue_loops(
+            served, lease_holder, looks, work.wakeups, work.clock, work.events, presence=work.presence
+        ):
+            supervisor.add(loop, policy)
+        if self._relay is not None:
+            supervisor.add(self._relay, LISTENING)
+        supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMING)
+        supervisor.add(Pruner(work.retentions()), PRUNING)
+        return supervisor
+
+
+def _store(work: Batuta) -> SqlTasks:
+    return SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)

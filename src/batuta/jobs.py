@@ -1,0 +1,21 @@
+"""Jobs: their options, calls and windows."""
+
+from batuta.dispatch.job import Job, JobOptions, Overlap, Target
+from batuta.dispatch.plan import held_by_switch
+from batuta.receive.endpoints import JobCall, JobHandler
+from batuta.runlog.log import Controls
+from batuta.schedule.due import CatchUp
+from batuta.schedule.window import Window
+
+__all__ = [
+    "CatchUp",
+    "Controls",
+    "Job",
+    "JobCall",
+    "JobHandler",
+    "JobOptions",
+    "Overlap",
+    "Target",
+    "Window",
+    "held_by_switch",
+]

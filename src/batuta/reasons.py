@@ -1,0 +1,25 @@
+"""Reasons as values: a code and its facts, rendered in the language of the reader. The codes that an application compares."""
+
+from batuta.guard.rate import RATE_LIMIT
+from batuta.kernel.errors import reason_of_error
+from batuta.kernel.reasons import Reason, ReasonCode, code_of, decode, define, encode, join, prefix_of
+from batuta.queue.outcome import TIMED_OUT
+from batuta.runlog.reasons import HTTP_STATUS, HTTP_STATUS_SAID, UNFINISHED, held
+
+__all__ = [
+    "HTTP_STATUS",
+    "HTTP_STATUS_SAID",
+    "RATE_LIMIT",
+    "TIMED_OUT",
+    "UNFINISHED",
+    "Reason",
+    "ReasonCode",
+    "code_of",
+    "decode",
+    "define",
+    "encode",
+    "held",
+    "join",
+    "prefix_of",
+    "reason_of_error",
+]

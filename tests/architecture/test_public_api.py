@@ -1,0 +1,128 @@
+"""The public API: which names it has, where each of them is, and that applications import nothing else."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import batuta
+from scripts.public_api import LISTED_BELOW, PUBLIC, first_sentence
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "src" / "batuta"
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Module and name of each import from the engine; an import of a module has no name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "batuta":
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] == "batuta")
+
+
+def is_public(module: str, name: str) -> bool:
+    if module not in PUBLIC:
+        return False
+    return name in ("", *import_module(module).__all__) or f"{module}.{name}" in PUBLIC
+
+
+def programs() -> Iterator[tuple[str, ast.Module]]:
+    """The applications in this repository, and the programs in its documents."""
+    for folder in ("app", "simulador", "examples", "tests/typing"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            if file.name != "rejected.py":
+                yield str(file.relative_to(ROOT)), ast.parse(file.read_text(encoding="utf-8"))
+    for file in [ROOT / "README.md", ROOT / "app" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for line in re.findall(r"^(?:from|import) batuta.*$", file.read_text(encoding="utf-8"), re.MULTILINE):
+            yield str(file.relative_to(ROOT)), ast.parse(line)
+
+
+def test_applications_and_documents_import_only_public_names() -> None:
+    deep = {
+        f"{where}: {module} {name}"
+        for where, tree in programs()
+        for module, name in imports(tree)
+        if not is_public(module, name)
+    }
+    assert deep == set()
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_exists_and_says_what_it_is(module: str) -> None:
+    found = import_module(module)
+    assert [name for name in found.__all__ if not hasattr(found, name)] == []
+    assert found.__doc__
+    documented = {
+        name: value for name, value in vars(found).items() if inspect.isclass(value) or inspect.isroutine(value)
+    }
+    silent = {name for name in found.__all__ if name in documented and not first_sentence(documented[name])}
+    assert module in LISTED_BELOW or silent == set()
+
+
+def test_every_public_name_has_one_module() -> None:
+    names = Counter(name for module in PUBLIC if module != "batuta.testing" for name in import_module(module).__all__)
+    assert {name for name, count in names.items() if count > 1} == set()
+
+
+def test_the_names_of_a_first_program_are_these() -> None:
+    assert set(batuta.__all__) == {
+        "Again",
+        "Batuta",
+        "BatutaError",
+        "Cancelled",
+        "Done",
+        "Failed",
+        "Idle",
+        "Outcome",
+        "Partial",
+        "Run",
+        "Skipped",
+        "Snooze",
+        "TaskContext",
+        "TaskStatus",
+        "TimedOut",
+        "__version__",
+        "note_progress",
+    }
+
+
+def test_the_interpreter_loads_what_the_type_checker_sees() -> None:
+    tree = ast.parse((ENGINE / "__init__.py").read_text(encoding="utf-8"))
+    checked = {name: module for module, name in imports(tree)}
+    loaded = {name: module for module, names in batuta._HOMES.items() for name in names}
+    assert checked == loaded
+    assert {*loaded, "__version__"} == set(batuta.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Batut'"):
+        batuta.Batut  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_import_batuta_loads_nothing() -> None:
+    """Names are loaded when they are used: a command or a worker pays for its own part of the engine only."""
+    code = "import sys; before = set(sys.modules); import batuta; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name for name in done.stdout.split() if name.split(".")[0] in ("asyncio", "pydantic", "structlog")} == set()
+    assert {name for name in done.stdout.split() if name.startswith("batuta")} == {"batuta"}
+
+
+def test_every_module_at_the_top_is_public_or_internal_by_contract() -> None:
+    """A new package needs a decision: list it in PUBLIC, or in the contract that forbids applications to import it."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    contract = next(each for each in contracts if each["name"].startswith("An application imports"))
+    forbidden = {each.removeprefix("batuta.") for each in contract["forbidden_modules"] if not each.endswith(".*")}
+    top = {path.stem for path in ENGINE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    public = {module.removeprefix("batuta.") for module in PUBLIC}
+    assert top - public - {"__init__", "__main__"} == forbidden

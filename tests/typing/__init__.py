@@ -1,0 +1,1 @@
+"""Programs that the type checker must accept, and calls that it must reject."""

@@ -1,0 +1,106 @@
+"""Correct programs: `mypy --strict` accepts every line and infers the types that ``assert_type`` names."""
+
+from datetime import time, timedelta
+from typing import assert_type
+
+from batuta import Again, Batuta, Done, Failed, Idle, Outcome, Partial, Run, Skipped, Snooze, TaskContext, TaskStatus
+from batuta.guards import AllOf, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, SwitchRule
+from batuta.jobs import CatchUp, JobCall, Overlap, Window
+from batuta.loops import Pace
+from batuta.pipelines import Next, Pipeline, Stage, StageOutcome
+from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
+from batuta.sql import Transaction
+
+work = Batuta("sqlite:///typing.db", timezone="UTC", concurrency=4)
+work.circuit("gateway", failures=3, reset=60)
+hourly = work.limit(Limit(name="letters/hour", key="letters", most=20, per=timedelta(hours=1)))
+
+
+@work.job("*/5 * * * *", category="report", timeout=60, catch_up="latest", overlap=Overlap.SKIP, circuit="gateway")
+async def report(run: Run) -> Done | Partial | Skipped:
+    return Done(items=len(run.params))
+
+
+@work.job("0 3 * * *", max_age=timedelta(hours=2), sla=600, critical=True, holds=(SwitchRule(key="pause"),))
+def clean() -> int:
+    return 12
+
+
+work.http_job("call", "0 9 * * 1", "http://127.0.0.1:8000/jobs/call", token="secret", catch_up=CatchUp.SKIP)
+
+
+@work.task(retry=[10, 60], timeout=30, keep_result=3600, queue="mail", retry_timeout=True)
+async def send(context: TaskContext, to: str, *, subject: str = "") -> str | Failed | Snooze:
+    await context.report({"to": to})
+    return Failed("no address", permanent=True) if not to else subject
+
+
+@work.task(retry=after_seconds([1, 2]))
+def resize(context: TaskContext, width: int) -> int:
+    return width
+
+
+@work.loop(every=2, stuck_after=60, longest_call=10, max_failures=3, max_restarts=3)
+async def beat() -> Idle | None:
+    return Idle(work.clock.now())
+
+
+@work.loop(every=1, finishes_tick=True)
+class Poll:
+    async def tick(self) -> Pace:
+        return Again()
+
+    async def drain(self, grace: timedelta) -> None: ...
+
+
+async def endpoint(call: JobCall) -> Outcome:
+    return Done({"key": call.key})
+
+
+work.endpoints.add("endpoint", endpoint, timeout=timedelta(seconds=5), manual=True)
+
+ORDERS = QueueTable(name="orders", ready=("new",))
+LINES = QueueTable(name="lines", ready=("fetch", "store"))
+
+
+async def handle(lease: Lease) -> Outcome:
+    return Done(result={"id": lease.id})
+
+
+async def fetch(lease: Lease) -> StageOutcome:
+    return Next() if lease.attempt == 1 else Skipped("nothing to fetch")
+
+
+orders = work.add_queue(ORDERS, lambda lease: ItemHandler(handle=handle), concurrency=2)
+work.add_pipeline(
+    Pipeline(table=LINES, stages=(Stage(name="fetch", handle=fetch), Stage(name="store", handle=fetch)), dropped="gone")
+)
+guards = AllOf(
+    HoursGuard(name="hours", window=Window(opens=time(8), lasts=timedelta(hours=12)), zone=work.zone),
+    work.circuits.breaker("gateway"),
+    RateGuard(rates=work.rates, limits=(hourly,)),
+    SwitchGuard(switches=work.switches, key="pause"),
+    clock=work.clock,
+)
+
+
+async def enqueue(transaction: Transaction) -> None:
+    id = await work.enqueue(
+        send, "a@example.com", subject="hi", key="welcome", delay=60, priority=3, within=transaction
+    )
+    assert_type(id, str)
+    assert_type(await work.enqueue_many(resize, [[1], [2]], keys=["a", None]), list[str])
+    assert_type(await work.status(id), TaskStatus | None)
+    await orders.put([NewItem(values={"n": 1}, key="one")])
+    if isinstance(verdict := await guards.admit(work.clock.now()), Hold):
+        assert_type(verdict.reason, str)
+
+
+# A decorated function stays what it is.
+async def call(context: TaskContext, run: Run) -> None:
+    assert_type(await report(run), Done | Partial | Skipped)
+    assert_type(clean(), int)
+    assert_type(await beat(), Idle | None)
+    assert_type(await Poll().tick(), Pace)
+    assert_type(await send(context, "a@example.com", subject="hi"), str | Failed | Snooze)
+    assert_type(resize(context, 3), int)

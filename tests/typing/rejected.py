@@ -1,0 +1,100 @@
+"""Wrong calls. Each line that ends in ``# E: code`` must be an error of that kind, and no other line may be one."""
+
+from datetime import timedelta
+
+from batuta import Admit  # E: attr-defined
+from batuta import Batuta, Done, Failed, Run, TaskContext
+from batuta.guards import Limit
+from batuta.jobs import JobCall
+from batuta.queues import Lease, NewItem, QueueTable
+from batuta.queues import Worker  # E: attr-defined
+
+work = Batuta("sqlite:///typing.db", timezone="UTC")
+Batuta("sqlite:///typing.db", time_zone="UTC")  # E: call-arg
+Batuta(7)  # E: arg-type
+
+
+@work.job("*/5 * * * *", timout=60)  # E: call-arg
+async def misspelt() -> None: ...
+
+
+@work.job("*/5 * * * *", catch_up="newest")  # E: arg-type
+async def catches() -> None: ...
+
+
+@work.job("*/5 * * * *", sla="ten minutes")  # E: arg-type
+async def sla() -> None: ...
+
+
+@work.job(300)  # E: arg-type
+async def number() -> None: ...
+
+
+@work.job("*/5 * * * *")  # E: type-var
+async def two_arguments(run: Run, more: str) -> None: ...
+
+
+work.http_job("call", "0 9 * * 1", "http://127.0.0.1/", tokens="secret")  # E: call-arg
+work.http_job("call", "0 9 * * 1")  # E: call-arg
+
+
+@work.task(retries=[1, 2])  # E: call-arg
+async def retries(context: TaskContext) -> None: ...
+
+
+@work.task(retry="often")  # E: arg-type
+async def often(context: TaskContext) -> None: ...
+
+
+@work.task  # E: arg-type
+async def bare(context: TaskContext) -> None: ...
+
+
+@work.task()
+async def send(context: TaskContext, to: str) -> str:
+    return to
+
+
+@work.loop(every="2s")  # E: arg-type
+async def text() -> None: ...
+
+
+@work.loop(every=2, max_failure=3)  # E: call-arg
+async def limit() -> None: ...
+
+
+@work.loop(every=2)  # E: type-var
+async def takes(argument: str) -> None: ...
+
+
+@work.loop(every=2)  # E: type-var
+def plain() -> None: ...
+
+
+@work.loop(every=2)
+class NoTick:  # E: type-var
+    pass
+
+
+async def answers(call: JobCall) -> str:
+    return call.key
+
+
+async def program(lease: Lease) -> None:
+    await send(None, "a")  # E: arg-type
+    await work.enqueue(send, "a", priority="high")  # E: arg-type
+    await work.enqueue(send, object())  # E: arg-type
+    await work.enqueue(send, "a", within="now")  # E: arg-type
+    await work.enqueue_many(send, [["a"]], key=["a"])  # E: call-arg
+    await work.enqueue_many(send, "a", keys=[1])  # E: list-item
+    length: int = await send(TaskContext, "a")  # E: arg-type, assignment
+    (await work.status("1")).status  # E: union-attr
+
+
+work.endpoints.add("answers", answers)  # E: arg-type
+work.circuit("gateway", reset=timedelta(seconds=5))  # E: arg-type
+Limit(name="letters", key="letters", most=20)  # E: call-arg
+NewItem(value={"n": 1})  # E: call-arg
+QueueTable(name="orders", ready="new")  # E: arg-type
+Failed(permanent=True)  # E: call-arg
+Done(items="three")  # E: arg-type
