@@ -10,6 +10,7 @@ import pytest
 from batuta import Batuta
 from batuta.cli.context import load_app
 from batuta.config import EngineSettings, load_settings
+from batuta.health.finding import QUEUES, Check, Report
 from batuta.runlog.execution import Status
 from batuta.web import create_api
 from tests.command import Command
@@ -47,12 +48,24 @@ def assert_neutral(text: str) -> None:
 
 
 @pytest.mark.usefixtures("program")
-def test_its_score_has_the_sections_of_the_engine_and_falls_with_them(batuta: Command) -> None:
+def test_its_score_has_the_sections_of_the_engine(batuta: Command) -> None:
     code, out, _ = batuta("health", "--json")
     found = json.loads(out)
     assert (code, found["score"], found["max_score"]) == (0, 100, 100)
     assert found["breakdown"] == {name: {"score": most, "max": most} for name, most in SECTIONS.items()}
     assert sum(SECTIONS.values()) == found["max_score"]
+
+
+@pytest.mark.usefixtures("program")
+async def test_its_score_is_the_sum_of_its_sections() -> None:
+    async def ask() -> Report:
+        return Report(lost=10)
+
+    async with load_app("program:work") as work:
+        work.health.add(Check(name="own", section=QUEUES, ask=ask))
+        found = (await _ask(work, "/health/score")).json()
+    assert found["breakdown"]["queues"] == {"score": 20, "max": 30}
+    assert found["score"] == 90 == sum(each["score"] for each in found["breakdown"].values())
 
 
 @pytest.mark.usefixtures("program")
