@@ -28,7 +28,7 @@ class Executed(NamedTuple):
 async def execute(running: Running, clock: Clock, max_result: int) -> Executed:
     called = await running.handle()
     settlement, error = decide(running, called, HANDLER_CRASHED, max_result)
-    return Executed(settlement, error, took=clock.monotonic() - running.started_at)
+    return Executed(settlement, error, clock.monotonic() - running.started_at)
 
 
 def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
