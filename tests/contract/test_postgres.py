@@ -5,6 +5,7 @@ import gc
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -24,6 +25,7 @@ from batuta.stores.postgres.server import PostgresServer
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
+from tests.faults.proxy import proxy
 from tests.servers import Postgres, free_port, postgres_server
 
 ONE = in_dialect(query_of("one", "SELECT 1 AS n", writes=False), "postgres")
@@ -54,6 +56,31 @@ def own_server() -> Iterator[Postgres]:
     """One that a test may stop."""
     with postgres_server() as started:
         yield started or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
+
+
+async def test_a_cancelled_statement_is_left_soon_although_the_server_hangs(postgres_url: str) -> None:
+    port = urlsplit(postgres_url).port
+    assert port is not None
+    async with proxy(port) as between:
+        database = _database(postgres_url.replace(f":{port}", f":{between.port}"), Limits())
+        await database.open()
+        try:
+            between.freeze()
+            alone = asyncio.create_task(database.all(ONE))
+            with_others = asyncio.create_task(_ask_in_a_transaction(database))
+            await asyncio.wait([alone, with_others], timeout=0.1)
+            alone.cancel()
+            with_others.cancel()
+            done, _ = await asyncio.wait([alone, with_others], timeout=3)
+            assert done == {alone, with_others}
+        finally:
+            between.heal()
+            await database.close()
+
+
+async def _ask_in_a_transaction(database: PostgresDatabase) -> None:
+    async with database.transaction() as transaction:
+        await transaction.all(ONE)
 
 
 async def test_a_server_that_restarts_is_survived(own_server: Postgres) -> None:

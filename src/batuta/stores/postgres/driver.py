@@ -1,7 +1,7 @@
 """The Database port on PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -44,6 +44,8 @@ CHANNEL = "batuta"
 NOT_DIRECT = "its address for LISTEN leads to a transaction pooler, correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
+# Seconds that a cancelled task waits for its statement to be undone. The rest happens in the background.
+CLEAN_UP_WITHIN = 1.0
 # PostgreSQL counts from another year than we do.
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 
@@ -59,6 +61,7 @@ class PostgresDatabase:
         self._limits = Limits()
         self._held = Held()
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._cleaning: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         self._limits = self._limits_at_opening()
@@ -238,13 +241,25 @@ class PostgresDatabase:
                 connection.terminate()  # it may have been made after the pool closed the others
                 raise StoreUnavailable(where=self.where, why="it was closed")
             yield connection
-        finally:
-            if is_done():
-                # asyncpg shields the release itself: a task of ours around it would cost two more turns of the event loop.
-                with suppress(*DRIVERS):
-                    await pool.release(connection)
-            else:
-                await asyncio.shield(self._undo(pool, connection))
+        except asyncio.CancelledError:
+            await self._clean_up(self._release(pool, connection) if is_done() else self._undo(pool, connection))
+            raise
+        except BaseException:
+            await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
+            raise
+        # asyncpg shields the release itself: a task of ours around it would cost two more turns of the event loop.
+        await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
+
+    async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait briefly for a cancelled statement to be undone: a server that hangs must not hold the cancelled task."""
+        task = asyncio.create_task(work)
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaning.discard)
+        await asyncio.wait([task], timeout=CLEAN_UP_WITHIN)
+
+    async def _release(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
+        with suppress(*DRIVERS):
+            await pool.release(connection)
 
     async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
         """Roll back and release. Errors are dropped: a connection that ends undoes its transaction by itself."""
@@ -254,8 +269,7 @@ class PostgresDatabase:
         except DRIVERS:
             with suppress(asyncpg.InterfaceError):  # it ended by itself, and is back already
                 connection.terminate()
-        with suppress(*DRIVERS):
-            await pool.release(connection)
+        await self._release(pool, connection)
 
 
 class PostgresListener:
