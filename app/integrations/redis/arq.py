@@ -3,7 +3,7 @@
 from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
 
-from app.integrations.redis.probe import answers
+from app.integrations.redis.probe import ask
 from app.settings import Settings
 from batuta import Batuta, BatutaError
 from batuta.arq import ArqRelay, add_arq_relay
@@ -32,7 +32,9 @@ def where_of(settings: Settings) -> str:
 
 
 async def require_redis(settings: Settings) -> None:
-    found = await answers(settings.redis_url, settings.redis_password)
+    if settings.redis_url is None:
+        raise MissingBeside(name="REDIS_URL", beside="TASKS_BACKEND=arq")
+    found = await ask(settings.redis_url, settings.redis_password)
     if found.state is not State.OK:
         raise RedisAway(where=where_of(settings), why=found.why or found.state.value)
 

@@ -11,15 +11,26 @@ from batuta.health import Part, State
 async def answers(url: SecretStr | None, password: SecretStr | None) -> Part:
     if url is None:
         return Part(State.UNKNOWN)
-    parts = urlsplit(url.get_secret_value())
-    host, port = parts.hostname or "127.0.0.1", parts.port or 6379
+    found = await ask(url, password)
+    host, port = _address(url)
+    return found if found.why is None else Part(found.state, f"{host}:{port}: {found.why}")
+
+
+async def ask(url: SecretStr, password: SecretStr | None) -> Part:
+    """The same, with a reason that leaves out the address."""
+    parts, (host, port) = urlsplit(url.get_secret_value()), _address(url)
     secret = password.get_secret_value() if password else unquote(parts.password or "")
     try:
         async with asyncio.timeout(2.0):
             said = await _ping(host, port, unquote(parts.username or ""), secret, is_tls=parts.scheme == "rediss")
     except (OSError, TimeoutError) as error:
-        return Part(State.ERROR, f"{host}:{port}: {type(error).__name__}")
-    return Part(State.OK) if said.startswith(b"+PONG") else Part(State.DEGRADED, f"{host}:{port} refuses a PING")
+        return Part(State.ERROR, type(error).__name__)
+    return Part(State.OK) if said.startswith(b"+PONG") else Part(State.DEGRADED, "refuses a PING")
+
+
+def _address(url: SecretStr) -> tuple[str, int]:
+    parts = urlsplit(url.get_secret_value())
+    return parts.hostname or "127.0.0.1", parts.port or 6379
 
 
 async def _ping(host: str, port: int, user: str, secret: str, *, is_tls: bool) -> bytes:

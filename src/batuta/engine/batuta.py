@@ -110,7 +110,7 @@ class Batuta:
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
-        self.zone = known_zone(timezone or settings.timezone)
+        self.zone = known_zone(settings.timezone if timezone is None else timezone)
         self._migrates = not settings.in_production if migrate is None else migrate
         self._own_time = clock is not None
         self.clock = clock or SystemClock()
