@@ -28,7 +28,7 @@ from app.web.refusals import as_problems, caller_of
 from batuta import Batuta
 from batuta.extension import Texts
 from batuta.reasons import Reason
-from batuta.web import AuthorizeFirst, Problem, Scope, require, texts_for
+from batuta.web import AuthoriseFirst, Problem, Scope, require, texts_for
 
 PREFIX = "/api/v1"
 IMPORT = f"{PREFIX}/appointments/import"
@@ -146,7 +146,7 @@ REFUSALS = {
 
 
 def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> APIRouter:
-    routes = APIRouter(prefix=PREFIX, tags=["appointments"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix=PREFIX, tags=["appointments"], route_class=AuthoriseFirst)
     _add_importing(routes, importacao)
     _add_reading(routes, agendamentos)
 

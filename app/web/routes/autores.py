@@ -10,7 +10,7 @@ from app.contexts.grupos.autores import Autores, AutorInexistente, SemAutor
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
 from app.web.refusals import as_problems, caller_of
-from batuta.web import AuthorizeFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, needs
 
 REFUSALS = {
     VagaInexistente: (404, "vaga_unknown"),
@@ -20,7 +20,7 @@ REFUSALS = {
 
 
 def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("/autores", operation_id="list_autores", openapi_extra=needs(Scope.PII))
     async def blocked(

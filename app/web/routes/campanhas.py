@@ -23,7 +23,7 @@ from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.web.refusals import as_problems, caller_of
-from batuta.web import WRITABLE, AuthorizeFirst, Scope, needs, texts_for
+from batuta.web import WRITABLE, AuthoriseFirst, Scope, needs, texts_for
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -99,7 +99,7 @@ REFUSALS = {
 
 
 def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix="/campanhas", tags=["campanhas"], route_class=AuthoriseFirst)
     _add_reading(routes, campanhas, zone)
 
     @routes.post(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
 from app.web.refusals import as_problems, caller_of
-from batuta.web import AuthorizeFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such notice"},
@@ -31,7 +31,7 @@ REFUSALS = {
 
 
 def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/grupos/fechamentos", tags=["grupos"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix="/grupos/fechamentos", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("", operation_id="list_fechamentos", openapi_extra=needs(Scope.PII))
     async def waiting(

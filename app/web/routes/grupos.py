@@ -22,7 +22,7 @@ from app.contexts.vagas.revisao import (
     VagaPassada,
 )
 from app.web.refusals import as_problems, caller_of
-from batuta.web import WRITABLE, AuthorizeFirst, Scope, needs
+from batuta.web import WRITABLE, AuthoriseFirst, Scope, needs
 
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 HOUR = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -67,7 +67,7 @@ REFUSALS = {
 
 
 def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/grupos/revisao", tags=["grupos"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix="/grupos/revisao", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("", operation_id="list_revisao", openapi_extra=needs(Scope.PII))
     async def waiting(

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 
 from app.contexts.grupos.recebidas import MotivoDoDescarte, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.web import AuthorizeFirst, Scope, require, texts_for
+from batuta.web import AuthoriseFirst, Scope, require, texts_for
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -27,7 +27,7 @@ Day = Annotated[date, BeforeValidator(_written)]
 
 
 def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
-    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("/mensagens", operation_id="list_mensagens_grupo")
     async def messages(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
-from batuta.web import AuthorizeFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, needs
 
 
 class Esquecimento(BaseModel):
@@ -22,7 +22,7 @@ class Esquecimento(BaseModel):
 
 
 def router(ensino: Ensino) -> APIRouter:
-    routes = APIRouter(prefix="/grupos/nomes", tags=["grupos"], route_class=AuthorizeFirst)
+    routes = APIRouter(prefix="/grupos/nomes", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("", operation_id="list_nomes", openapi_extra=needs(Scope.PII))
     async def owners(nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from batuta.access.tokens import Scope
 from batuta.metrics import MetricReading
 from batuta.web.api import create_api
-from batuta.web.auth import AuthorizeFirst, is_local, needs, require
+from batuta.web.auth import AuthoriseFirst, is_local, needs, require
 from batuta.web.context import state_of
 from batuta.web.problems import Problem, texts_for
 from batuta.web.routes.openapi import WRITABLE
@@ -11,7 +11,7 @@ from batuta.web.server import serve
 
 __all__ = [
     "WRITABLE",
-    "AuthorizeFirst",
+    "AuthoriseFirst",
     "MetricReading",
     "Problem",
     "Scope",

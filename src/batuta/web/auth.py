@@ -70,7 +70,7 @@ async def authorise(request: Request) -> Caller:
     return caller
 
 
-class AuthorizeFirst(APIRoute):
+class AuthoriseFirst(APIRoute):
     """Of a route that takes a body: the framework would read and judge that before anybody is asked who he is."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -9,11 +9,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from batuta.health.finding import Grade
 from batuta.health.incidents import BY_HAND, Incident, NewIncident, stats
 from batuta.kernel.writable import json_object
-from batuta.web.auth import AuthorizeFirst
+from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem
 
-router = APIRouter(tags=["incidents"], route_class=AuthorizeFirst)
+router = APIRouter(tags=["incidents"], route_class=AuthoriseFirst)
 
 
 def _no_truth(value: object) -> object:
