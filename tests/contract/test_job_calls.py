@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened
+from batuta.receive.calls import Answered, Busy, CallOpened, KeyReused, NewCall
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
@@ -25,7 +25,7 @@ def call(key: str = "k1", subject: str = "heartbeat", fingerprint: str = "f") ->
 
 
 async def test_a_repeated_key_gets_the_first_answer(calls: SqlJobCalls, clock: FakeClock) -> None:
-    assert await calls.open(call()) == Opened(clock.now())
+    assert await calls.open(call()) == CallOpened(clock.now())
     await calls.close("k1", 200, {"status": "ok", "items_processed": 3}, opened_at=clock.now())
     assert await calls.open(call()) == Answered(200, {"status": "ok", "items_processed": 3})
 
@@ -36,12 +36,12 @@ async def test_while_it_runs_neither_its_key_nor_its_subject_can_be_opened(
     await calls.open(call())
     assert await calls.open(call()) == Busy(same_key=True)
     assert await calls.open(call(key="k2")) == Busy()
-    assert await calls.open(call(key="k3", subject="other")) == Opened(clock.now())
+    assert await calls.open(call(key="k3", subject="other")) == CallOpened(clock.now())
 
 
 async def test_of_many_at_once_exactly_one_opens(calls: SqlJobCalls, clock: FakeClock) -> None:
     openings = await asyncio.gather(*(calls.open(call(key=f"k{n}")) for n in range(20)))
-    assert sorted(type(opening).__name__ for opening in openings) == ["Busy"] * 19 + ["Opened"]
+    assert sorted(type(opening).__name__ for opening in openings) == ["Busy"] * 19 + ["CallOpened"]
 
 
 async def test_a_call_whose_process_died_is_out_of_the_way_when_its_lease_ends(
@@ -49,7 +49,7 @@ async def test_a_call_whose_process_died_is_out_of_the_way_when_its_lease_ends(
 ) -> None:
     await calls.open(call())
     clock.step(LEASE + timedelta(seconds=1))
-    assert await calls.open(call()) == Opened(clock.now())
+    assert await calls.open(call()) == CallOpened(clock.now())
 
 
 async def test_a_key_used_for_something_else_is_a_mistake(calls: SqlJobCalls, clock: FakeClock) -> None:
@@ -61,7 +61,7 @@ async def test_a_key_used_for_something_else_is_a_mistake(calls: SqlJobCalls, cl
 async def test_a_call_that_was_cut_off_can_be_repeated_at_once(calls: SqlJobCalls, clock: FakeClock) -> None:
     await calls.open(call())
     await calls.forget("k1", opened_at=clock.now())
-    assert await calls.open(call()) == Opened(clock.now())
+    assert await calls.open(call()) == CallOpened(clock.now())
 
 
 async def test_answers_are_forgotten_after_a_day(calls: SqlJobCalls, clock: FakeClock) -> None:
@@ -72,7 +72,7 @@ async def test_answers_are_forgotten_after_a_day(calls: SqlJobCalls, clock: Fake
     assert isinstance(await calls.open(call()), Answered)
     await clock.advance(timedelta(hours=2))
     assert await calls.prune(keep=DAY, limit=10) == 1
-    assert await calls.open(call()) == Opened(clock.now())
+    assert await calls.open(call()) == CallOpened(clock.now())
 
 
 async def test_whoever_lost_a_call_writes_nothing(calls: SqlJobCalls, clock: FakeClock) -> None:
@@ -94,7 +94,7 @@ async def test_the_clock_of_the_database_decides_about_leases_and_pruning(migrat
         pytest.skip("on SQLite the machine's clock is the only one")
     one, two = SqlJobCalls(migrated), SqlJobCalls(migrated)
     opened = await one.open(call())
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, CallOpened)
     assert await two.open(call(key="k2")) == Busy()
     assert abs(opened.at - SystemClock().now()) < timedelta(minutes=1)
     await one.close("k1", 200, {}, opened_at=opened.at)

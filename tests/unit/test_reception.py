@@ -11,7 +11,7 @@ from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
 from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped, TimedOut
-from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
+from batuta.receive.calls import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.receive.endpoints import Endpoint, JobCall, JobEndpoints, reply_body, reply_status
 from batuta.receive.receiver import JobReceiver, Reply
 from batuta.testing import EventRecorder, FakeClock
@@ -24,14 +24,14 @@ class MemoryCalls:
         self.renewed = 0
         self._answers: dict[str, tuple[str, Answered]] = {}
 
-    async def open(self, call: NewCall) -> Opening:
+    async def open(self, call: NewCall) -> CallOpening:
         if call.key in self._answers:
             fingerprint, answered = self._answers[call.key]
             return answered if fingerprint == call.fingerprint else KeyReused()
         if any(running.subject == call.subject for running in self._running.values()):
             return Busy()
         self._running[call.key] = call
-        return Opened(datetime(2026, 1, 5, 12, tzinfo=UTC))
+        return CallOpened(datetime(2026, 1, 5, 12, tzinfo=UTC))
 
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         self._answers[key] = (self._running.pop(key).fingerprint, Answered(response_code, response))

@@ -228,15 +228,18 @@ class Worker:
             self._unsettled.add(suspect, give_back()._replace(untried=True))
 
     async def finish(self) -> None:
+        """Wait for the handlers, and write every ending."""
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
+        """Cancel the handlers that still run. An earlier stop stays the reason."""
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
             if running.step is not Step.CLAIMED:
                 running.task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
+        """Write the endings of cancelled handlers, and release items that carry this process as their owner."""
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())

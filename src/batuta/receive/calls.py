@@ -9,8 +9,8 @@ from batuta.kernel.json import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """It is yours: run it and close it. ``at`` is the fence, by the clock that decides."""
+class CallOpened:
+    """This process runs the call and closes it. ``at`` is the fence, by the clock that decides."""
 
     at: datetime
 
@@ -35,7 +35,7 @@ class KeyReused:
     """The same key came with other parameters: a mistake of the caller."""
 
 
-Opening: TypeAlias = Opened | Answered | Busy | KeyReused
+CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class NewCall:
 
 
 class JobCalls(Protocol):
-    async def open(self, call: NewCall) -> Opening: ...
+    async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         """``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
         ...

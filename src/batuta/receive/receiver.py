@@ -17,7 +17,7 @@ from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.waiting import cancel_and_wait, insist
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, Outcome, TimedOut
-from batuta.receive.calls import Answered, Busy, JobCalls, KeyReused, NewCall, Opened
+from batuta.receive.calls import Answered, Busy, CallOpened, JobCalls, KeyReused, NewCall
 from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body, reply_status
 
 # A call whose process shows no sign of life for this long may be run again by another.
@@ -66,7 +66,7 @@ class JobReceiver:
             return self._reply(endpoint, TimedOut(DEADLINE_PASSED()), now)
         opening = await self._calls.open(_new_call(endpoint, call))
         match opening:
-            case Opened(at=opened_at):
+            case CallOpened(at=opened_at):
                 return await self._run(endpoint, call, opened_at)
             case Answered(response_code=code, response=response):
                 return Reply(code, response, replayed=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.kernel.json import Json
-from batuta.receive.calls import Answered, Busy, KeyReused, NewCall, Opened, Opening
+from batuta.receive.calls import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
@@ -32,7 +32,7 @@ class SqlJobCalls:
         self._now = now
         self._queries = load_queries(CallQueries, STATEMENTS / "calls.sql", database.dialect)
 
-    async def open(self, call: NewCall) -> Opening:
+    async def open(self, call: NewCall) -> CallOpening:
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.bury, subject=call.subject, key=call.key, now=self._now())
             taken = await transaction.one(
@@ -45,7 +45,7 @@ class SqlJobCalls:
                 now=self._now(),
             )
             if taken is not None:
-                return Opened(taken["started_at"])
+                return CallOpened(taken["started_at"])
             known = await transaction.one(self._queries.call, key=call.key)
         return Busy() if known is None else _what_is_known(known, call)
 
@@ -77,7 +77,7 @@ def _microseconds(span: timedelta) -> int:
     return span // timedelta(microseconds=1)
 
 
-def _what_is_known(known: Row, call: NewCall) -> Opening:
+def _what_is_known(known: Row, call: NewCall) -> CallOpening:
     if known["fingerprint"] != call.fingerprint:
         return KeyReused()
     if known["finished_at"] is None:
