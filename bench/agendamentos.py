@@ -19,7 +19,7 @@ from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
 from batuta.engine.batuta import Batuta
-from tests.sheets import HEADER, patient, xlsx
+from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
 
 ROWS = 10_000
 TOKEN = "bench-0123456789abcdef"

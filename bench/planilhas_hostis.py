@@ -19,8 +19,8 @@ from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
 from app.contexts.agendamentos.planilha.linhas import Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
-from tests.contract.test_planilhas_hostis import hostile, with_sheet
-from tests.sheets import HEADER, patient, xlsx
+from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
+from tests.julia.agendamentos.test_planilhas_hostis import hostile, with_sheet
 
 MOST_MIB, MOST_SECONDS = 150, 5.0
 # It means no harm, and is taken: beside the others, for comparison.

@@ -20,7 +20,7 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.queue_bench import Bench
+from tests.engine.queue.queue_bench import Bench
 from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 

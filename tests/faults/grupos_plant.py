@@ -9,7 +9,7 @@ from app.contexts.grupos.fila import Estagio
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Failed, StageOutcome
 from batuta.testing.clock import FastClock
-from tests.grupos import Around, Handler, bancada
+from tests.julia.grupos.bancada import Around, Handler, bancada
 
 FAILS, RAISES, DIES = 0.04, 0.03, 0.0005
 

@@ -27,7 +27,7 @@ from tests.faults.figures import LONG
 from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
 from tests.judges.messages import Accepted, Delivery, End, MessageViolation, SendRules, judge_messages
-from tests.julia import add_chip, rows, write
+from tests.julia.tables import add_chip, rows, write
 from tests.servers import free_port
 
 # A Wednesday, ten o'clock in São Paulo.

@@ -10,7 +10,7 @@ from batuta.dispatch.scheduler import Scheduler
 from batuta.runlog.execution import Ending, Status
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock
-from tests.contract.scheduling import House
+from tests.engine.dispatch.scheduling import House
 from tests.faults.harness import logged, walked
 from tests.judges.evidence import Receipt, Rules, Target
 from tests.judges.scheduler import Verdict, judge

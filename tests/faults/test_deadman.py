@@ -27,7 +27,7 @@ from batuta.texts import Texts
 from batuta.texts.findings import FindingWords
 from batuta.web.server import serve
 from simulador.main import create_app
-from tests.contract.scheduling import Endpoint
+from tests.engine.dispatch.scheduling import Endpoint
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
 from tests.faults.processes import ROOT

@@ -25,9 +25,9 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.import_plant import TOKEN, Plan
 from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
-from tests.julia import rows
+from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
+from tests.julia.tables import rows
 from tests.servers import free_port, redis_server
-from tests.sheets import HEADER, patient, xlsx
 
 RATE = 10.0
 ROWS = 10_000 if LONG else 600

@@ -23,9 +23,9 @@ from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
-from tests.julia import rows
+from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
+from tests.julia.tables import rows
 from tests.servers import redis_server
-from tests.sheets import HEADER, patient, xlsx
 
 TASKS = 1_000 if LONG else 80
 ROUNDS = 5 if LONG else 2

@@ -22,7 +22,7 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.grupos_plant import unlucky
 from tests.faults.processes import ROOT
 from tests.faults.tally import Tally
-from tests.grupos import Bancada, bancada, vaga
+from tests.julia.grupos.bancada import Bancada, bancada, vaga
 
 RATE = 20.0
 OVER = ("finalizado", "descartado", "erro")

@@ -7,7 +7,7 @@ import pytest
 
 from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.scheduling import House
+from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
 from tests.judges.evidence import Rules, Target

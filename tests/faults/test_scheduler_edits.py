@@ -14,7 +14,7 @@ from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.scheduling import House
+from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import HOUR, SECOND, Book, decide, declared, look
 

@@ -11,7 +11,7 @@ import pytest
 from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import START
-from tests.contract.scheduling import House
+from tests.engine.dispatch.scheduling import House
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, SECOND, Plant, Spec, plant

@@ -11,7 +11,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.stores import connect
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.scheduling import LEASE, Endpoint, House, job
+from tests.engine.dispatch.scheduling import LEASE, Endpoint, House, job
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
 from tests.faults.harness import MINUTE, SECOND, Down, Plant, Spec, plant

@@ -10,7 +10,7 @@ import pytest
 
 from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
-from tests.contract.scheduling import LEASE, Endpoint, House, job, watch_leases
+from tests.engine.dispatch.scheduling import LEASE, Endpoint, House, job, watch_leases
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import Spec, plant

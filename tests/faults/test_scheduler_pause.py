@@ -15,7 +15,7 @@ from batuta.schedule.window import Window
 from batuta.stores.sql.database import Database
 from batuta.targets.http import HttpCaller, HttpTarget
 from batuta.testing import EventRecorder, FakeClock, FastClock
-from tests.contract.scheduling import Endpoint, House, job, watch_leases
+from tests.engine.dispatch.scheduling import Endpoint, House, job, watch_leases
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, Book, decide, declared, judged
 from tests.judges.evidence import Receipt, Rules, Span, Target

@@ -11,7 +11,7 @@ from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office, revive, tally
 from tests.judges.messages import Accepted, End
-from tests.julia import one
+from tests.julia.tables import one
 
 RATE = 5.0
 # So slowly that some kills come in the middle of it, however fast the machine is.

@@ -10,7 +10,7 @@ from batuta.health.finding import Severity
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office
-from tests.julia import one, write
+from tests.julia.tables import one, write
 
 RATE = 5.0
 MINUTE = timedelta(minutes=1)

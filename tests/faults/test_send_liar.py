@@ -9,7 +9,7 @@ from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import PostOffice, post_office, revive, tally
 from tests.judges.messages import End
-from tests.julia import one, rows
+from tests.julia.tables import one, rows
 
 RATE = 5.0
 SENDER, OTHER = "julia-sim", "julia-outra"

@@ -8,7 +8,7 @@ from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import post_office, revive, tally
 from tests.judges.messages import End
-from tests.julia import one
+from tests.julia.tables import one
 
 RATE = 5.0
 

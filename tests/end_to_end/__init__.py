@@ -1,0 +1,1 @@
+"""Tests that run several parts as a user or operator does."""

@@ -1,0 +1,91 @@
+"""The calls that operators have in their manuals are answered as they stand there, from this machine and without a token.
+
+Only the name of the service is not the manual's.
+"""
+
+import shlex
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.composition.julia import julia_of
+from app.main import build
+from app.settings import Settings
+from app.web.api import create_app
+from batuta.testing import FakeClock
+from tests.julia.tables import add_chip, add_doctor
+
+SERVICE = "https://api.example.com"
+HERE = "http://localhost:8000"
+# As they stand in the manual, and what the operator looks for in the answer.
+CALLS: list[tuple[str, Sequence[str]]] = [
+    ("curl https://api.example.com/health", ("status", "timestamp")),
+    ("curl https://api.example.com/health/jobs", ("status", "jobs", "alerts")),
+    ("curl https://api.example.com/health/jobs | jq '.jobs.processar_grupos'", ("last_run", "is_stale")),
+    ("curl https://api.example.com/health/jobs | jq '.jobs.heartbeat'", ("last_run", "sla_seconds")),
+    ("curl https://api.example.com/health/fila", ("status", "alerts", "metrics", "thresholds")),
+    ("curl https://api.example.com/health/fila | jq", ("status", "metrics")),
+    ("curl https://api.example.com/health/alerts", ("status", "total_alerts", "alerts")),
+    ("curl https://api.example.com/health/score", ("score", "max_score", "level", "breakdown")),
+    ("curl https://api.example.com/health/rate-limit | jq", ("rate_limit",)),
+    ("curl https://api.example.com/health/chips | jq '.summary'", ("total", "disponiveis", "trust_medio")),
+    ("curl https://api.example.com/health/circuits | jq", ("circuits",)),
+    (
+        'curl "https://api.example.com/health/circuits/history?circuit_name=evolution&horas=24" | jq',
+        ("circuit_filter", "period_hours", "transitions"),
+    ),
+]
+# Every job of the messages, campaigns and chips, called by hand as the manual shows for any of them.
+JOBS = (
+    "heartbeat",
+    "processar-mensagens-agendadas",
+    "processar-campanhas-agendadas",
+    "verificar-whatsapp",
+    "sincronizar-chips",
+    "validar-telefones",
+    "atualizar-trust-scores",
+    "snapshot-chips-diario",
+    "resetar-contadores-chips",
+)
+
+
+@pytest.fixture
+async def client(tmp_path: Path, clock: FakeClock) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = Settings(database_url=f"sqlite:///{tmp_path}/julia.db")
+    async with build(settings, clock).work as work:
+        await work.reports.expect(now=clock.now())
+        await add_doctor(work.database)
+        await add_chip(work.database)
+        transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
+        async with httpx2.AsyncClient(transport=transport) as client:
+            yield client
+
+
+async def _answered(client: httpx2.AsyncClient, command: str) -> Any:
+    """What the shell would show: ``curl [-X METHOD] URL [| jq [PATH]]``."""
+    curl, _, shown = command.partition("|")
+    words = shlex.split(curl)[1:]
+    method = words[words.index("-X") + 1] if "-X" in words else "GET"
+    answer = await client.request(method, words[-1].replace(SERVICE, HERE))
+    assert answer.status_code == 200, f"{command}: {answer.status_code} {answer.text}"
+    document, path = answer.json(), (shlex.split(shown)[1:] or ["."])[0]
+    for name in filter(None, path.split(".")):
+        document = document[name]
+    return document
+
+
+@pytest.mark.parametrize(("command", "fields"), CALLS, ids=[command.split("/", 3)[-1] for command, _ in CALLS])
+async def test_a_call_of_the_manual_shows_what_the_operator_looks_for(
+    client: httpx2.AsyncClient, command: str, fields: Sequence[str]
+) -> None:
+    document = await _answered(client, command)
+    assert [field for field in fields if field not in document] == []
+
+
+@pytest.mark.parametrize("endpoint", JOBS)
+async def test_every_job_of_the_messages_can_be_run_by_hand(client: httpx2.AsyncClient, endpoint: str) -> None:
+    document = await _answered(client, f"curl -X POST http://localhost:8000/jobs/{endpoint}")
+    assert document["status"] in ("ok", "skipped")

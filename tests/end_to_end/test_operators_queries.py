@@ -1,0 +1,268 @@
+"""The queries that operators have in their manuals work as they stand there, on PostgreSQL."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import pytest
+
+from app.composition.julia import migrations
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.ids import Ids
+from batuta.queue.item import LeaseHolder, NewItem
+from batuta.runlog.execution import Ending, Status
+from batuta.stores import connect
+from batuta.stores.sql.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.executions import SqlExecutionLog
+from batuta.stores.sql.migrations import Migrator, engine_migrations
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.testing import EventRecorder, FakeClock
+from tests.engine.dispatch.scheduling import Endpoint, House, job
+from tests.julia.grupos.bancada import bancada, vaga
+from tests.julia.tables import PHONE, add_doctor
+
+STUCK_IN_GROUPS = """
+-- Ver itens travados
+SELECT estagio, COUNT(*)
+FROM grupo_pipeline_fila
+WHERE status = 'pendente'
+  AND updated_at < NOW() - INTERVAL '1 hour'
+GROUP BY estagio;
+"""
+STUCK_AT_A_STAGE = """
+SELECT id, grupo_id, estagio, erro
+FROM grupo_pipeline_fila
+WHERE status = 'pendente'
+  AND estagio = 'extracao'  -- ou outro estagio
+  AND updated_at < NOW() - INTERVAL '1 hour'
+LIMIT 20;
+"""
+RESET_GROUPS = """
+-- Resetar itens travados
+UPDATE grupo_pipeline_fila
+SET status = 'pendente', tentativas = tentativas + 1, erro = NULL
+WHERE status = 'pendente'
+  AND updated_at < NOW() - INTERVAL '1 hour';
+"""
+LAST_OF_A_JOB = """
+-- Ultimas 20 execucoes de um job
+SELECT job_name, started_at, status, duration_ms, items_processed
+FROM job_executions
+WHERE job_name = 'processar_grupos'
+ORDER BY started_at DESC
+LIMIT 20;
+"""
+FAILED = """
+-- Jobs que falharam nas ultimas 24h
+SELECT job_name, started_at, error
+FROM job_executions
+WHERE status = 'error'
+  AND started_at > NOW() - INTERVAL '24 hours'
+ORDER BY started_at DESC;
+"""
+MEAN_DURATIONS = """
+-- Media de duracao por job (ultimos 7 dias)
+SELECT
+  job_name,
+  COUNT(*) as execucoes,
+  AVG(duration_ms) as duracao_media_ms,
+  MAX(duration_ms) as duracao_max_ms,
+  SUM(CASE WHEN status = 'error' THEN 1 ELSE 0 END) as erros
+FROM job_executions
+WHERE started_at > NOW() - INTERVAL '7 days'
+GROUP BY job_name
+ORDER BY duracao_media_ms DESC;
+"""
+RAN_LATELY = """
+-- Jobs que nao rodaram nas ultimas 2h (stale)
+SELECT DISTINCT job_name
+FROM job_executions
+WHERE job_name IN (
+  'heartbeat',
+  'processar_mensagens_agendadas',
+  'processar_campanhas_agendadas',
+  'processar_grupos'
+)
+AND started_at > NOW() - INTERVAL '2 hours'
+ORDER BY job_name;
+"""
+ITEMS_TODAY = """
+-- Itens processados por job hoje
+SELECT
+  job_name,
+  COUNT(*) as execucoes,
+  SUM(items_processed) as total_processados
+FROM job_executions
+WHERE DATE(started_at) = CURRENT_DATE
+  AND items_processed IS NOT NULL
+GROUP BY job_name
+ORDER BY total_processados DESC;
+"""
+ERRORS_OF_A_JOB = """
+SELECT started_at, error
+FROM job_executions
+WHERE job_name = 'nome_do_job'
+  AND status = 'error'
+ORDER BY started_at DESC
+LIMIT 10;
+"""
+LAST_OF_THE_QUEUE = """
+SELECT started_at, status, items_processed
+FROM job_executions
+WHERE job_name = 'processar_mensagens_agendadas'
+ORDER BY started_at DESC
+LIMIT 10;
+"""
+BY_CATEGORY = """
+-- Execucoes por categoria (hoje)
+SELECT
+    -- Extrair categoria do job_name
+    CASE
+        WHEN job_name LIKE '%campanha%' THEN 'campanha'
+        WHEN job_name LIKE '%followup%' THEN 'followup'
+        WHEN job_name LIKE '%grupo%' THEN 'grupos'
+        ELSE 'outros'
+    END as categoria,
+    COUNT(*) as execucoes,
+    COUNT(*) / 24.0 as por_hora
+FROM job_executions
+WHERE executed_at >= CURRENT_DATE
+GROUP BY 1
+ORDER BY execucoes DESC;
+"""
+
+WAITING = """
+SELECT COUNT(*)
+FROM fila_mensagens
+WHERE status = 'pendente';
+"""
+STUCK = """
+-- Ver se ha mensagens travadas (processando por muito tempo)
+SELECT id, created_at, telefone_destino
+FROM fila_mensagens
+WHERE status = 'processando'
+  AND updated_at < NOW() - INTERVAL '5 minutes';
+"""
+RESET_STUCK = """
+-- Resetar mensagens travadas para pendente
+UPDATE fila_mensagens
+SET status = 'pendente', tentativas = tentativas + 1
+WHERE status = 'processando'
+  AND updated_at < NOW() - INTERVAL '5 minutes';
+"""
+
+
+@pytest.fixture
+async def asked(postgres_url: str) -> Any:
+    """A server with two real runs in it, and a plain connection to ask."""
+    clock, events = SystemClock(), EventRecorder()
+    database = connect(postgres_url, clock)
+    await database.open()
+    await Migrator(database, engine_migrations(), clock, events).migrate()
+    house = House(database, clock, events)  # type: ignore[arg-type]
+    ids = Ids(clock)
+    switches, controls = SqlSwitches(database, ids, events), SqlControls(database, ids, events)
+    house.log = SqlExecutionLog(database, switches, controls, ids, clock)  # the server's clock decides, as in earnest
+    worked = job("processar_grupos", target=Endpoint(answer=Ending(status=Status.SUCCESS, items=200)))
+    failed = job("nome_do_job", target=Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500")))
+    for each in (worked, failed):
+        await house.scheduler(each).run_by_hand(each)
+    connection = await asyncpg.connect(postgres_url)
+    # Where it is noon by now: no day may end between the runs and the questions.
+    await connection.execute(f"SET TIME ZONE {12 - clock.now().hour}")
+    yield connection.fetch
+    await connection.close()
+    await database.close()
+
+
+async def test_the_last_executions_of_a_job(asked: Any) -> None:
+    (row,) = await asked(LAST_OF_A_JOB)
+    assert (row["job_name"], row["status"], row["items_processed"]) == ("processar_grupos", "success", 200)
+    assert row["started_at"].utcoffset() == timedelta(0)
+    assert await asked(LAST_OF_THE_QUEUE) == []
+
+
+async def test_what_failed_and_why(asked: Any) -> None:
+    assert [(row["job_name"], row["error"]) for row in await asked(FAILED)] == [("nome_do_job", "HTTP 500")]
+    assert [row["error"] for row in await asked(ERRORS_OF_A_JOB)] == ["HTTP 500"]
+
+
+async def test_mean_durations_items_and_who_ran_lately(asked: Any) -> None:
+    durations = {row["job_name"]: (row["execucoes"], row["erros"]) for row in await asked(MEAN_DURATIONS)}
+    assert durations == {"processar_grupos": (1, 0), "nome_do_job": (1, 1)}
+    assert [row["job_name"] for row in await asked(RAN_LATELY)] == ["processar_grupos"]
+    assert [(row["job_name"], row["total_processados"]) for row in await asked(ITEMS_TODAY)] == [
+        ("processar_grupos", 200)
+    ]
+
+
+async def test_executions_by_category_by_the_older_name_of_the_column(asked: Any) -> None:
+    found = {row["categoria"]: (row["execucoes"], row["por_hora"]) for row in await asked(BY_CATEGORY)}
+    assert set(found) == {"grupos", "outros"}
+    assert found["grupos"][1] == pytest.approx(Decimal(1) / 24)
+
+
+@pytest.fixture
+async def fila(postgres_url: str) -> Any:
+    """Julia's tables, a queue on the server's own clock, and a plain connection to ask."""
+    clock = SystemClock()
+    database = connect(postgres_url, clock)
+    await database.open()
+    await Migrator(database, [*engine_migrations(), *migrations()], clock, EventRecorder()).migrate()
+    queue = SqlQueue(database, FILA_MENSAGENS, Ids(clock), clock)
+    values = {"cliente_id": await add_doctor(database), "telefone_destino": PHONE, "conteudo": "mensagem de teste"}
+    await queue.put([NewItem(values=values) for _ in range(3)])
+    connection = await asyncpg.connect(postgres_url)
+    yield connection, queue
+    await connection.close()
+    await database.close()
+
+
+async def test_how_many_messages_wait(fila: Any) -> None:
+    connection, queue = fila
+    assert (await connection.fetchval(WAITING)) == 3
+    await queue.settle_and_claim([], LeaseHolder(owner="a", lease=timedelta(minutes=1)), 1)
+    assert (await connection.fetchval(WAITING)) == 2
+    assert await connection.fetch(STUCK) == []
+
+
+async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(fila: Any) -> None:
+    connection, queue = fila
+    sends, dies, lives = (await queue.settle_and_claim([], LeaseHolder(owner="a", lease=timedelta(hours=1)), 3)).leases
+    await connection.execute("UPDATE fila_mensagens SET updated_at = updated_at - INTERVAL '6 minutes'")
+    await connection.execute(
+        "UPDATE fila_mensagens SET envio_estado = 'intent', envio_desde = NOW() WHERE id = $1", sends.id
+    )
+    await connection.execute("UPDATE fila_mensagens SET lease_until = NOW() WHERE id = ANY($1)", [sends.id, dies.id])
+    assert {str(row["id"]) for row in await connection.fetch(STUCK)} == {sends.id, dies.id, lives.id}
+    assert await connection.execute(RESET_STUCK) == "UPDATE 3"
+    await queue.rescue(10)
+    again = (await queue.settle_and_claim([], LeaseHolder(owner="b", lease=timedelta(minutes=1)), 10)).leases
+    # Whoever works on one keeps it, and one that may have left is not repeated.
+    assert [lease.id for lease in again] == [dies.id]
+
+
+async def test_what_is_stuck_in_the_groups_is_shown_and_reset_and_stays_at_its_stage(postgres_url: str) -> None:
+    clock = FakeClock(SystemClock().now() - timedelta(hours=3))
+    async with bancada(postgres_url, clock) as mesa:
+        await mesa.dizem(vaga())
+        await mesa.dizem(vaga(dia="2026-12-01"))
+        for stage in ("pendente", "classificacao"):
+            await mesa.work.work_once(stage, 10)
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            assert [tuple(row) for row in await connection.fetch(STUCK_IN_GROUPS)] == [("extracao", 2)]
+            rows = await connection.fetch(STUCK_AT_A_STAGE)
+            assert len(rows) == 2
+            assert await connection.execute(RESET_GROUPS) == "UPDATE 2"
+            assert await connection.fetch(STUCK_IN_GROUPS) == []
+            assert {
+                row["tentativas"] for row in await connection.fetch("SELECT tentativas FROM grupo_pipeline_fila")
+            } == {1}
+        finally:
+            await connection.close()
+        clock.step(timedelta(hours=4))
+        await mesa.trabalha()
+        assert set(await mesa.fila()) == {"finalizado"}

@@ -1,0 +1,1 @@
+"""Tests of the engine, one folder for each package of ``src/batuta``."""

@@ -1,0 +1,335 @@
+"""A healthy scheduler keeps the leases of its runs; the runs of a dead one are taken over, and the reason is true."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from batuta.dispatch.runner import RunLeases
+from batuta.dispatch.scheduler import Scheduler
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.events import ExecutionStarted
+from batuta.runlog.execution import Ending, Execution, Status
+from batuta.runlog.log import Closing, RunsRenewed
+from batuta.stores import connect
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.executions import SqlExecutionLog
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.supervisor import Supervisor
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
+
+SOON = 3.0  # seconds of real time; a statement that waits for a row lock takes longer
+HOUR = timedelta(hours=1)
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
+    return House(migrated, clock, events)
+
+
+@asynccontextmanager
+async def row_lock(url: str, execution: Execution) -> AsyncIterator[None]:
+    """Another session locks one row of job_executions, as ``SELECT … FOR UPDATE`` in psql does."""
+    session = connect(url, SystemClock())
+    if session.dialect == "sqlite":
+        pytest.skip("SQLite has no row locks")
+    await session.open()
+    text = f"SELECT id FROM job_executions WHERE id = '{execution.id}' FOR UPDATE"
+    try:
+        async with session.transaction() as transaction:
+            await transaction.all(in_dialect(query_of("lock", text, writes=True), "postgres"))
+            yield
+    finally:
+        await session.close()
+
+
+class Plant:
+    """A scheduler with three runs that end when ``gate`` is set, and a second scheduler of the same code."""
+
+    def __init__(self, house: House, *, repeatable: bool = True) -> None:
+        self.house = house
+        self.gate = asyncio.Event()
+        self.endpoint = Endpoint(gate=self.gate, repeatable=repeatable)
+        self.owner, self.other = self.scheduler(), self.scheduler()
+
+    def scheduler(self) -> Scheduler:
+        return self.house.scheduler(*(job(name, target=self.endpoint) for name in NAMES))
+
+    async def begin(self) -> list[Execution]:
+        for each in (self.owner, self.other):
+            await tick_at(each, self.house.clock, self.house.clock.now())
+        self.house.clock.step(MINUTE)
+        await self.owner.dispatcher.tick()
+        await asyncio.sleep(0)
+        return [run.execution for run in self.endpoint.runs]
+
+    async def attempts(self) -> list[int]:
+        return [row["attempt"] for row in await self.house.rows()]
+
+    async def end(self) -> None:
+        self.gate.set()
+        await finish(self.owner)
+        await finish(self.other)
+
+
+async def test_a_locked_row_does_not_delay_the_renewal_of_the_others(house: House, database_url: str) -> None:
+    plant = Plant(house)
+    runs = await plant.begin()
+    async with row_lock(database_url, runs[0]):
+        renewed = await asyncio.wait_for(house.log.renew(runs, plant.owner.lease_holder), SOON)
+    assert renewed == RunsRenewed(unchecked=frozenset({runs[0].id}))
+    assert await house.log.renew(runs, plant.owner.lease_holder) == RunsRenewed()
+    await plant.end()
+
+
+async def test_a_run_whose_row_was_locked_for_longer_than_its_lease_keeps_its_owner(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    plant = Plant(house)
+    runs = await plant.begin()
+    async with row_lock(database_url, runs[0]):
+        for _ in range(6):
+            await plant.owner.leases.tick()
+            await plant.other.reaper.tick()
+            await clock.advance(LEASE / 3)
+    await plant.other.reaper.tick()  # the first look after the lock, before the owner could renew
+    await clock.advance(LEASE / 12)
+    await plant.owner.leases.tick()
+    await watch_leases(clock, plant.owner)
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+    assert await house.statuses() == ["success"] * 3
+
+
+async def test_an_ending_is_written_as_soon_as_its_row_is_unlocked(
+    house: House, clock: FakeClock, database_url: str
+) -> None:
+    plant = Plant(house)
+    runs = await plant.begin()
+    async with row_lock(database_url, runs[0]):
+        closing = await asyncio.wait_for(house.log.close(runs[0], Ending(status=Status.SUCCESS)), SOON)
+        assert closing is Closing.UNCHECKED
+        plant.gate.set()
+        while len(plant.owner.runner.held()) > 1:
+            await clock.advance(0)
+    ending = asyncio.create_task(finish(plant.owner))
+    while not ending.done():
+        await clock.advance(0.25)
+    assert await house.statuses() == ["success"] * 3
+
+
+async def test_a_scheduler_that_starts_after_the_clock_was_put_forward_takes_nothing(
+    house: House, clock: FakeClock
+) -> None:
+    plant = Plant(house)
+    await plant.begin()
+    clock.step(HOUR)
+    started = plant.scheduler()
+    for _ in range(6):
+        await started.reaper.tick()
+        await clock.advance(LEASE / 3)
+        await plant.owner.leases.tick()
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+
+
+@pytest.mark.parametrize("step", [timedelta(0), HOUR, -HOUR])
+async def test_a_dead_run_is_taken_over_in_time_although_the_clock_was_set(
+    house: House, clock: FakeClock, step: timedelta
+) -> None:
+    plant = Plant(house)
+    await plant.begin()
+    clock.step(step)
+    for _ in range(11):
+        await plant.other.reaper.tick()
+        await clock.advance(LEASE / 3)
+    assert await plant.attempts() == [2, 2, 2]
+    await plant.end()
+
+
+async def test_a_look_that_took_long_is_no_evidence(house: House, clock: FakeClock) -> None:
+    """The process or its file stood still between two looks: nobody could renew meanwhile either."""
+    plant = Plant(house)
+    await plant.begin()
+    await clock.advance(LEASE / 2)
+    await plant.other.reaper.tick()
+    await clock.advance(10 * LEASE)
+    await plant.other.reaper.tick()
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+
+
+async def test_a_scheduler_does_not_take_over_its_own_runs(house: House, clock: FakeClock) -> None:
+    plant = Plant(house)
+    await plant.begin()
+    await watch_leases(clock, plant.owner)
+    assert await plant.attempts() == [1, 1, 1]
+    await plant.end()
+    assert len(plant.endpoint.runs) == 3
+
+
+async def test_runs_of_a_process_that_is_proven_dead_are_taken_over_at_once(house: House) -> None:
+    plant = Plant(house, repeatable=False)
+    await plant.begin()
+    assert await plant.other.reaper.recover([plant.owner.lease_holder.owner]) == 3
+    assert {(row["status"], row["reason"]) for row in await house.rows()} == {
+        ("abandoned", "its process ended before it did")
+    }
+    await plant.end()
+
+
+async def test_a_run_that_was_handed_back_is_taken_over_at_the_next_look(house: House, clock: FakeClock) -> None:
+    plant = Plant(house, repeatable=False)
+    await plant.begin()
+    stopping = asyncio.create_task(plant.owner.runner.drain(timedelta(seconds=10)))
+    await clock.advance(timedelta(seconds=10))
+    await stopping
+    await plant.other.reaper.tick()
+    assert {(row["status"], row["reason"]) for row in await house.rows()} == {
+        ("abandoned", "its scheduler stopped before it ended")
+    }
+
+
+async def test_leases_are_measured_by_the_clock_of_the_database(
+    house: House, migrated: Database, events: EventRecorder
+) -> None:
+    """On PostgreSQL a scheduler whose machine is an hour ahead neither takes runs nor writes leases of its own hour."""
+    if migrated.dialect == "sqlite":
+        pytest.skip("on SQLite the machine's clock is the only one")
+    ahead = FakeClock(SystemClock().now() + HOUR)
+    here = House(migrated, ahead, events)
+    here.log = SqlExecutionLog(migrated, here.switches, here.controls, here.ids, ahead)
+    pulse = job("pulse", target=Endpoint(gate=asyncio.Event()))
+    scheduler = here.scheduler(pulse)
+    running = asyncio.create_task(scheduler.run_by_hand(pulse))
+    await events.wait_for(ExecutionStarted)
+    await scheduler.leases.tick()
+    (row,) = await here.rows()
+    left = row["lease_until"] - SystemClock().now()
+    assert LEASE - timedelta(seconds=5) < left <= LEASE
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+class SlowLog:
+    """An execution log that has opened or taken over runs, and answers when ``answers`` is set."""
+
+    def __init__(self, log: SqlExecutionLog) -> None:
+        self._log = log
+        self.written, self.answers = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def open_due(self, *asked: Any) -> Any:
+        return await self._slowly(self._log.open_due(*asked))
+
+    async def take_over(self, *asked: Any) -> Any:
+        return await self._slowly(self._log.take_over(*asked))
+
+    async def _slowly(self, statement: Awaitable[Any]) -> Any:
+        answer = await statement
+        self.written.set()
+        await self.answers.wait()
+        return answer
+
+
+@pytest.mark.parametrize("how", ["opened", "taken over"])
+async def test_a_run_that_becomes_ours_while_the_scheduler_stops_ends_within_the_grace(
+    house: House, clock: FakeClock, how: str
+) -> None:
+    dead = house.scheduler(job(target=Endpoint(gate=asyncio.Event())))
+    house.log = slow = SlowLog(house.log)  # type: ignore[assignment]
+    scheduler = house.scheduler(job(target=Endpoint()))
+    await dead.dispatcher.tick()
+    clock.step(MINUTE)
+    if how == "opened":
+        slow.answers.set()
+        await scheduler.dispatcher.tick()
+        await finish(scheduler)
+        clock.step(MINUTE)
+        slow.answers.clear()
+        slow.written.clear()
+        ticking = asyncio.create_task(scheduler.dispatcher.tick())
+    else:
+        await dead.dispatcher.tick()
+        ticking = asyncio.create_task(scheduler.reaper.recover([dead.lease_holder.owner]))  # type: ignore[arg-type]
+    await slow.written.wait()
+    draining = asyncio.create_task(scheduler.runner.drain(MINUTE))
+    await settle()
+    assert not draining.done()
+    slow.answers.set()
+    await ticking
+    await draining
+    assert set(await house.statuses()) == {"success"}
+
+
+async def at_rest(supervisor: Supervisor, loop: RunLeases) -> None:
+    """Its statements take real time, in which the fake clock must not move."""
+    while any(running.is_ticking for running in supervisor.running if running.loop is loop):
+        await asyncio.sleep(0)
+
+
+class Hanging:
+    name = "hanging"
+
+    def __init__(self) -> None:
+        self.doorbell = Doorbell()
+
+    async def tick(self) -> Pace:
+        await asyncio.Event().wait()
+        return Idle()
+
+
+async def test_leases_are_renewed_until_the_last_run_has_ended_at_a_shutdown(house: House, clock: FakeClock) -> None:
+    """A run that takes longer than its lease after the stop, beside a loop whose last tick hangs."""
+    plant = Plant(house)
+    supervisor = Supervisor(clock, house.events, lambda: 0.5)
+    for loop, policy in plant.owner.loops():
+        supervisor.add(loop, policy)
+    supervisor.add(Hanging(), LoopPolicy(every=LEASE, stuck_after=timedelta(hours=1), finishes_tick=True))
+    await plant.begin()
+    stop = asyncio.Event()
+    running = asyncio.create_task(supervisor.run(stop, timedelta(minutes=4)))
+    await clock.advance(LEASE / 3)
+    stop.set()
+    for _ in range(12):
+        await clock.advance(LEASE / 3)
+        await at_rest(supervisor, plant.owner.leases)
+        await plant.other.reaper.tick()
+    assert await plant.attempts() == [1, 1, 1]
+    plant.gate.set()
+    await finish(plant.owner)
+    while not running.done():
+        await at_rest(supervisor, plant.owner.leases)
+        await clock.advance(LEASE / 3)
+    await running
+    assert await house.statuses() == ["success"] * 3
+
+
+async def test_schedulers_with_leases_of_different_lengths_take_nothing_from_each_other(
+    house: House, clock: FakeClock
+) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    long, short = timedelta(minutes=1), timedelta(seconds=6)
+    owner = house.scheduler(job(target=endpoint), lease=long)
+    other = house.scheduler(job(target=endpoint), lease=short)
+    await tick_at(owner, clock, clock.now())
+    clock.step(MINUTE)
+    await owner.dispatcher.tick()
+    for n in range(120):
+        if n % 10 == 0:
+            await owner.leases.tick()
+        await other.reaper.tick()
+        await clock.advance(short / 3)
+    assert [row["attempt"] for row in await house.rows()] == [1]
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(owner)

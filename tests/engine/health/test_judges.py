@@ -1,0 +1,420 @@
+"""Queues, processes and the scheduler are judged by what was expected of them, not by what is convenient to count."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from batuta.guard.breaker import Circuit, CircuitState
+from batuta.health.checks import judge_circuits, judge_jobs
+from batuta.health.finding import (
+    CEILING_WHEN_CRITICAL,
+    JOBS_AND_WORKERS,
+    QUEUES,
+    THRESHOLDS,
+    Grade,
+    Report,
+    Severity,
+    assess,
+    find_silenced,
+    merge_reports,
+)
+from batuta.health.jobs import JobHealth, Level, judge, level
+from batuta.health.queues import Pulse, QueueLimits, WatchedQueue, judge_queue
+from batuta.health.workers import (
+    DEAD_AFTER,
+    SILENT_AFTER,
+    Beat,
+    LoopSeen,
+    Signs,
+    judge_restarts,
+    judge_scheduler,
+    judge_workers,
+)
+from batuta.processes.restarts import Restart
+from batuta.runlog.history import Facts, LastRun
+from tests.engine.dispatch.scheduling import job
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+async def nobody_asks() -> Pulse:
+    raise AssertionError
+
+
+def queue(**limits: int) -> WatchedQueue:
+    return WatchedQueue(name="mail", pulse=nobody_asks, loops=("worker:mail",), limits=QueueLimits(**limits))  # type: ignore[arg-type]
+
+
+def pulse(due: int = 0, oldest: timedelta | None = None, **facts: int | datetime) -> Pulse:
+    at = None if oldest is None else NOW - oldest
+    values = {"stuck": 0, "dead": 0, "dead_lately": 0, **facts}
+    return Pulse(now=NOW, due=due, oldest_due_at=at, **values)  # type: ignore[arg-type]
+
+
+def told(report: Report) -> dict[str, Severity]:
+    return {finding.cause: finding.severity for finding in report.findings}
+
+
+def test_a_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> None:
+    alone = judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=False)
+    assert told(alone) == {"queue.deserted.mail": Severity.CRITICAL}
+    assert alone.lost == 20
+    assert told(judge_queue(queue(), pulse(50, 59 * SECOND), has_worker=False)) == {}
+    assert told(judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=True)) == {}
+
+
+def test_what_was_handed_over_and_nobody_runs_is_critical_as_well() -> None:
+    """Claimed by whoever sends it on, and waiting for one who is not there."""
+    handed = replace(queue(), hands_over=True)
+    waits = pulse(running=5, running_since=NOW - 61 * SECOND)
+    assert told(judge_queue(handed, waits, has_worker=False)) == {"queue.deserted.mail": Severity.CRITICAL}
+    assert told(judge_queue(handed, waits, has_worker=True)) == {}
+    assert told(judge_queue(queue(), waits, has_worker=False)) == {}
+    assert told(judge_queue(handed, replace(waits, running_since=NOW - 59 * SECOND), has_worker=False)) == {}
+    (said,) = judge_queue(handed, waits, has_worker=False).findings
+    assert said.says == "queue_unserved"
+
+
+def test_a_loop_that_fails_again_and_again_serves_nobody() -> None:
+    def seen(failures: int) -> Signs:
+        loops = {"arq-runner": LoopSeen(failures=failures), "relay": LoopSeen()}
+        beat = Beat(worker_id="a", role="arq", status="online", beat_at=NOW, started_at=NOW, loops=loops)
+        return Signs(now=NOW, beats=(beat,))
+
+    assert seen(2).living_loops == {"arq-runner", "relay"}
+    assert seen(3).living_loops == {"relay"}
+
+
+def test_threads_that_run_on_after_their_time_limit_are_reported_while_their_process_lives() -> None:
+    loops = {"task-threads": LoopSeen(stuck_threads=4), "worker:mail": LoopSeen()}
+    beat = Beat(worker_id="a", role="worker", status="online", beat_at=NOW, started_at=NOW, loops=loops)
+    found = judge_workers(Signs(now=NOW, beats=(beat,)))
+    assert told(found) == {"threads.stuck": Severity.WARNING}
+    assert (found.lost, found.findings[0].facts) == (5, {"count": 4})
+    gone = replace(beat, status="offline")
+    assert told(judge_workers(Signs(now=NOW, beats=(gone,)))) == {}
+
+
+def test_a_queue_without_due_items_needs_no_worker() -> None:
+    """What waits for its retry, or for tomorrow, is neither a backlog nor stuck: it is not in the pulse at all."""
+    assert judge_queue(queue(), pulse(), has_worker=False) == Report()
+
+
+def test_a_large_backlog_that_is_being_worked_off_is_no_finding() -> None:
+    assert judge_queue(queue(), pulse(1_000_000, 5 * SECOND), has_worker=True) == Report()
+
+
+@pytest.mark.parametrize(
+    ("due", "severity"), [(100, None), (101, Severity.WARNING), (500, Severity.WARNING), (501, Severity.CRITICAL)]
+)
+def test_a_backlog_has_the_limits_of_its_queue(due: int, severity: Severity | None) -> None:
+    found = told(judge_queue(queue(backlog_warning=100, backlog_critical=500), pulse(due, 2 * MINUTE), has_worker=True))
+    assert found.get("queue.backlog.mail") == severity
+
+
+@pytest.mark.parametrize(("age", "severity"), [(9, None), (11, Severity.WARNING), (61, Severity.CRITICAL)])
+def test_one_old_item_is_enough(age: int, severity: Severity | None) -> None:
+    found = told(judge_queue(queue(), pulse(1, age * MINUTE), has_worker=True))
+    assert found.get("queue.old.mail") == severity
+
+
+def test_a_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
+    """Ten stuck are critical, also when six died, which is a warning."""
+    found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
+    assert told(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
+    assert assess([(QUEUES, found)], NOW).worst is Severity.CRITICAL
+
+
+def test_dead_letters_of_long_ago_wait_quietly() -> None:
+    found = judge_queue(queue(), pulse(dead=1_000), has_worker=True)
+    assert told(found) == {"queue.dead_kept.mail": Severity.INFO}
+    assert found.lost == 0
+
+
+def test_a_paused_queue_is_told_and_costs_nothing() -> None:
+    held = Pulse(now=NOW, due=9, oldest_due_at=NOW - HOUR, stuck=0, dead=0, dead_lately=0, is_held=True)
+    assert told(judge_queue(queue(), held, has_worker=False)) == {"queue.held.mail": Severity.INFO}
+
+
+def beat(
+    role: str = "worker",
+    ago: timedelta = SECOND,
+    started: timedelta = HOUR,
+    tick: timedelta | None = None,
+    failures: int = 0,
+) -> Beat:
+    loops: Mapping[str, LoopSeen] = (
+        {"dispatcher": LoopSeen(worked_at=NOW - tick)}
+        if tick is not None
+        else {"worker:mail": LoopSeen(failures=failures)}
+    )
+    return Beat(
+        worker_id=f"{role}{ago}{started}",
+        role=role,
+        status="online",
+        beat_at=NOW - ago,
+        started_at=NOW - started,
+        loops=loops,
+    )
+
+
+def gone(each: Beat) -> Beat:
+    """It ended in an orderly way."""
+    return Beat(
+        worker_id=each.worker_id,
+        role=each.role,
+        status="offline",
+        beat_at=each.beat_at,
+        started_at=each.started_at,
+        loops=each.loops,
+    )
+
+
+def signs(*beats: Beat) -> Signs:
+    return Signs(now=NOW, beats=beats)
+
+
+def test_a_process_that_missed_three_beats_is_dead() -> None:
+    assert told(judge_workers(signs(beat(ago=DEAD_AFTER)))) == {}
+    assert told(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
+
+
+def test_one_of_several_that_died_is_a_warning_until_somebody_takes_its_place() -> None:
+    dead, lives = beat(ago=5 * MINUTE), beat(started=2 * HOUR)
+    assert told(judge_workers(signs(dead, lives))) == {"workers.dead.worker": Severity.WARNING}
+    assert told(judge_workers(signs(dead, lives, beat(started=4 * MINUTE)))) == {}
+
+
+def test_a_process_that_was_started_again_and_again_is_one_process() -> None:
+    crashed = [beat(ago=n * MINUTE, started=(n + 1) * MINUTE - SECOND) for n in range(2, 7)]
+    assert told(judge_workers(signs(*crashed, beat(started=90 * SECOND)))) == {}
+
+
+def test_that_no_scheduler_lives_is_told_by_its_silence_alone() -> None:
+    dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE))
+    assert told(judge_workers(dead)) == {}
+    assert told(judge_scheduler(dead, None)) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_a_process_that_was_asked_to_end_is_not_looked_for() -> None:
+    assert told(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
+
+
+def ended(ago: timedelta, times: int, role: str = "worker", loop: str | None = None) -> Restart:
+    return Restart(
+        id="1", at=NOW - ago, worker_id="here:7", worker_name=role, reason="crashed", detail="exit code 3", host="here",
+        pid=7, loop=loop, stack=None, exit_code=3, restarts_in_window=times,
+    )  # fmt: skip
+
+
+def test_a_process_in_a_crash_loop_is_critical_until_it_has_lived_for_ten_minutes() -> None:
+    looping = {"workers.crashing.worker": Severity.CRITICAL}
+    assert told(judge_restarts([ended(MINUTE, 4)], NOW)) == {}
+    assert told(judge_restarts([ended(SECOND, 6), ended(MINUTE, 5), ended(2 * MINUTE, 4)], NOW)) == looping
+    assert told(judge_restarts([ended(10 * MINUTE - SECOND, 5)], NOW)) == looping
+    assert told(judge_restarts([ended(10 * MINUTE, 5)], NOW)) == {}
+
+
+def test_a_loop_that_begins_anew_is_no_process() -> None:
+    assert told(judge_restarts([ended(SECOND, 9, loop="outbound")], NOW)) == {}
+
+
+def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
+    dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE), beat("worker", HOUR / 2, HOUR))
+    crashing = judge_restarts([ended(SECOND, 5), ended(SECOND, 5, "scheduler")], NOW)
+    found = merge_reports([judge_workers(dead), judge_scheduler(dead, None), crashing]).findings
+    assert {finding.cause for finding in found} - set(find_silenced(found)) == {
+        "workers.crashing.worker",
+        "workers.crashing.scheduler",
+    }
+
+
+def test_a_loop_that_fails_again_and_again_is_found() -> None:
+    assert told(judge_workers(signs(beat(failures=3)))) == {"loop.failing.worker:mail": Severity.ERROR}
+    assert told(judge_workers(signs(beat(failures=2)))) == {}
+
+
+def test_a_dead_scheduler_cannot_score_a_hundred() -> None:
+    report = judge_scheduler(signs(beat("api"), beat("scheduler", 60 * SECOND, HOUR, tick=61 * SECOND)), None)
+    assert told(report) == {"scheduler.silent": Severity.CRITICAL}
+    assert assess([(JOBS_AND_WORKERS, report)], NOW).score == 39
+
+
+def test_a_scheduler_that_beats_and_does_not_tick_is_silent() -> None:
+    report = judge_scheduler(signs(beat("scheduler", SECOND, HOUR, tick=SILENT_AFTER + SECOND)), None)
+    assert told(report) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_a_scheduler_that_was_stopped_in_an_orderly_way_is_missed_all_the_same() -> None:
+    stopped = gone(beat("scheduler", 2 * MINUTE, HOUR, tick=2 * MINUTE))
+    assert told(judge_scheduler(signs(beat("api"), stopped), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_of_two_schedulers_the_living_one_counts() -> None:
+    two = signs(beat("scheduler", HOUR, HOUR, tick=HOUR), beat("scheduler", SECOND, HOUR, tick=SECOND))
+    assert told(judge_scheduler(two, None)) == {}
+
+
+def test_a_scheduler_that_took_anothers_place_has_a_beat_in_which_to_show_that_it_ticks_and_no_longer() -> None:
+    new = replace(beat("scheduler", SECOND, 20 * SECOND), loops={"dispatcher": LoopSeen()})
+    for ticked, found in (
+        (SILENT_AFTER + SECOND, {}),
+        (2 * SILENT_AFTER + SECOND, {"scheduler.silent": Severity.CRITICAL}),
+    ):
+        killed = beat("scheduler", 40 * SECOND, HOUR, tick=ticked)
+        assert told(judge_scheduler(signs(beat("api"), killed, new), None)) == found
+
+
+def test_a_tree_that_was_started_again_after_a_night_is_not_alarmed_by_yesterdays_tick() -> None:
+    yesterday = gone(beat("scheduler", 12 * HOUR, 13 * HOUR, tick=12 * HOUR))
+    assert told(judge_scheduler(signs(yesterday, beat("api", started=10 * SECOND)), NOW - 24 * HOUR)) == {}
+    later = judge_scheduler(signs(yesterday, beat("api", started=MINUTE)), NOW - 24 * HOUR)
+    assert told(later) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def test_a_database_that_nobody_ever_served_expects_no_scheduler() -> None:
+    assert told(judge_scheduler(signs(), None)) == {}
+    assert told(judge_scheduler(signs(), NOW - 10 * SECOND)) == {}
+    assert told(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
+
+
+def health(
+    name: str = "pulse",
+    *,
+    stale: bool = False,
+    failed: bool = False,
+    failures: int = 0,
+    held: str | None = None,
+    **options: Any,
+) -> JobHealth:
+    last = LastRun(
+        id="1", started_at=NOW, status="error" if failed else "success", duration_ms=1, error=None, reason=None, items=1
+    )
+    facts = Facts(last=last, failures_in_a_row=failures)
+    return judge(job(name, **options), facts, expected_at=NOW - HOUR, is_answered=not stale, held=held, now=NOW)
+
+
+def test_stale_jobs_are_a_source() -> None:
+    found = judge_jobs([health("a", stale=True), health("b", stale=True), health("c")])
+    assert told(found) == {"jobs.stale": Severity.ERROR}
+    assert found.findings[0].facts["jobs"] == "a, b"
+    assert found.lost == 10
+
+
+def test_each_critical_job_that_is_stale_is_told_by_name() -> None:
+    found = judge_jobs([health("mail", stale=True, critical=True), health()])
+    assert told(found) == {"job.stale.mail": Severity.CRITICAL}
+    assert found.findings[0].since == NOW - HOUR + job().sla
+
+
+def test_if_nothing_works_that_is_the_one_thing_to_say() -> None:
+    found = judge_jobs([health("mail", stale=True, critical=True), health("b", stale=True)])
+    assert told(found)["jobs.nothing_works"] is Severity.CRITICAL
+    assert find_silenced(found.findings) == {
+        "job.stale.mail": "jobs.nothing_works",
+        "jobs.stale": "jobs.nothing_works",
+    }
+
+
+def test_what_is_not_built_yet_makes_nobody_scream() -> None:
+    assert judge_jobs([health(f"job{n}", stale=True, finished=False) for n in range(30)]) == Report()
+
+
+def circuit(name: str, state: CircuitState) -> Circuit:
+    return Circuit(name=name, state=state, failures=5, reset=MINUTE, opened_at=NOW - MINUTE)
+
+
+def test_an_open_circuit_is_critical_and_one_that_tries_again_a_warning() -> None:
+    found = judge_circuits([circuit("llm", CircuitState.HALF_OPEN), circuit("evolution", CircuitState.OPEN)])
+    assert told(found) == {"circuit.llm": Severity.WARNING, "circuit.evolution": Severity.CRITICAL}
+    assert found.lost == 11
+    assert judge_circuits([circuit("evolution", CircuitState.CLOSED)]) == Report()
+
+
+def test_while_the_service_is_cut_off_what_goes_through_it_has_nothing_to_add() -> None:
+    seen = [circuit("chip:1", CircuitState.OPEN), circuit("evolution", CircuitState.OPEN)]
+    found = judge_circuits(seen, {"chip": "evolution"})
+    assert find_silenced(found.findings) == {"circuit.chip:1": "circuit.evolution"}
+
+
+def test_one_of_many_of_a_kind_is_a_warning() -> None:
+    found = judge_circuits([circuit("chip:1", CircuitState.OPEN)], {"chip": "evolution"})
+    assert told(found) == {"circuit.chip:1": Severity.WARNING}
+
+
+def test_many_failing_jobs_are_one_finding() -> None:
+    found = judge_jobs([health(f"job{n}", failed=True) for n in range(30)])
+    assert told(found) == {"jobs.failing": Severity.WARNING}
+    assert found.findings[0].value == 30
+    assert "(+25)" in str(found.findings[0].facts["jobs"])
+
+
+def score(*jobs: JobHealth) -> int:
+    return assess([(JOBS_AND_WORKERS, judge_jobs(jobs))], NOW).score
+
+
+def test_a_job_that_always_fails_is_not_healthy() -> None:
+    found = judge_jobs([health("a", failed=True, failures=3), health("b")])
+    assert told(found) == {"jobs.not_succeeding": Severity.ERROR}
+    assert found.findings[0].facts["jobs"] == "a"
+    assert score(health("a", failed=True, failures=3), health("b")) < THRESHOLDS[Grade.HEALTHY]
+
+
+def test_a_job_that_has_not_succeeded_within_its_sla_and_failed_last_is_not_healthy() -> None:
+    assert told(judge_jobs([health("a", stale=True, failed=True), health("b")])) == {
+        "jobs.not_succeeding": Severity.ERROR
+    }
+    assert score(health("a", stale=True, failed=True), health("b")) < THRESHOLDS[Grade.HEALTHY]
+
+
+def test_a_job_that_failed_once_or_twice_is_a_warning() -> None:
+    assert told(judge_jobs([health("a", failed=True, failures=2), health("b")])) == {"jobs.failing": Severity.WARNING}
+    assert score(health("a", failed=True, failures=2), health("b")) >= THRESHOLDS[Grade.HEALTHY]
+
+
+def test_a_job_that_is_running_again_after_three_failures_still_counts() -> None:
+    assert told(judge_jobs([health("a", failures=3), health("b")])) == {"jobs.not_succeeding": Severity.ERROR}
+
+
+def test_a_critical_job_that_always_fails_is_critical() -> None:
+    mail = health("mail", failed=True, failures=3, critical=True)
+    assert told(judge_jobs([mail, health("b")])) == {"job.not_succeeding.mail": Severity.CRITICAL}
+    assert score(mail, health("b")) == CEILING_WHEN_CRITICAL
+    assert level([mail, health("b")]) is Level.CRITICAL
+
+
+def test_a_critical_job_that_is_late_because_it_fails_is_told_once() -> None:
+    mail = health("mail", stale=True, failed=True, failures=3, critical=True)
+    assert told(judge_jobs([mail, health("b")])) == {"job.stale.mail": Severity.CRITICAL}
+
+
+def test_a_job_that_an_operator_holds_or_that_is_not_built_yet_does_not_count_as_failing() -> None:
+    assert told(judge_jobs([health("a", failures=9, held="held: switch pause.job.a is on"), health("b")])) == {}
+    assert judge_jobs([health("a", failures=9, finished=False), health("b")]) == Report()
+
+
+def test_a_loop_that_is_stuck_again_and_again_is_told_and_one_restart_is_not() -> None:
+    def stuck(ago: timedelta, loop: str) -> Restart:
+        return Restart(
+            id="r", at=NOW - ago, worker_id="w:1", worker_name="worker", reason="stuck", detail="", host="h", pid=1,
+            loop=loop, stack=None, exit_code=None, restarts_in_window=1,
+        )  # fmt: skip
+
+    minutes = [timedelta(minutes=n) for n in (1, 2, 3)]
+    assert (
+        judge_restarts([stuck(minutes[0], "sync"), *(stuck(timedelta(hours=n), "sync") for n in (1, 2))], NOW).findings
+        == ()
+    )
+    (finding,) = judge_restarts([stuck(ago, "sync") for ago in minutes], NOW).findings
+    assert (finding.cause, finding.value) == ("loop.stuck.sync", 3)
+
+
+def test_a_stalled_process_beats_and_does_not_work() -> None:
+    seen = replace(beat("worker", ago=timedelta(seconds=1)), status="stalled")
+    assert not signs(seen).living_loops
+    (finding,) = judge_workers(signs(seen)).findings
+    assert finding.cause == "workers.stalled.worker"

@@ -1,0 +1,451 @@
+"""What nobody expects in a queue harms nobody in it: odd instants, odd values, odd endings, and a stop at an odd moment."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from batuta import Batuta
+from batuta.kernel.errors import InvalidName, StatementRefused, StoreReadOnly
+from batuta.kernel.ids import Ids
+from batuta.queue.handler import ItemHandler
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
+from batuta.queue.storable import refuse_unstorable
+from batuta.queue.store import ClaimResult, Endings
+from batuta.queue.table import QueueTable
+from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+from tests.engine.queue.queue_bench import LEASE, Bench, fine, for_ever
+from tests.stored import readable
+
+ANN = LeaseHolder(owner="ann", lease=LEASE)
+BEHIND_UTC = timezone(timedelta(hours=-5))
+PLAIN = QueueTable(name="fila_avulsa", priority="prioridade", key="chave", doubt="duvida", cancel_requested="parar")
+PLAIN_SQL = """
+CREATE TABLE fila_avulsa (
+    id UUID PRIMARY KEY, texto TEXT, extra JSONB, status TEXT NOT NULL DEFAULT 'ready', attempts INTEGER NOT NULL DEFAULT 0,
+    crashes INTEGER NOT NULL DEFAULT 0, available_at TIMESTAMPTZ NOT NULL, lease_until TIMESTAMPTZ, fence BIGINT NOT NULL DEFAULT 0,
+    owner TEXT, error TEXT, prioridade INTEGER DEFAULT 5, chave TEXT, duvida TEXT, parar BOOLEAN NOT NULL DEFAULT FALSE,
+    estagio TEXT, lembrado_em TIMESTAMPTZ, dia DATE, created_at TIMESTAMPTZ NOT NULL, finished_at TIMESTAMPTZ
+);
+CREATE INDEX fila_avulsa_ready ON fila_avulsa (prioridade, available_at, id)
+    WHERE status = 'ready' AND lease_until IS NULL AND duvida IS NULL;
+CREATE INDEX fila_avulsa_leased ON fila_avulsa (lease_until) WHERE lease_until IS NOT NULL;
+CREATE UNIQUE INDEX fila_avulsa_alive ON fila_avulsa (chave) WHERE status IN ('ready', 'running');
+"""
+
+
+@pytest.fixture
+async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
+    return Bench(migrated, clock, ids, events)
+
+
+@pytest.fixture
+async def plain(migrated: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
+    await migrated.script(PLAIN_SQL)
+    return SqlQueue(migrated, PLAIN, ids, clock, own_time=True)
+
+
+async def write(database: Database, sql: str) -> None:
+    await database.run(in_dialect(query_of("test", sql, writes=True), database.dialect))
+
+
+async def claim(store: SqlQueue, limit: int = 10) -> list[Lease]:
+    return list((await store.settle_and_claim([], ANN, limit)).leases)
+
+
+async def row(store: SqlQueue, id: str | None) -> dict[str, Any]:
+    assert id is not None
+    found = await store.item(id)
+    assert found is not None
+    return readable(found)
+
+
+async def work_through(store: SqlQueue, clock: FakeClock, events: EventRecorder) -> None:
+    handler = ItemHandler(handle=fine)
+    worker = Worker(store.name, store, lambda _: handler, ANN, WorkerPolicy(), clock, events)
+    for _ in range(3):
+        await worker.tick()
+        await settle()
+    await worker.drain(LEASE)
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("at", [datetime.max.replace(tzinfo=UTC), datetime.max.replace(tzinfo=BEHIND_UTC)])
+async def test_what_is_put_off_for_ever_keeps_no_other_waiting(bench: Bench, at: datetime) -> None:
+    async def never(lease: Lease) -> object:
+        return Snooze(at, "never")
+
+    bench.handles("never", never)
+    bench.handles("fine", fine)
+    worker = bench.worker()
+    due: tuple[dict[str, Any], ...] = ({}, {"available_at": at})
+    for options in due:
+        (id,) = await bench.put("never", **options)
+        await bench.works(worker)
+        assert (await bench.row(id))["status"] == "queued"
+        assert (await bench.row(id))["available_at"].year > 9000
+    (other,) = await bench.put("fine")
+    await bench.works(worker)
+    assert (await bench.row(other))["status"] == "complete"
+
+
+async def test_a_wait_longer_than_the_calendar_is_a_wait(bench: Bench) -> None:
+    async def fails(lease: Lease) -> object:
+        return Failed("not yet")
+
+    bench.handles("fails", fails, retry=after_seconds([1e12]))
+    (id,) = await bench.put("fails")
+    await bench.works(bench.worker())
+    row = await bench.row(id)
+    assert (row["status"], row["error"], row["lease_until"]) == ("queued", "not yet", None)
+
+
+async def test_what_is_kept_longer_than_the_calendar_is_kept(bench: Bench) -> None:
+    bench.handles("fine", fine, keep=timedelta.max)
+    (id,) = await bench.put("fine")
+    await bench.works(bench.worker())
+    assert (await bench.row(id))["status"] == "complete"
+
+
+async def test_an_instant_that_somebody_wrote_by_hand_stops_nobody(bench: Bench, migrated: Database) -> None:
+    bench.handles("fine", fine)
+    await bench.put("fine", priority=-1)
+    written = "infinity" if migrated.dialect == "postgres" else "2026-01-05 12:00"
+    await write(migrated, f"UPDATE tasks SET available_at = '{written}'")
+    worker = bench.worker()
+    await bench.works(worker)
+    (other,) = await bench.put("fine")
+    await bench.works(worker)
+    assert (await bench.row(other))["status"] == "complete"
+
+
+NO_INSTANTS = {
+    "postgres": ["-infinity", "infinity", "20000-01-01", "4000-01-01 BC"],
+    "sqlite": [str(-(2**62)), str(2**62), "2026-01-05 12:00"],
+}
+
+
+@pytest.mark.parametrize("column", ["available_at", "created_at", "finished_at", "lembrado_em"])
+async def test_an_instant_beyond_the_calendar_stops_no_other(
+    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder, column: str
+) -> None:
+    odd = [id for id in await plain.put([NewItem(values={"texto": "odd"})] * len(NO_INSTANTS[migrated.dialect])) if id]
+    for id, instant in zip(odd, NO_INSTANTS[migrated.dialect], strict=True):
+        await write(migrated, f"UPDATE fila_avulsa SET {column} = '{instant}' WHERE id = '{id}'")
+    others = await plain.put([NewItem(values={"texto": "fine"}), NewItem(values={"texto": "fine"}, priority=9)])
+    await work_through(plain, clock, events)
+    assert [(await row(plain, id))["status"] for id in others] == ["done", "done"]
+    assert {(await row(plain, id))["status"] for id in odd} <= {"ready", "done", "dead"}
+    assert (await plain.pulse()).due == (await plain.depth()).due == 0
+    for state in ("ready", "done", "dead"):
+        await plain.listed(state, 10)
+    await plain.next_at()
+
+
+async def test_a_lease_without_an_end_or_a_beginning_stops_nobody(
+    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder
+) -> None:
+    await plain.put([NewItem()] * len(NO_INSTANTS[migrated.dialect]))
+    for lease, instant in zip(await claim(plain), NO_INSTANTS[migrated.dialect], strict=True):
+        await write(migrated, f"UPDATE fila_avulsa SET lease_until = '{instant}' WHERE id = '{lease.id}'")
+    (other,) = await plain.put([NewItem(priority=9)])
+    assert len(await plain.rescue(10)) == (2 if migrated.dialect == "postgres" else 1)
+    await work_through(plain, clock, events)
+    assert (await row(plain, other))["status"] == "done"
+
+
+NO_TEXT = "CAST(x'22FF22' AS TEXT)"
+
+
+@pytest.mark.parametrize("column", ["texto", "extra", "chave", "owner", "error"])
+async def test_a_text_that_is_none_harms_its_own_item_alone(
+    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder, column: str
+) -> None:
+    """One database refuses it itself. The other takes what it is given by hand."""
+    if migrated.dialect == "postgres":
+        with pytest.raises(StatementRefused):
+            await write(migrated, "INSERT INTO fila_avulsa (texto) SELECT convert_from('\\xff', 'UTF8')")
+        return
+    first, second, third = await plain.put([NewItem(), NewItem(), NewItem()])
+    await write(migrated, f"UPDATE fila_avulsa SET {column} = {NO_TEXT} WHERE id = '{second}'")
+    await work_through(plain, clock, events)
+    assert [(await row(plain, id))["status"] for id in (first, third)] == ["done", "done"]
+    spoilt = await row(plain, second)
+    if column == "owner":  # the claim wrote over it
+        assert spoilt["status"] == "done"
+    else:
+        assert (spoilt["status"], spoilt["lease_until"]) == ("dead", None)
+        assert spoilt["error"].startswith(f"its row cannot be read ({column})")
+        assert [each["id"] for each in await plain.listed("dead", 10)] == [second]
+
+
+@pytest.mark.parametrize(("column", "value"), [("crashes", "'many'"), ("lembrado_em", "x'00'"), ("dia", "'soon'")])
+async def test_a_value_of_another_kind_harms_its_own_item_alone(
+    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder, column: str, value: str
+) -> None:
+    first, second = await plain.put([NewItem(), NewItem()])
+    update = f"UPDATE fila_avulsa SET {column} = {value} WHERE id = '{first}'"
+    if migrated.dialect == "postgres":
+        with pytest.raises(StatementRefused):
+            await write(migrated, update)
+        return
+    await write(migrated, update)
+    await work_through(plain, clock, events)
+    assert (await row(plain, second))["status"] == "done"
+    spoilt = await row(plain, first)
+    assert (spoilt["status"], spoilt["error"].partition(":")[0]) == ("dead", f"its row cannot be read ({column})")
+
+
+async def test_a_column_that_is_none_is_refused_before_it_is_asked_for(plain: SqlQueue) -> None:
+    for unsafe in ("texto) SELECT 1 --", "Texto", "", "texto\n"):
+        with pytest.raises(InvalidName, match="cannot be the name of a column of fila_avulsa"):
+            await plain.put([NewItem(values={unsafe: "x"})])
+    with pytest.raises(StatementRefused, match="nao_ha"):
+        await plain.put([NewItem(values={"nao_ha": "x"})])
+    assert await plain.counts() == {}
+    await plain.put([NewItem(values={"texto": "x"})])
+
+
+class Odd(BaseException):
+    """Of somebody's library: no Exception, and no exit."""
+
+
+@pytest.mark.parametrize("raised", [Odd(), GeneratorExit(), BaseExceptionGroup("several", [Odd()])])
+async def test_what_is_no_exception_is_a_failure_and_no_crash(bench: Bench, raised: BaseException) -> None:
+    async def raises(lease: Lease) -> object:
+        raise raised
+
+    bench.handles("raises", raises)
+    (id,) = await bench.put("raises")
+    await bench.works(bench.worker())
+    row = await bench.row(id)
+    assert (row["status"], row["lease_until"], row["crashes"]) == ("queued", None, 0)
+    assert row["error"].startswith(type(raised).__name__)
+
+
+async def test_what_nests_so_deeply_that_others_could_not_read_it_is_refused(bench: Bench) -> None:
+    refused = next(depth for depth in range(300, 2_000) if not _is_taken(nested(depth)))
+    with pytest.raises(ValueError, match="nested too deeply"):
+        refuse_unstorable(nested(refused + 50), "it")
+    deepest = nested(refused - 1)
+
+    async def answers(lease: Lease) -> object:
+        return Done(lease.row["args"])
+
+    bench.handles("answers", answers)
+    (id,) = await bench.store.put([NewItem(values={"name": "answers", "args": AsJson(deepest)})])
+    await _deeply(150, lambda: bench.works(bench.worker()))
+    assert id is not None
+    assert (await bench.row(id))["result"] == deepest
+    # Many brackets beside each other are not deep.
+    refuse_unstorable([[]] * 5_000, "a wide value")
+
+
+@pytest.mark.parametrize("value", [nested(800), {"a": nested(800)}])
+async def test_what_nests_so_deeply_is_refused_wherever_it_comes_from(plain: SqlQueue, value: Any) -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        await plain.put([NewItem(), NewItem(values={"extra": AsJson(value)})])
+    assert await plain.counts() == {}
+    await plain.put([NewItem(values={"extra": AsJson(nested(600))})])
+    await _deeply(150, lambda: claim(plain))
+    assert await plain.counts() == {"running": 1}
+
+
+def _is_taken(value: object) -> bool:
+    try:
+        refuse_unstorable(value, "it")
+    except ValueError:
+        return False
+    return True
+
+
+async def _deeply(frames: int, work: Any) -> None:
+    """Whoever claims may have been called by many."""
+    await (_deeply(frames - 1, work) if frames else work())
+
+
+async def test_every_eighth_claim_of_one_run_begins_at_the_other_end(bench: Bench) -> None:
+    bench.handles("fine", fine)
+    (patient,) = await bench.put("fine", priority=9)
+    await bench.put(*["fine"] * 40, priority=0)
+    assert await bench.worker(limit=1).once(8) == 8
+    assert (await bench.row(patient))["status"] == "complete"
+
+
+async def test_every_eighth_claim_begins_at_the_other_end_however_short_the_runs_are(
+    database_url: str, clock: FakeClock
+) -> None:
+    async with Batuta(database_url, clock=clock) as work:
+
+        @work.task()
+        async def nothing(ctx: object) -> None:
+            return None
+
+        patient = await work.enqueue(nothing, priority=9)
+        await work.enqueue_many(nothing, [()] * 20, priority=0)
+        for _ in range(8):
+            assert await work.work_once("default", 1) == 1
+        status = await work.status(patient)
+    assert status is not None
+    assert status.status == "complete"
+
+
+async def test_a_run_that_is_stopped_gives_back_what_it_has(bench: Bench) -> None:
+    bench.handles("for_ever", for_ever)
+    (id,) = await bench.put("for_ever")
+    run = asyncio.create_task(bench.worker().once(10))
+    await sleeping(bench.clock, 1)  # it has shown a sign of life, and waits for its handler
+    run.cancel()
+    await sleeping(bench.clock, 3)  # it waits as before; for what is left of its grace; and for that to be given back
+    await bench.clock.advance(0.9)
+    await asyncio.wait([run])
+    assert run.cancelled()
+    row = await bench.row(id)
+    assert (row["status"], row["attempts"], row["lease_until"]) == ("queued", 0, None)
+
+
+async def sleeping(clock: FakeClock, how_many: int) -> None:
+    """Until so many wait for the clock and nobody for a database, for which time must not pass."""
+    async with asyncio.timeout(60):
+        while sum(bool(due._waiters) for _, _, due in clock._sleepers) != how_many:
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=-1)])
+async def test_what_is_overdue_before_it_begins_has_ended_and_is_kept_by_nobody(bench: Bench, limit: timedelta) -> None:
+    bench.handles("long", for_ever)
+    bench.handles("late", for_ever, timeout=limit, retry_timeout=False)
+    worker = bench.worker(limit=4)
+    await bench.put("long")
+    await worker.tick()
+    await worker.tick()  # a sign of life: the next is far away, and what starts is looked at before it runs
+    late = await bench.put("late", "late")
+    for _ in range(3):
+        await worker.tick()
+        await settle()
+    rows = [await bench.row(id) for id in late]
+    assert [(row["status"], row["error"], row["lease_until"]) for row in rows] == [
+        ("failed", "Job timeout exceeded", None)
+    ] * 2
+    assert not worker._running.keys() & set(late)
+    for each in worker._running.values():
+        each.task.cancel()
+
+
+async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Just when items with one crash left are to be given back."""
+    bench.handles("fine", fine)
+    suspects = await bench.put("fine", "fine")
+    await bench.crash(suspects[0], 2)
+    (other,) = await bench.put("fine")
+    turn = bench.store.settle_and_claim
+
+    async def only_claims(endings: Endings, lease_holder: LeaseHolder, limit: int, **options: Any) -> ClaimResult:
+        if limit:
+            return await turn(endings, lease_holder, limit, **options)
+        raise StoreReadOnly(where="here", why="another is chosen")
+
+    worker = bench.worker()
+    monkeypatch.setattr(bench.store, "settle_and_claim", only_claims)
+    await worker.tick()
+    with pytest.raises(StoreReadOnly):
+        await worker.tick()
+    monkeypatch.undo()
+    await bench.works(worker)
+    await bench.clock.advance(2)
+    await bench.works(worker)
+    await bench.clock.advance(2)
+    await bench.works(worker)
+    states = [(await bench.row(id))["status"] for id in (*suspects, other)]
+    assert states == ["complete"] * 3
+
+
+async def test_a_wish_to_cancel_meets_an_item_that_is_just_coming_back(
+    bench: Bench, migrated: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (id,) = await bench.put("fine")
+    (lease,) = await claim(bench.store)
+    run, back = migrated.run, Settlement(state=ItemState.READY, available_at=bench.clock.now())
+
+    async def and_then_it_comes_back(query: Any, **values: object) -> int:
+        touched = await run(query, **values)
+        await bench.store.settle_and_claim([(lease, back)], ANN, 0)
+        return touched
+
+    monkeypatch.setattr(migrated, "run", and_then_it_comes_back)
+    assert await bench.store.cancel(id, "no longer wanted")
+    assert (await bench.row(id))["status"] == "cancelled"
+
+
+async def test_what_is_in_doubt_can_be_unwanted_too(plain: SqlQueue, migrated: Database) -> None:
+    (id,) = await plain.put([NewItem(values={"duvida": "maybe"})])
+    assert id is not None
+    assert await plain.cancel(id, "no longer wanted")
+    row = await plain.item(id)
+    assert row is not None
+    assert (row["status"], row["parar"]) == ("ready", True)  # whoever ends the doubt will see it
+
+
+async def test_who_cannot_be_asked_to_stop_is_not_said_to_have_been(
+    plain: SqlQueue, migrated: Database, ids: Ids
+) -> None:
+    deaf = SqlQueue(migrated, replace(PLAIN, cancel_requested=None), ids, FakeClock(), own_time=True)
+    (id,) = await deaf.put([NewItem()])
+    assert id is not None
+    await claim(deaf)
+    assert not await deaf.cancel(id, "no longer wanted")
+
+
+async def test_nothing_is_nothing_in_a_column_of_json(plain: SqlQueue, migrated: Database) -> None:
+    await plain.put([NewItem(values={"extra": AsJson(None)})])
+    query = in_dialect(
+        query_of("nothing", "SELECT id FROM fila_avulsa WHERE extra IS NULL", writes=False), migrated.dialect
+    )
+    assert len(await migrated.all(query)) == 1
+
+
+@pytest.mark.parametrize("item", [NewItem(values={"texto": "a\x00b"}), NewItem(key="a\x00b")])
+async def test_a_text_that_one_database_cannot_hold_both_refuse(plain: SqlQueue, item: NewItem) -> None:
+    with pytest.raises(StatementRefused):
+        await plain.put([item])
+    assert await plain.counts() == {}
+
+
+@pytest.mark.parametrize("urgent_is_high", [True, False])
+async def test_one_item_without_a_priority_stops_no_other(
+    plain: SqlQueue, migrated: Database, ids: Ids, urgent_is_high: bool
+) -> None:
+    store = SqlQueue(migrated, replace(PLAIN, urgent_is_high=urgent_is_high), ids, FakeClock(), own_time=True)
+    await store.put([NewItem(values={"prioridade": None})])
+    (id,) = await store.put([NewItem(priority=3)])
+    assert [lease.id for lease in await claim(store)] == [id]
+
+
+async def test_a_table_that_gives_little_still_knows_where_an_item_died(
+    plain: SqlQueue, migrated: Database, ids: Ids
+) -> None:
+    table = replace(PLAIN, last_stage="estagio", given=("texto",))
+    store = SqlQueue(migrated, table, ids, FakeClock(), own_time=True)
+    (id,) = await store.put([NewItem()])
+    dead = Settlement(state=ItemState.DEAD, error="-")
+    assert not (await store.settle_and_claim([(lease, dead) for lease in await claim(store)], ANN, 0)).lost
+    assert id is not None
+    row = await store.item(id)
+    assert row is not None
+    assert row["estagio"] == "running"

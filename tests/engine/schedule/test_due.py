@@ -1,0 +1,76 @@
+"""What is owed, against a plain list of every fire."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from batuta.schedule.cron import parse
+from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, TOLD_ONE_BY_ONE, CatchUp, Owed, count, due, last_fire
+from tests.engine.schedule.test_cron import crons
+from tests.oracles import cron_fires
+
+SAO_PAULO = ZoneInfo("America/Sao_Paulo")
+MINUTE = timedelta(minutes=1)
+instants = st.datetimes(datetime(2018, 1, 1), datetime(2019, 3, 1), timezones=st.just(UTC))
+gaps = st.timedeltas(timedelta(0), timedelta(days=3))
+ages = st.timedeltas(timedelta(seconds=30), timedelta(days=1))
+
+
+def owed(text: str, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta) -> Owed:
+    return due(parse(text), SAO_PAULO, since=since, until=until, policy=policy, max_age=max_age)
+
+
+def every_fire(text: str, since: datetime, until: datetime) -> list[datetime]:
+    walked = cron_fires(text, SAO_PAULO, since.replace(second=0, microsecond=0), until)
+    return [fire for fire in walked if since < fire <= until]
+
+
+@settings(max_examples=80, deadline=None)
+@given(crons, instants, gaps, ages, st.sampled_from(CatchUp))
+def test_every_fire_is_run_or_missed_and_nothing_else_is(
+    text: str, since: datetime, gap: timedelta, max_age: timedelta, policy: CatchUp
+) -> None:
+    until = since + gap
+    found, all_fires = owed(text, since, until, policy, max_age), every_fire(text, since, until)
+    left = all_fires[all_fires.index(found.run[-1]) + 1 :] if found.run else []
+    assert not left or (policy is CatchUp.ALL and len(found.run) == FIRES_AT_A_TIME)
+    told = [*found.missed, *found.run, *left]
+    if found.gap is None:
+        assert told == all_fires
+        assert len(found.missed) <= TOLD_ONE_BY_ONE
+    else:
+        before = [fire for fire in all_fires if fire not in found.run and fire not in left]
+        assert (found.gap.first, found.gap.last) == (before[0], before[-1])
+        assert abs(found.gap.count - len(before)) <= 120  # clocks changed in between
+
+
+@settings(max_examples=80, deadline=None)
+@given(crons, instants, gaps, ages, st.sampled_from(CatchUp))
+def test_the_policy_decides_what_runs(
+    text: str, since: datetime, gap: timedelta, max_age: timedelta, policy: CatchUp
+) -> None:
+    until = since + gap
+    all_fires = every_fire(text, since, until)
+    young = [fire for fire in all_fires if until - fire <= max(max_age, ON_TIME)]
+    wanted = {
+        CatchUp.SKIP: [fire for fire in all_fires if until - fire <= ON_TIME],
+        CatchUp.LATEST: young[-1:],
+        CatchUp.ALL: young[:FIRES_AT_A_TIME],
+    }
+    assert list(owed(text, since, until, policy, max_age).run) == wanted[policy]
+
+
+@settings(max_examples=80, deadline=None)
+@given(crons, instants)
+def test_the_last_fire_is_the_one_after_which_none_comes(text: str, until: datetime) -> None:
+    cron = parse(text)
+    last = last_fire(cron, SAO_PAULO, until)
+    assert last <= until < cron.next_after(last, SAO_PAULO)
+
+
+@settings(max_examples=60, deadline=None)
+@given(crons, st.datetimes(datetime(2020, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)), gaps)
+def test_where_no_clock_changes_the_count_is_exact(text: str, since: datetime, gap: timedelta) -> None:
+    assert count(parse(text), SAO_PAULO, since, since + gap) == len(every_fire(text, since, since + gap))

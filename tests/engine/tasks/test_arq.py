@@ -1,0 +1,537 @@
+"""Tasks that ARQ runs: nothing is lost with Redis, and the command of the seed runs what an import left."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arq.connections import ArqRedis, RedisSettings, create_pool
+from arq.constants import default_queue_name, in_progress_key_prefix, job_key_prefix
+
+from app.composition.arq import worker_settings
+from app.composition.julia import julia_of
+from app.contexts.agendamentos.service import QUEUE, TASK
+from app.integrations.redis.arq import add_arq
+from app.main import build
+from app.settings import Settings
+from batuta import Batuta, Failed
+from batuta.health import checks
+from batuta.kernel.clock import SystemClock
+from batuta.kernel.errors import ConfigError
+from batuta.kernel.json import Json
+from batuta.queue.item import Lease, LeaseHolder
+from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
+from batuta.queue.outcome import settle as settlement
+from batuta.stores.arq import ARQ_RUNNER, calls
+from batuta.stores.arq import relay as relaying
+from batuta.stores.arq.relay import ArqRelay
+from batuta.stores.arq.runner import ArqRunner, Here
+from batuta.supervise.loop import Idle
+from batuta.tasks.registry import Task, TaskContext
+from batuta.testing import EventRecorder, FakeClock
+from batuta.testing.clock import settle
+from tests import ROOT
+from tests.conftest import lack
+from tests.engine.tasks.test_tasks import arq_working, ended
+from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
+from tests.julia.tables import rows
+from tests.servers import free_port, redis_server
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
+    redis = await create_pool(RedisSettings.from_dsn(url))
+    try:
+        yield redis
+    finally:
+        await redis.aclose(close_connection_pool=True)
+
+
+async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
+    """What lies in ARQ's queue, once it is something else than that."""
+    while True:
+        found = set(await redis.zrange(default_queue_name, 0, -1))
+        if found and found != unlike:
+            return found
+        await asyncio.sleep(0)
+
+
+async def test_a_call_that_redis_lost_is_sent_again_and_costs_no_attempt(
+    tmp_path: Path, redis_url: str, events: EventRecorder
+) -> None:
+    work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
+    work.events.subscribe(events)
+    add_arq(work, Settings.model_validate({"redis_url": redis_url}))
+
+    @work.task()
+    async def dobro(ctx: TaskContext, n: int) -> int:
+        return 2 * n
+
+    async with work, redis_at(redis_url) as redis:
+        await redis.flushdb()
+        stop = asyncio.Event()
+        running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
+        id = await work.enqueue(dobro, 21)
+        async with asyncio.timeout(120):
+            first = await queued(redis, set())
+            await redis.flushdb()
+            assert await queued(redis, first) != first
+            async with arq_working(work):
+                status = await ended(work, events, id)
+        stop.set()
+        await running
+    assert (status.status, status.result, status.attempts) == ("complete", 42, 1)
+
+
+async def all_wanted(ids: Collection[str]) -> Collection[str]:
+    return ids
+
+
+def a_lease() -> Lease:
+    return Lease("018f0000-0000-7000-8000-000000000001", 1, 1, {"args": [[], {}], "created_at": START, "name": "nada"})
+
+
+async def test_waiting_for_somebody_who_runs_it_costs_nothing_and_what_takes_too_long_is_taken_back(
+    redis_url: str,
+) -> None:
+    clock = FakeClock(START)
+    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    id = f"{a_lease().id}:1"
+
+    async def an_hour_passes() -> None:
+        for _ in range(60):
+            clock.step(timedelta(minutes=1))
+            await relay.tick()
+
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await queued(redis, set())
+        await an_hour_passes()
+        assert not waiting.done()
+        await redis.set(in_progress_key_prefix + id, b"1")
+        await relay.tick()
+        await an_hour_passes()
+        assert await waiting == Failed("Job timeout exceeded")
+        assert await redis.zcard(default_queue_name) == 0
+        assert not await redis.exists(job_key_prefix + id)
+    await relay.close()
+
+
+async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
+    """Its outcome is waited for, or it has one."""
+    async with asyncio.timeout(60):
+        while not (relay._waiting or running.done()):
+            await asyncio.sleep(0)
+
+
+async def test_a_redis_that_is_away_for_a_moment_is_sent_nothing_a_second_time(redis_url: str) -> None:
+    clock, away = FakeClock(START), asyncio.Event()
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+
+    async def connect() -> ArqRedis:
+        redis = await create_pool(RedisSettings.from_dsn(redis_url))
+        execute: Callable[..., Awaitable[Any]] = redis.execute_command
+
+        async def unless_away(*command: Any, **named: Any) -> Any:
+            if away.is_set():
+                raise ConnectionResetError
+            return await execute(*command, **named)
+
+        vars(redis)["execute_command"] = unless_away
+        return redis
+
+    relay = ArqRelay(connect, clock, all_wanted)
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await queued(redis, set())
+        await sent(relay, waiting)
+        away.set()
+        assert await relay.tick() == Idle(clock.now() + timedelta(seconds=2))
+        await settle()
+        assert not waiting.done()
+        away.clear()
+        await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+        clock.step(timedelta(seconds=5))
+        await relay.tick()
+        assert await waiting == Done(result=42)
+    await relay.close()
+
+
+@pytest.mark.parametrize("arrived", [True, False], ids=["it arrived", "it did not"])
+async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_before_it_is_sent_again(
+    redis_url: str, arrived: bool
+) -> None:
+    clock = FakeClock(START)
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+
+    async def cut_off() -> ArqRedis:
+        redis = await create_pool(RedisSettings.from_dsn(redis_url))
+        enqueue = redis.enqueue_job
+
+        async def without_an_answer(*call: Any, **named: Any) -> None:
+            if arrived:
+                await enqueue(*call, **named)
+            raise ConnectionResetError
+
+        vars(redis)["enqueue_job"] = without_an_answer
+        return redis
+
+    relay = ArqRelay(cut_off, clock, all_wanted)
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await sent(relay, waiting)
+        clock.step(timedelta(seconds=5))
+        await relay.tick()
+        await settle()
+        assert waiting.done() is not arrived
+        if arrived:
+            await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+            clock.step(timedelta(seconds=5))
+            await relay.tick()
+        assert await waiting == (Done(result=42) if arrived else Snooze(timedelta(0), "Redis lost it"))
+    await relay.close()
+
+
+class Hole:
+    """Stands before Redis. From the first transaction on it swallows everything, on every connection, and refuses none.
+
+    Once it is over, those it was silent on stay dead: nobody tells them.
+    """
+
+    def __init__(self, port: int, *, arrives: bool) -> None:
+        self.port = port
+        self.arrives = arrives  # the transaction does, and what Redis answers is swallowed
+        self.is_silent: bool | None = None
+        self._dead: set[asyncio.StreamWriter] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        redis, to_redis = await asyncio.open_connection("127.0.0.1", self.port)
+        back = asyncio.create_task(self._back(redis, writer))
+        while data := await reader.read(65536):
+            is_first = self.is_silent is None and b"EXEC" in data
+            self.is_silent = True if is_first else self.is_silent
+            if self.is_silent:
+                self._dead.add(writer)
+            if writer not in self._dead or (is_first and self.arrives):
+                to_redis.write(data)
+        to_redis.close()
+        await back
+        writer.close()
+
+    async def _back(self, redis: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await redis.read(65536):
+            if writer not in self._dead:
+                writer.write(data)
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["it arrived", "it did not"])
+async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent_is_looked_for_when_it_is_back(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(seconds=1))
+    clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    hole = Hole(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
+    async with await asyncio.start_server(hole.serve, "127.0.0.1", 0) as server, redis_at(redis_url) as redis:
+        await redis.flushdb()
+        near = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
+        relay = ArqRelay(lambda: create_pool(near), clock, all_wanted)
+        waiting = asyncio.create_task(relay.run(task, a_lease()))
+        await sent(relay, waiting)
+        async with asyncio.timeout(60):
+            assert await relay.tick() == Idle(clock.now() + timedelta(seconds=2))
+        assert (hole.is_silent, waiting.done(), await redis.zcard(default_queue_name)) == (True, False, arrives)
+        hole.is_silent = False
+        async with asyncio.timeout(60):
+            while await relay.tick() != Idle(clock.now() + relaying.LOOK):
+                pass
+            await settle()
+            assert waiting.done() is not arrives
+            if arrives:
+                await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+            while not waiting.done():
+                clock.step(timedelta(seconds=5))
+                await relay.tick()
+                await settle()
+        assert await waiting == (Done(result=42) if arrives else Snooze(timedelta(0), "Redis lost it"))
+        await relay.close()
+
+
+async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_no_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=100))
+    monkeypatch.setattr(relaying, "AWAY_FOR", timedelta(milliseconds=10))
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
+        there = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
+        relay = ArqRelay(lambda: create_pool(there), SystemClock(), all_wanted)
+        async with asyncio.timeout(60):
+            told = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
+        assert {each.reason for each in told if isinstance(each, Snooze)} == {"Redis does not answer: TimeoutError"}
+        assert len(told) == 50
+        await relay.close()
+
+
+async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
+async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
+    told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
+    settings, clock = Settings.model_validate(told), FakeClock(START)
+    async with build(settings, clock=clock).work as work:
+        importacao = julia_of(work).appointments.importacao
+        await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
+        assert (
+            len(
+                (
+                    await work.queues[QUEUE].settle_and_claim(
+                        [], LeaseHolder(owner="relay", lease=timedelta(hours=1)), 1
+                    )
+                ).leases
+            )
+            == 1
+        )
+        clock.step(timedelta(seconds=61))
+        await work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
+
+        page = await julia_of(work).appointments.health.documento()
+        assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("critical", ["no_worker"], False)
+        assert "queue.deserted.agendamentos" in await causes(work)
+
+        await work.beats.beat("runner", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
+        page = await julia_of(work).appointments.health.documento()
+        assert (page["status"], page["alerts"], page["metrics"]["has_worker"]) == ("healthy", [], True)
+        assert "queue.deserted.agendamentos" not in await causes(work)
+
+
+async def causes(work: Batuta) -> set[str]:
+    check = checks.queues(work.observability.queues, work.beats, work.now)
+    return {finding.cause for finding in (await check.ask()).findings}
+
+
+class Handing:
+    """What a worker of ours does with one task, by hand: it claims it, has the relay send it, and writes what it hears."""
+
+    def __init__(self, work: Batuta) -> None:
+        self.work, self.lease_holder = work, LeaseHolder(owner="relay", lease=timedelta(hours=1))
+        self.relay: ArqRelay = work.task_registry.elsewhere.__self__  # type: ignore[union-attr]
+
+    async def once(self, meanwhile: Callable[[], Awaitable[Any]]) -> None:
+        queue, clock = self.work.queues[QUEUE], self.work.clock
+        turned = await queue.settle_and_claim([], self.lease_holder, 1)
+        (lease,) = turned.leases
+        running = asyncio.create_task(self.relay.run(self.work.task_registry.named(TASK), lease))
+        while not running.done():
+            await meanwhile()
+            await asyncio.sleep(0)
+        ending = settlement(lease.attempt, await running, after_seconds([]), lambda: 0.5)
+        await queue.settle_and_claim([(lease, ending)], self.lease_holder, 0)
+        await self.work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
+
+
+async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when_it_is_back(database_url: str) -> None:
+    port, clock = free_port(), FakeClock(START)
+    told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": f"redis://127.0.0.1:{port}"}
+    settings = Settings.model_validate(told)
+    async with build(settings, clock=clock).work as work:
+        made = julia_of(work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
+        with redis_server(port) as there:
+            if there is None:
+                lack("Redis", "install redis-server")
+            await work.beats.beat("runner", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
+            await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # it does not outlive its Redis
+        assert await causes(work) == set()
+        handing = Handing(work)
+        while clock.now() < START + timedelta(seconds=100):
+            await handing.once(lambda: clock.advance(0.5))
+        assert await causes(work) == {"queue.deserted.agendamentos"}
+        page = await julia_of(work).appointments.health.documento()
+        assert (page["status"], page["alerts"]) == ("critical", ["no_worker"])
+        waiting = await rows(work.database, "SELECT attempts, crashes, error FROM tasks")
+        assert waiting == [{"attempts": 0, "crashes": 0, "error": "Redis does not answer: ConnectionError"}]
+        with redis_server(port):
+            await work.beats.beat("another", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
+            assert await causes(work) == set()
+            async with arq_working(work), asyncio.timeout(60):
+                await handing.once(handing.relay.tick)
+        assert (await agendamentos.contagem())["completed"] == 1
+        assert (await julia_of(work).appointments.health.documento())["status"] == "healthy"
+
+
+async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is refused and nothing answered: whoever waits for it must notice by himself."""
+    monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
+    async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
+        redis = ArqRedis(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+        with pytest.raises(TimeoutError):
+            await ArqRunner(redis).tick()
+        await redis.aclose(close_connection_pool=True)
+
+
+async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:
+    url = f"sqlite:///{tmp_path}/julia.db"
+    settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+    async with build(settings).work as work:
+        made = julia_of(work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
+        await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        (role,) = [each for each in build(settings).work.extension.roles if each.name == "arq"]
+        assert role.in_up
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(role.run(stop))
+        async with asyncio.timeout(120):
+            while (await agendamentos.contagem())["completed"] < 1:
+                assert not running.done()
+                await work.clock.sleep(0.05)
+            while ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+                await work.clock.sleep(0.05)
+            stop.set()
+            await running
+        assert ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops
+    own = Settings.model_validate({"database_url": url})
+    assert "arq" not in [each.name for each in build(own).work.extension.roles]
+
+
+def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
+    env = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq"}
+    command = [sys.executable, "-m", "arq", "app.workers.config.WorkerSettings"]
+    for redis_url, sentence in (
+        ("redis://127.0.0.1:1", "julia: Redis at 127.0.0.1:1 does not answer (ConnectionRefusedError): start it, or"),
+        (None, "julia: REDIS_URL is not set and TASKS_BACKEND=arq needs it: set it"),
+    ):
+        told = {"REDIS_URL": redis_url} if redis_url else {}
+        ran = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**env, **told, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr.startswith(sentence), ran.stderr.count("\n")) == (1, True, 1), ran.stderr
+
+
+async def test_an_outcome_that_nobody_told_of_is_found(
+    tmp_path: Path, redis_url: str, events: EventRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent, spoken = calls.answer, []
+
+    async def without_a_word(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> None:
+        spoken.append(told_in)
+        await silent(redis, id, told, None)
+
+    monkeypatch.setattr(calls, "answer", without_a_word)
+    work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
+    work.events.subscribe(events)
+    add_arq(work, Settings.model_validate({"redis_url": redis_url}))
+
+    @work.task()
+    async def dobro(ctx: TaskContext, n: int) -> int:
+        return 2 * n
+
+    async with work, redis_at(redis_url) as redis:
+        await redis.flushdb()
+        stop = asyncio.Event()
+        running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
+        id = await work.enqueue(dobro, 21)
+        async with asyncio.timeout(120), arq_working(work):
+            status = await ended(work, events, id)
+        stop.set()
+        await running
+    assert (status.status, status.result, status.attempts) == ("complete", 42, 1)
+    assert spoken[0] is not None
+
+
+async def test_arq_is_not_shown_the_calls_it_runs_itself(redis_url: str) -> None:
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+        await redis.zadd(default_queue_name, {"minha": 1, "outra": 2})
+        here = Here(no_report, all_wanted, SystemClock(), Batuta("sqlite:///unused.db").events, {"minha"})
+        here.look_past(redis)
+        asked: dict[str, Any] = {"min": float("-inf"), "max": 10, "start": 0, "num": 10}
+        assert await redis.zrangebyscore(default_queue_name, **asked) == [b"outra"]
+        here.under_way.clear()
+        assert await redis.zrangebyscore(default_queue_name, **asked) == [b"minha", b"outra"]
+
+
+async def no_report(lease: Lease, progress: Json) -> None:
+    """Nobody asks how far it is."""
+
+
+async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:
+    url = f"sqlite:///{tmp_path}/julia.db"
+    settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
+    async with redis_at(redis_url) as redis:
+        await redis.flushdb()
+    async with build(settings).work as work:
+        made = julia_of(work).appointments
+        agendamentos, importacao = made.agendamentos, made.importacao
+        done = await importacao.importar(xlsx([HEADER, *(patient(n) for n in range(60))]), "a.xlsx", by="alguém")
+        assert done["jobs_enqueued"] == 60
+        env = {**os.environ, "DATABASE_URL": url, "TASKS_BACKEND": "arq", "REDIS_URL": redis_url, "ARQ_MAX_JOBS": "20"}
+        command = [sys.executable, "-m", "arq", "app.workers.config.WorkerSettings"]
+        with (tmp_path / "log").open("wb") as log:
+            worker = subprocess.Popen(
+                command, cwd=tmp_path, env={**env, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}, stdout=log, stderr=log
+            )
+        try:
+            async with asyncio.timeout(300):
+                while (await agendamentos.contagem())["completed"] < 60:
+                    assert worker.poll() is None, (tmp_path / "log").read_text()[-2000:]
+                    await work.clock.sleep(0.1)
+                while ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+                    await work.clock.sleep(0.1)
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(120)
+    log_lines = (tmp_path / "log").read_text()
+    assert "Starting normalization for appointment" in log_lines
+    assert "52998224725" not in log_lines
+    assert "Pessoa Fictícia" not in log_lines
+
+
+def test_the_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> None:
+    told = {"database_url": f"sqlite:///{tmp_path}/a.db", "redis_url": "redis://:segredo@127.0.0.1:6379"}
+    limits = {"arq_max_jobs": 7, "arq_job_timeout": 30, "arq_keep_result": 60, "arq_max_tries": 2}
+    made = worker_settings(build(Settings.model_validate({**told, **limits, "tasks_backend": "arq"})))
+    assert (made.max_jobs, made.job_timeout, made.keep_result, made.max_tries) == (7, 40, 60, 2)  # type: ignore[attr-defined]
+    assert [each.name for each in made.functions] == ["normalize_appointment"]  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="TASKS_BACKEND=arq"):
+        worker_settings(build(Settings.model_validate(told)))
+
+
+def test_doctor_says_what_to_do_when_redis_is_away(tmp_path: Path) -> None:
+    told = {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq", "REDIS_URL": "redis://127.0.0.1:1"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "batuta", "--app", "app.main:work", "--lang", "en", "doctor"],
+        cwd=tmp_path,
+        env={**os.environ, **told, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "127.0.0.1:1: ConnectionRefusedError: start Redis, or correct REDIS_URL and REDIS_PASSWORD" in " ".join(
+        ran.stdout.split()
+    )

@@ -1,0 +1,166 @@
+"""A task that moved to another queue, or a removed stage of a pipeline, strands nothing."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from batuta.engine.batuta import Batuta
+from batuta.health.finding import Finding, Severity
+from batuta.health.queues import REPORTED_AFTER
+from batuta.kernel.errors import InvalidName
+from batuta.kernel.ids import Ids
+from batuta.queue.item import NewItem
+from batuta.queue.pipeline import Pipeline, Stage
+from batuta.queue.store import Unserved
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.supervise.loop import Again, Idle
+from batuta.tasks.maintenance import REHOMED_AT_ONCE, TaskRehomer
+from batuta.tasks.registry import TaskFunction
+from batuta.testing import FakeClock
+from batuta.texts import Texts
+from batuta.texts.findings import message_of, next_step_of
+from tests.engine.queue.test_pipeline import FILA, SQL, STAGES, onward
+
+AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY id", writes=False)
+
+
+@pytest.fixture
+async def old(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
+    async with _version(database_url, clock, send="x", keep="z") as work:
+        yield work
+
+
+@pytest.fixture
+async def new(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
+    async with _version(database_url, clock, send="y", keep="z") as work:
+        yield work
+
+
+def _version(url: str, clock: FakeClock, **queues: str) -> Batuta:
+    work = Batuta(url, clock=clock)
+    for name, queue in queues.items():
+        work.task(name=name, queue=queue)(_nothing())
+    return work
+
+
+def _nothing() -> TaskFunction:
+    async def nothing(context: object) -> None: ...
+
+    return nothing
+
+
+def rehomer(work: Batuta) -> TaskRehomer:
+    return TaskRehomer(work._task_store, work.task_registry)
+
+
+async def test_tasks_of_a_queue_that_nothing_serves_are_counted_by_name(
+    old: Batuta, new: Batuta, clock: FakeClock
+) -> None:
+    since = clock.now()
+    await old.enqueue_many("send", [()] * 5)
+    await old.enqueue("keep")
+    assert await old._task_store.unserved(old.task_registry.queues) == []
+    stranded = [Unserved(queue="x", name="send", count=5, oldest=since)]
+    assert await new._task_store.unserved(new.task_registry.queues) == stranded
+
+
+async def test_a_worker_that_knows_a_task_moves_it_to_its_queue(old: Batuta, new: Batuta) -> None:
+    ids = await old.enqueue_many("send", [()] * (REHOMED_AT_ONCE + 1))
+    assert await rehomer(new).tick() == Again()
+    assert await rehomer(new).tick() == Idle()
+    assert await new._task_store.unserved(new.task_registry.queues) == []
+    assert (await new.queues["y"].depth()).due == len(ids)
+
+
+async def test_a_task_whose_name_no_code_knows_stays_where_it_is_and_is_reported(old: Batuta, new: Batuta) -> None:
+    old.task(name="gone", queue="w")(_nothing())
+    await old.enqueue("gone")
+    await rehomer(new).tick()
+    assert [(each.queue, each.name) for each in await new._task_store.unserved(new.task_registry.queues)] == [
+        ("w", "gone")
+    ]
+
+
+async def test_a_worker_registers_the_loop_that_moves_tasks(new: Batuta) -> None:
+    assert "task-rehomer" in {loop.name for loop, _ in new._loops_of("worker")}
+
+
+async def orphaned(work: Batuta) -> dict[str, Finding]:
+    return {finding.cause: finding for finding in (await work.health._checks["unserved"][0].ask()).findings}
+
+
+async def test_health_reports_tasks_that_wait_where_no_worker_serves_them(
+    old: Batuta, new: Batuta, clock: FakeClock
+) -> None:
+    await old.enqueue_many("send", [()] * 5)
+    assert await orphaned(new) == {}  # a worker that knows the task moves them within a minute
+    clock.step(REPORTED_AFTER + timedelta(seconds=1))
+    assert await orphaned(old) == {}
+    found = (await orphaned(new))["queue.orphaned.x"]
+    assert (found.severity, found.facts["count"]) == (Severity.ERROR, 5)
+    for language, words in (("en", "no worker serves"), ("pt-BR", "nenhum worker atende")):
+        texts = Texts(language)  # type: ignore[arg-type]
+        assert words in message_of(found, texts)
+        assert "batuta queue rehome x --to" in next_step_of(found, texts)
+    # During a deploy a worker of the older version serves it.
+    await old.beats.beat("w", "worker", {"worker:x": {"alive": True}}, now=clock.now())
+    assert await orphaned(new) == {}
+
+
+async def test_health_reports_items_of_a_removed_stage_and_forgets_them_when_they_are_moved(
+    database_url: str, clock: FakeClock
+) -> None:
+    work = Batuta(database_url, clock=clock)
+    stages = tuple(Stage(name=name, handle=onward) for name in STAGES)
+    work.add_pipeline(Pipeline(table=FILA, stages=stages, dropped="descartado"))
+    async with work:
+        await work.database.script(SQL)
+        first = work.queues["pendente"]
+        await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(3)])
+        await work.database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
+        clock.step(REPORTED_AFTER + timedelta(seconds=1))
+        assert (await orphaned(work))["queue.orphaned.removed"].facts["count"] == 2
+        await first.rehome("removed", "extracao", 10, by="ana")
+        assert await orphaned(work) == {}
+
+
+class TestARemovedStage:
+    @pytest.fixture
+    async def line(self, migrated: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
+        """Three items in a stage that the pipeline no longer has, one elsewhere."""
+        await migrated.script(SQL)
+        first = SqlQueue(migrated, FILA, ids, clock, queue="pendente", own_time=True)
+        await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(4)])
+        await migrated.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
+        return first
+
+    async def test_its_items_are_counted(self, line: SqlQueue, clock: FakeClock) -> None:
+        assert await line.unserved() == [Unserved(queue="removed", name=None, count=3, oldest=clock.now())]
+
+    async def test_an_operator_moves_them_to_another_stage(self, line: SqlQueue, migrated: Database) -> None:
+        assert [await line.rehome("removed", "pendente", 2, by="ana") for _ in range(3)] == [2, 1, 0]
+        assert await line.unserved() == []
+        assert (await line.depth()).due == 4
+        rows = await migrated.all(in_dialect(AUDIT, migrated.dialect))
+        assert [(row["actor"], row["action"], row["subject"]) for row in rows] == [
+            ("ana", "queue.rehome", "fila_grupos:removed")
+        ] * 2
+
+    async def test_they_are_not_moved_to_what_is_no_stage(self, line: SqlQueue) -> None:
+        with pytest.raises(InvalidName, match="the stages are"):
+            await line.rehome("removed", "typo", 2, by="ana")
+
+    async def test_an_operator_discards_them_with_a_reason(self, line: SqlQueue, migrated: Database) -> None:
+        assert await line.discard_waiting("removed", 10, by="ana") == 3
+        assert await line.unserved() == []
+        query = query_of("rows", "SELECT estagio, ultimo_erro FROM fila_grupos ORDER BY chave", writes=False)
+        rows = [tuple(dict(row).values()) for row in await migrated.all(in_dialect(query, migrated.dialect))]
+        assert rows == [("pendente", None), *[(FILA.cancelled, "discarded by an operator: nothing serves removed")] * 3]
+
+    async def test_a_table_without_stages_has_none(self, migrated: Database, clock: FakeClock, ids: Ids) -> None:
+        table = replace(FILA, queue=None, running="rodando")
+        assert await SqlQueue(migrated, table, ids, clock, own_time=True).unserved() == []

@@ -1,0 +1,110 @@
+"""The door in a real browser, in production: in with a token, out with a button, and in neither case by way of a script."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from batuta.access.sessions import LASTS
+from batuta.config import EngineSettings, load_settings
+from batuta.engine.batuta import Batuta
+from batuta.processes.address import listen
+from batuta.testing import FakeClock
+from batuta.web import create_api
+from batuta.web.server import serve
+from tests.engine.dispatch.scheduling import Endpoint
+
+TOKEN = "browser-token-" + "x" * 20
+
+
+@dataclass
+class Door:
+    address: str
+    browser: Browser
+    clock: FakeClock
+    complaints: list[str] = field(default_factory=list)
+
+    async def visit(self, path: str, *, script: bool = True, width: int = 1440) -> Page:
+        size = {"width": width, "height": 900}
+        context = await self.browser.new_context(locale="pt-BR", java_script_enabled=script, viewport=size)  # type: ignore[arg-type]
+        page = await context.new_page()
+        page.on("console", lambda said: self.complaints.append(said.text) if "401" not in said.text else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        await page.goto(self.address + path)
+        return page
+
+
+@pytest.fixture
+async def door(tmp_path: Path, browser: Browser) -> AsyncIterator[Door]:
+    clock = FakeClock()
+    work = Batuta(f"sqlite:///{tmp_path}/door.db", clock=clock)
+    work.add_job("pulse", "* * * * *", Endpoint(), "critico")
+    env = {"APP_ENV": "production", "API_TOKEN": TOKEN, "DATABASE_URL": f"sqlite:///{tmp_path}/door.db"}
+    listening, stop = listen("127.0.0.1", 0), asyncio.Event()
+    async with work:
+        api = create_api(work, load_settings(EngineSettings, env), service="casa")
+        serving = asyncio.create_task(serve(api, listening, stop, timedelta(seconds=1)))
+        opened = Door(f"http://127.0.0.1:{listening.getsockname()[1]}", browser, clock)
+        yield opened
+        for context in browser.contexts:
+            await context.close()
+        stop.set()
+        await serving
+    assert opened.complaints == []
+
+
+async def sign_in(page: Page, token: str = TOKEN) -> None:
+    await page.get_by_label("Token de acesso").fill(token)
+    await page.get_by_role("button", name="Entrar").click()
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_in_with_a_token_to_where_one_wanted_and_out_again(door: Door, script: bool) -> None:
+    page = await door.visit("/painel/execucoes?situacao=error", script=script)
+    await expect(page).to_have_title("Entrar · casa")
+    await expect(page.get_by_label("Token de acesso")).to_be_focused()
+    await sign_in(page)
+    await expect(page).to_have_url(f"{door.address}/painel/execucoes?situacao=error")
+    (cookie,) = [each for each in await page.context.cookies() if each["name"] == "batuta_session"]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    await page.goto(f"{door.address}/docs")
+    await expect(page.get_by_text("/jobs/{endpoint}").first).to_be_visible()
+    await page.goto(f"{door.address}/painel")
+    await page.get_by_role("button", name="Sair").click()
+    await expect(page).to_have_url(f"{door.address}/painel/entrar")
+    await page.goto(f"{door.address}/painel")
+    await expect(page).to_have_title("Entrar · casa")
+
+
+async def test_a_wrong_token_is_told_in_the_readers_language_and_the_field_is_empty_again(door: Door) -> None:
+    page = await door.visit("/painel")
+    await sign_in(page, "wrong-token")
+    await expect(page.get_by_role("alert")).to_contain_text("não existe")
+    await expect(page.get_by_label("Token de acesso")).to_have_value("")
+    await page.get_by_role("link", name="en").click()
+    await expect(page).to_have_title("Sign in · casa")
+    await page.get_by_label("Access token").fill(TOKEN)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+async def test_a_page_that_stays_open_goes_to_the_door_when_the_session_is_over(door: Door) -> None:
+    page = await door.visit("/painel")
+    await sign_in(page)
+    await expect(page.get_by_role("button", name="Sair")).to_be_visible()
+    await door.clock.advance(LASTS.total_seconds() + 1)
+    await page.evaluate("document.body.dataset.refresh && (Date.now = ((real) => () => real() + 60_000)(Date.now))")
+    await expect(page).to_have_title("Entrar · casa")
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+async def test_the_door_and_the_way_out_fit_the_screen(door: Door, width: int) -> None:
+    page = await door.visit("/painel/entrar", width=width)
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await sign_in(page)
+    await expect(page.get_by_role("button", name="Sair")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,181 @@
+"""The dashboard in a real browser: what a script does, and what only eyes would see."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from batuta.processes.address import listen
+from batuta.web.server import serve
+from tests.engine.web.browser.panel import MINUTE, STATES, Panel, open_panel
+
+PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")
+DESK = {"width": 1440, "height": 900}
+
+
+@dataclass
+class House:
+    """The dashboard on a port of this machine, and what a browser complained about."""
+
+    panel: Panel
+    address: str
+    browser: Browser
+    complaints: list[str] = field(default_factory=list)
+
+    async def visit(self, path: str, **options: object) -> Page:
+        context: BrowserContext = await self.browser.new_context(locale="pt-BR", **{"viewport": DESK, **options})  # type: ignore[arg-type]
+        page = await context.new_page()
+        page.on(
+            "console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        await page.goto(self.address + path)
+        return page
+
+
+@pytest.fixture
+async def house(tmp_path: Path, browser: Browser) -> AsyncIterator[House]:
+    panel = await open_panel(tmp_path)
+    listening = listen("127.0.0.1", 0)
+    stop = asyncio.Event()
+    serving = asyncio.create_task(serve(panel.api, listening, stop, timedelta(seconds=1)))
+    opened = House(panel, f"http://127.0.0.1:{listening.getsockname()[1]}", browser)
+    yield opened
+    for context in browser.contexts:
+        await context.close()
+    stop.set()
+    await serving
+    await panel.work.close()
+    assert opened.complaints == []
+
+
+async def test_the_page_shows_every_job_and_typing_narrows_it_down(house: House) -> None:
+    page = await house.visit("/painel")
+    rows = page.locator("tr[data-text]:visible")
+    await expect(rows).to_have_count(len(STATES))
+    await page.keyboard.press("/")
+    await page.keyboard.type("BRÓKEN")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("broken")
+    await expect(page.locator("output")).to_have_text(f"1 de {len(STATES)}")
+    await expect(page).to_have_url(f"{house.address}/painel?q=BR%C3%93KEN")
+    await page.reload()  # the view is in the address
+    await expect(rows).to_have_count(1)
+    await page.get_by_text("Limpar").click()
+    await expect(rows).to_have_count(len(STATES))
+    await page.locator("select[name=categoria]").select_option("sync")
+    await expect(rows).to_have_count(3)
+
+
+async def test_without_a_script_the_filter_is_a_form(house: House) -> None:
+    page = await house.visit("/painel", java_script_enabled=False)
+    await page.get_by_role("searchbox").fill("broken")
+    await page.get_by_role("button", name="Filtrar").click()
+    await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
+
+
+async def test_the_first_tab_offers_to_skip_to_the_content_and_the_focus_is_seen(house: House) -> None:
+    page = await house.visit("/painel")
+    await page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Ir para o conteúdo")
+    await expect(skip).to_be_focused()
+    await expect(skip).to_be_in_viewport()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("main")).to_be_focused()
+    await page.keyboard.press("Tab")
+    outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    assert await page.evaluate("document.activeElement.closest('main') !== null")
+
+
+# Tables that are wider than the card they stand on.
+STICKS_OUT = """[...document.querySelectorAll("main table")].filter(
+    (each) => each.getBoundingClientRect().right > each.closest("section").getBoundingClientRect().right + 1
+).map((each) => each.className)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_on_a_phone_no_page_scrolls_sideways_and_both_themes_can_be_read(house: House, scheme: str) -> None:
+    id = await house.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
+    await house.panel.keep("planned_for_a_day_nobody_knows", MINUTE, "timeout", reason="z" * 400)
+    for path in PAGES:
+        page = await house.visit(path.format(id=id), color_scheme=scheme)
+        for width in (390, 1024, 1280, 1440):
+            await page.set_viewport_size({"width": width, "height": 900})
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert await page.evaluate(STICKS_OUT) == [], (path, width)
+            assert await page.evaluate(CONTRAST) == [], path
+
+
+async def test_what_changes_is_put_in_its_place_and_what_one_does_there_stays(house: House) -> None:
+    page = await house.visit("/painel")
+    await page.clock.install()
+    await page.reload()
+    await page.get_by_role("searchbox").fill("broken")
+    await page.locator("#tarefa-broken").focus()
+    await house.panel.keep("broken", MINUTE)
+    await page.clock.run_for(25_000)
+    await expect(page.locator("#linha-broken .pill")).to_have_text("ok")
+    await expect(page.locator("#tarefa-broken")).to_be_focused()
+    await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
+
+
+async def test_a_server_that_does_not_answer_is_said_and_the_page_stays(house: House) -> None:
+    page = await house.visit("/painel")
+    await page.clock.install()
+    await page.reload()
+    await page.route("**/painel", lambda route: route.abort())
+    await page.clock.run_for(25_000)
+    await expect(page.get_by_text("Sem contato com o servidor")).to_be_visible()
+    await expect(page.locator("tr[data-text]:visible")).to_have_count(len(STATES))
+    await page.unroute("**/painel")
+    await page.clock.run_for(16_000)  # not so long that the time for the answer is over too
+    await expect(page.get_by_text("Sem contato com o servidor")).to_be_hidden()
+    house.complaints.clear()  # the browser tells of a request that failed
+
+
+async def test_refreshing_can_be_paused(house: House) -> None:
+    page = await house.visit("/painel")
+    await page.clock.install()
+    await page.reload()
+    await page.get_by_role("button", name="Pausar atualização").click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.clock.run_for(90_000)
+    assert asked == []
+    await page.get_by_role("button", name="Retomar atualização").click()
+    async with page.expect_request("**/painel"):
+        await page.clock.run_for(1_000)
+
+
+# Text whose contrast with what lies behind it is below 4.5 to 1.
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const pixel = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => {
+    const linear = (each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((each) => linear(each / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const poor = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.textContent.trim() || !element.checkVisibility()) continue;
+    if (element.closest("svg, .unseen, .skip, option")) continue;
+    const behind = [];
+    for (let each = element; each; each = each.parentElement) behind.unshift(getComputedStyle(each).backgroundColor);
+    const [paper, ink] = [light(pixel(behind)), light(pixel([...behind, getComputedStyle(element).color]))];
+    const contrast = (Math.max(paper, ink) + 0.05) / (Math.min(paper, ink) + 0.05);
+    if (contrast < 4.5) poor.push(`${texts.currentNode.textContent.trim()}: ${contrast.toFixed(2)}`);
+  }
+  return poor;
+}"""

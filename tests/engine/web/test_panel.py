@@ -1,0 +1,382 @@
+"""The dashboard as a browser gets it, over HTTP without a network in between."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from markupsafe import escape
+
+from app.composition.jobs import CATALOGUE
+from app.composition.julia import julia_of
+from app.main import build
+from app.settings import Settings
+from app.web.api import create_app
+from batuta.config import EngineSettings, load_settings
+from batuta.engine.batuta import Batuta
+from batuta.runlog.reasons import BY_HAND, WINDOW_CLOSED, held
+from batuta.schedule.cron import parse
+from batuta.testing.clock import START
+from batuta.texts import Language, Texts
+from batuta.web import create_api
+from batuta.web.panel import words as crons
+from batuta.web.panel.story import Cursor
+from batuta.web.panel.words import Words, fold
+from tests.engine.web.browser.panel import HOSTILE, HOUR, MINUTE, STATES, Panel, ask, open_panel
+
+PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}", "/painel/nowhere")
+
+
+@pytest.fixture
+async def panel(tmp_path: Path) -> AsyncIterator[Panel]:
+    opened = await open_panel(tmp_path)
+    yield opened
+    await opened.work.close()
+
+
+def words(language: Language) -> Words:
+    return Words(Texts(language), ZoneInfo("UTC"), START)
+
+
+class Elements(HTMLParser):
+    """Every tag with its attributes, as a browser would read them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+
+def row(html: str, job: str) -> str:
+    found = re.search(rf'<tr id="linha-{job}".*?</tr>', html, re.DOTALL)
+    assert found, job
+    return found[0]
+
+
+def shown(html: str) -> set[str]:
+    return set(re.findall(r'<tr id="linha-(\w+)"[^>]*(?<! hidden)>', html))
+
+
+async def test_every_job_of_the_timetable_is_listed_in_its_state(panel: Panel) -> None:
+    html = (await panel.ask("/painel")).text
+    for job, state in STATES.items():
+        if job != "morning":  # paused with its category
+            assert f'data-state="{state}"' in row(html, job), job
+    assert len(re.findall(r'<tr id="linha-', html)) == len(STATES)
+
+
+async def test_every_job_of_the_catalogue_is_listed(tmp_path: Path) -> None:
+    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+    work = build(settings).work
+    async with work:
+        html = (await ask(create_app(julia_of(work)), "/painel")).text
+    assert [entry.name for entry in CATALOGUE if entry.continuo and f'id="linha-{entry.name}"' not in html] == []
+    assert "nenhum scheduler foi visto" in html or "Nenhum scheduler passou por aqui ainda" in html
+
+
+async def test_the_sentence_above_says_the_worst_first_and_names_the_jobs(panel: Panel) -> None:
+    html = (await panel.ask("/painel")).text
+    sentence = re.sub(r"<[^>]+>|\s+", " ", re.search(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)[1])  # type: ignore[index]
+    told = " ".join(sentence.replace(" ,", ",").split())
+    assert told == "Crítico: 1 tarefa atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
+
+
+async def test_when_nothing_is_wrong_it_says_so(tmp_path: Path) -> None:
+    work = Batuta(f"sqlite:///{tmp_path}/quiet.db")
+    async with work:
+        html = (await ask(create_api(work, load_settings(EngineSettings, {})), "/painel")).text
+    assert "Tudo em dia." in html
+    assert "v-healthy" in html
+
+
+async def test_a_row_says_when_it_ran_when_it_will_and_how_it_went(panel: Panel) -> None:
+    html = (await panel.ask("/painel")).text
+    pulse = row(html, "pulse")
+    assert "a cada minuto" in pulse
+    assert 'title="seg 05/01/2026 08:59:00 -0300">05/01 08:59</time>' in pulse
+    assert "05/01 09:01</time><small>em 1 min" in pulse
+    assert "1,2 s" in pulse
+    assert '<td class="figure" data-label="SLA">3 min</td>' in pulse
+    assert "30 de 30 com sucesso" in pulse
+    assert "a cada 5 min, 8h–19h" in row(html, "overdue")
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ("overdue", "nenhuma execução desde o último disparo esperado"),
+        ("broken", "HTTP 500: "),
+        ("partly", "parcial: 3 of 5"),
+        ("planned_for_a_day_nobody_knows", "não implementada"),
+        ("paused", "categoria campanha em pausa por ana: "),
+        ("paused", " (até 05/01 09:30)"),
+        ("morning", "janela manha fechada, abre 05/01 10:00"),
+    ],
+)
+async def test_what_is_not_all_right_says_why(panel: Panel, job: str, why: str) -> None:
+    assert why in row((await panel.ask("/painel")).text, job)
+
+
+@pytest.mark.parametrize(
+    ("query", "jobs"),
+    [
+        ("estado=failing", {"broken"}),
+        ("categoria=sync", {"broken", "partly", "going"}),
+        ("q=PARCIAL+3", {"partly"}),
+        ("q=execucao+disparo", {"overdue"}),  # without accents
+        ("categoria=sync&estado=running&q=go", {"going"}),
+        ("q=nobody+at+all", set()),
+        ("estado=nonsense&categoria=" + "%3Cb%3E", set(STATES)),
+    ],
+)
+async def test_filters_live_in_the_address_and_need_no_script(panel: Panel, query: str, jobs: set[str]) -> None:
+    html = (await panel.ask(f"/painel?{query}")).text
+    assert shown(html) == jobs
+    assert (' id="nada" hidden' in html) == bool(jobs)
+    assert f"{len(jobs)} de {len(STATES)}" in html
+
+
+async def test_the_last_24_hours_have_a_lane_for_every_category_and_a_shape_for_every_outcome(panel: Panel) -> None:
+    html = (await panel.ask("/painel")).text
+    lanes = re.findall(r'<li class="lane">.*?</li>', html, re.DOTALL)
+    assert len(lanes) == 4
+    sync = next(lane for lane in lanes if "categoria=sync" in lane)
+    assert all(f'class="o-{outcome}"' in sync for outcome in ("success", "failed", "running"))
+    assert "<title>08:45–09:00: 1 ok, 1 falha, 1 rodando</title>" in sync
+    assert "1 perdida" in next(lane for lane in lanes if "categoria=campanha" in lane)
+
+
+async def test_one_job_tells_its_definition_its_fires_its_runs_and_its_errors(panel: Panel) -> None:
+    html = (await panel.ask("/painel/tarefas/broken")).text
+    assert html.count('<li class=""><span><time') == 10
+    for word in ("*/15 * * * *", "a cada 15 min", "/jobs/test", "pause.job.broken", "batuta run broken", "45 min"):
+        assert word in html
+    assert html.count('href="/painel/execucoes/') == 3  # two runs, one of them again among the errors
+    assert "feriado" not in html
+
+
+async def test_fires_that_will_not_run_say_what_stops_them_and_for_how_long(panel: Panel) -> None:
+    paused = (await panel.ask("/painel/tarefas/paused")).text
+    assert paused.count('class="stopped"') == 10  # by its own pause, which has no end
+    assert "em pausa por rui" in paused
+    morning = (await panel.ask("/painel/tarefas/morning")).text
+    assert 'class="stopped"' not in morning  # the category's pause ends before it fires
+    assert "janela manha fechada" in morning
+
+
+async def test_a_job_of_another_profile_has_its_page_too(tmp_path: Path) -> None:
+    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+    work = build(settings).work
+    async with work:
+        answer = await ask(create_app(julia_of(work)), "/painel/tarefas/processar_campanhas_manha")
+    assert answer.status_code == 200
+    assert "Não está no perfil em vigor (continuo)" in answer.text
+
+
+async def test_executions_go_page_by_page_to_the_oldest(panel: Panel) -> None:
+    for number in range(100):
+        await panel.keep("pulse", HOUR + number // 40 * MINUTE)  # forty of one instant
+    path, found, pages = "/painel/execucoes?tarefa=pulse&situacao=success", [], 0
+    while path:
+        html = (await panel.ask(path)).text
+        found += re.findall(r'href="/painel/execucoes/([0-9a-f-]{36})"', html)
+        older = re.search(r'rel="next" href="([^"]+)"', html)
+        path, pages = older[1].replace("&amp;", "&") if older else "", pages + 1
+    assert pages == 3
+    assert len(found) == len(set(found)) == 130
+
+
+async def test_executions_are_filtered_by_status_and_job(panel: Panel) -> None:
+    html = (await panel.ask("/painel/execucoes?situacao=error")).text
+    assert html.count('class="edge-failing"') == html.count("<tr class=") == 1
+    assert (await panel.ask("/painel/execucoes?situacao=nonsense&antes=garbage")).status_code == 200
+    assert (await panel.ask("/painel/execucoes?tarefa=nobody")).status_code == 404
+
+
+async def test_an_execution_tells_its_whole_story(panel: Panel) -> None:
+    id = await panel.keep(
+        "pulse",
+        5 * MINUTE,
+        "timeout",
+        due=panel.clock.now() - 7 * MINUTE,
+        trigger="catch_up",
+        reason=BY_HAND(why=held(WINDOW_CLOSED(window="manha"))),
+        error="it did not answer",
+        result={"nested": {"é": [1, None]}, "large": 12345678901234567890},
+    )
+    html = (await panel.ask(f"/painel/execucoes/{id}")).text
+    for word in (
+        "08:53:00",
+        "08:55:00",
+        "08:55:01",
+        "2 min após o horário",
+        "recuperação",
+        "box:1",
+        "it did not answer",
+    ):
+        assert word in html, word
+    assert "executada manualmente apesar de suspensa: janela manha fechada" in html
+    assert "12345678901234567890" in html
+    assert escape('"é": [') in html
+
+
+async def test_hostile_text_is_shown_and_not_obeyed(panel: Panel) -> None:
+    id = await panel.keep("pulse", MINUTE, "error", error=HOSTILE, reason=HOSTILE, result={HOSTILE: HOSTILE})
+    paths = [path.format(id=id) for path in PAGES]
+    asked = f"/painel?q={HOSTILE}&lang=pt-BR", f"/painel/tarefas/{HOSTILE}", f"/painel/execucoes/{HOSTILE}"
+    for path in (*paths, *asked):
+        html = (await panel.ask(path)).text
+        assert "<script>" not in html, path
+        assert "<img" not in html, path
+    assert "&lt;script&gt;" in (await panel.ask(f"/painel/execucoes/{id}")).text
+
+
+async def test_no_page_has_a_script_or_a_style_of_its_own_or_anything_from_elsewhere(panel: Panel) -> None:
+    id = await panel.keep("pulse", MINUTE)
+    for path in PAGES:
+        answer = await panel.ask(path.format(id=id))
+        assert answer.headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
+        assert answer.headers["cache-control"] == "no-store"
+        for tag, names in Elements(answer.text).found:
+            assert tag not in ("style", "iframe", "object", "img"), path
+            assert tag != "script" or names["src"].startswith("/painel/static/"), path
+            assert [name for name in names if name == "style" or name.startswith("on")] == [], path
+            places = [names[name] for name in ("href", "src", "action") if name in names]
+            assert [place for place in places if not place.startswith(("/painel", "/docs", "#"))] == [], path
+
+
+async def test_every_page_has_its_landmarks_one_heading_and_names_for_its_columns(panel: Panel) -> None:
+    id = await panel.keep("pulse", MINUTE)
+    for path in PAGES:
+        html = (await panel.ask(path.format(id=id))).text
+        assert html.count("<h1") == html.count("<main") == html.count('<header class="bar"') == 1
+        assert 'class="skip" href="#conteudo"' in html
+        assert html.count("<table") == html.count("<caption")
+        assert re.findall(r"<th(?! scope|ead)[^>]*>", html) == []
+        ids = re.findall(r'\sid="([^"]+)"', html)
+        assert len(ids) == len(set(ids)), path
+
+
+async def test_the_language_is_asked_for_by_name_remembered_and_otherwise_the_browsers(panel: Panel) -> None:
+    english = await panel.ask("/painel?lang=en")
+    assert '<html lang="en">' in english.text
+    assert "1 job late" in english.text
+    cookie = english.headers["set-cookie"]
+    assert cookie.startswith("batuta_lang=en; HttpOnly;")
+    assert "SameSite=strict" in cookie
+    assert '<html lang="en">' in (await panel.ask("/painel", Cookie="batuta_lang=en")).text
+    assert '<html lang="en">' in (await panel.ask("/painel", **{"Accept-Language": "en-GB"})).text
+    assert '<html lang="pt-BR">' in (await panel.ask("/painel?lang=pt-BR", Cookie="batuta_lang=en")).text
+    assert "set-cookie" not in (await panel.ask("/painel")).headers
+
+
+async def test_what_is_not_there_is_a_page_for_a_browser_and_a_problem_for_a_program(panel: Panel) -> None:
+    for path in ("/painel/tarefas/brokn", "/painel/execucoes/0", "/painel/execucoes/" + "0" * 36, "/painel/nowhere"):
+        answer = await panel.ask(path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+        assert 'href="/painel">← Voltar' in answer.text
+        problem = await panel.ask(path, accept="application/json")
+        assert (problem.status_code, problem.headers["content-type"]) == (404, "application/problem+json")
+    assert "Você quis dizer broken?" in (await panel.ask("/painel/tarefas/brokn")).text
+
+
+async def test_a_database_that_is_away_is_a_page_that_tries_again(panel: Panel) -> None:
+    await panel.work.close()
+    for path in ("/painel", "/painel/tarefas/pulse", "/painel/execucoes"):
+        answer = await panel.ask(path)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert "Banco de dados indisponível" in answer.text
+        assert '<meta http-equiv="refresh"' in answer.text
+        assert (await panel.ask(path, accept="application/json")).headers["content-type"] == "application/problem+json"
+
+
+async def test_without_a_token_production_shows_nothing_of_it(tmp_path: Path) -> None:
+    env = {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": "t" * 32, "APP_ENV": "production"}
+    settings = load_settings(Settings, env)
+    work = build(settings).work
+    await work.database.open()
+    await work.migrate()
+    julia = create_app(julia_of(work))
+    for path in ("/", "/painel", "/painel/tarefas/heartbeat", "/painel/nowhere", "/docs"):
+        answer = await ask(julia, path, accept="*/*")
+        assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), path
+        led = await ask(julia, path)
+        assert (led.status_code, led.content) == (303, b""), path
+        assert led.headers["location"].startswith("/painel/entrar?para=%2F")
+    assert (await ask(julia, "/painel", Authorization="Bearer " + "t" * 32)).status_code == 200
+    await work.close()
+
+
+async def test_the_first_page_leads_there(panel: Panel) -> None:
+    answer = await panel.ask("/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/painel")
+
+
+async def test_files_are_kept_by_the_browser_for_as_long_as_they_are_the_same(panel: Panel) -> None:
+    html = (await panel.ask("/painel")).text
+    for kind in ("css", "js", "svg"):
+        path = re.search(rf'"(/painel/static/panel\.{kind}\?v=\w+)"', html)
+        assert path, kind
+        pinned = await panel.ask(path[1])
+        assert "immutable" in pinned.headers["cache-control"]
+        bare = await panel.ask(f"/painel/static/panel.{kind}")
+        assert bare.headers["cache-control"] == "no-cache"
+        again = await panel.ask(f"/painel/static/panel.{kind}", **{"If-None-Match": bare.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    for name in ("..%2Fpages.py", "%2e%2e", "nowhere.css"):
+        assert (await panel.ask(f"/painel/static/{name}")).status_code == 404
+
+
+async def test_a_page_that_is_looked_at_refreshes_and_a_page_of_the_past_does_not(panel: Panel) -> None:
+    assert "<noscript><meta" in (await panel.ask("/painel")).text
+    old = Cursor(panel.clock.now(), "0" * 8 + "-0000-0000-0000-" + "0" * 12)
+    assert "<noscript>" not in (await panel.ask(f"/painel/execucoes?antes={old}")).text
+
+
+@pytest.mark.parametrize(
+    ("cron", "portuguese", "english"),
+    [
+        ("* * * * *", "a cada minuto", "every minute"),
+        ("*/5 8-19 * * *", "a cada 5 min, 8h–19h", "every 5 min, 8h–19h"),
+        ("*/15 * * * 1-5", "a cada 15 min, seg–sex", "every 15 min, Mon–Fri"),
+        ("0 * * * *", "a cada hora", "every hour"),
+        ("20 * * * *", "a cada hora, no minuto 20", "every hour, at minute 20"),
+        ("0 9,14 * * 1-5", "às 09:00 e 14:00, seg–sex", "at 09:00 and 14:00, Mon–Fri"),
+        ("55 23 * * *", "todo dia às 23:55", "every day at 23:55"),
+        ("0 8-18 * * *", "a cada hora, 8h–18h", "every hour, 8h–18h"),
+        ("0 4 * * 1,3", "às 04:00, seg e qua", "at 04:00, Mon and Wed"),
+        ("0 4 1 * *", "às 04:00, dia 1 do mês", "at 04:00, day 1 of the month"),
+        ("@daily", "todo dia às 00:00", "every day at 00:00"),
+        ("7-59/13 * * * *", None, None),
+        ("0 4 1 * 1", None, None),
+        ("0 4 * 2 *", None, None),
+        ("*/7 * * * *", None, None),
+    ],
+)
+def test_a_simple_schedule_is_told_in_words(cron: str, portuguese: str | None, english: str | None) -> None:
+    assert crons.in_words(parse(cron), words("pt-BR")) == portuguese
+    assert crons.in_words(parse(cron), words("en")) == english
+
+
+def test_spans_and_numbers_are_short_and_exact() -> None:
+    told = words("pt-BR")
+    spans = [timedelta(minutes=45), timedelta(hours=25), timedelta(days=8), timedelta(minutes=90), timedelta(days=1)]
+    assert [told.span(span) for span in spans] == ["45 min", "25 h", "8 d", "1 h 30 min", "24 h"]
+    assert [told.took(ms) for ms in (None, 7, 1234, 61_000)] == ["–", "7 ms", "1,2 s", "1 min 1 s"]
+    abouts = [
+        timedelta(seconds=-5),
+        timedelta(seconds=59),
+        timedelta(minutes=90),
+        timedelta(hours=30),
+        timedelta(days=3),
+    ]
+    assert [told.about(span) for span in abouts] == ["0 s", "59 s", "1 h", "30 h", "3 d"]
+    assert told.number(1234567) == "1\u202f234\u202f567"
+    assert fold("Não ÀS") == "nao as"

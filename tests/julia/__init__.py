@@ -1,0 +1,1 @@
+"""Tests of the application, one folder for each context."""

@@ -1,0 +1,103 @@
+"""Appointments whose tasks begin together are read and written together, and none of them harms another."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app.contexts.agendamentos.model import StatusDaLeitura
+from app.contexts.agendamentos.repository import appointment_queries
+from app.contexts.agendamentos.service import QUEUE, TASK, Ligado
+from app.contexts.agendamentos.tasks import Normalizador
+from app.main import build
+from batuta.testing import FakeClock
+from tests.julia.agendamentos.sheets import patient
+from tests.julia.agendamentos.test_service import READ, START, Office, settings_of
+from tests.julia.tables import one, rows
+
+MANY = 40
+
+
+@pytest.fixture
+async def office(database_url: str) -> AsyncIterator[Office]:
+    clock, settings = FakeClock(START), settings_of(database_url, arq_max_jobs=2 * MANY)
+    async with build(settings, clock).work as work:
+        yield Office(work, clock, settings)
+
+
+async def test_tasks_that_begin_together_share_their_statements(office: Office) -> None:
+    await office.importar(*(patient(n) for n in range(1, MANY + 1)))
+    calls: list[str] = []
+    office.database.observe(lambda call, *_: calls.append(call))
+    assert await office.work_on() == MANY
+    assert (await office.agendamentos.contagem())["completed"] == MANY
+    assert len(calls) < MANY / 2
+
+
+async def test_what_is_read_together_is_what_each_says(office: Office) -> None:
+    await office.importar(
+        patient(1), patient(2, **{"Documento Completo": None}), patient(3, **{"Endereço Completo": "não informado"})
+    )
+    await office.work_on()
+    first, second, third = await rows(office.database, f"{READ} ORDER BY linha")
+    assert first["endereco_normalizado"]["numero"] == "1"
+    assert (second["endereco_normalizado"]["numero"], second["documento_normalizado"]) == ("2", None)
+    assert (third["endereco_normalizado"], third["documento_normalizado"]["cpf"]) == (None, third["cpf"])
+    assert {each["normalization_status"] for each in (first, second, third)} == {"completed"}
+    nothing = (
+        "SELECT count(*) AS n FROM appointments WHERE documento_normalizado IS NULL OR endereco_normalizado IS NULL"
+    )
+    assert await one(office.database, nothing) == {"n": 2}
+
+
+async def test_a_task_for_what_is_no_appointment_harms_none_that_began_with_it(office: Office) -> None:
+    id = await office.work.tasks.enqueue(TASK, "abc")
+    await office.importar(patient(1), patient(2))
+    await office.work_on(3)
+    assert (await office.agendamentos.contagem())["completed"] == 2
+    told = await office.work.status(id)
+    assert told is not None
+    assert told.result == {"success": False, "appointment_id": "abc", "fields_normalized": []}
+
+
+async def test_one_that_somebody_holds_keeps_no_other_waiting_and_is_written_in_its_turn(office: Office) -> None:
+    await office.importar(*(patient(n) for n in range(1, 6)))
+    held: dict[str, Any] = await one(office.database, "SELECT id FROM appointments WHERE linha = 2")
+    done = "SELECT count(*) AS n FROM appointments WHERE normalization_status = 'completed'"
+    async with office.database.transaction() as transaction:
+        await transaction.one(appointment_queries(office.database.dialect).hold, id=held["id"])
+        working = asyncio.create_task(office.work.work_once(QUEUE, 100))
+        if office.database.dialect == "postgres":  # a file has one writer, and everybody waits for it
+            async with asyncio.timeout(30):
+                while (await _beside(office, done))["n"] < 4:
+                    pass
+    assert await working == 5
+    assert (await office.agendamentos.contagem())["completed"] == 5
+
+
+@pytest.mark.parametrize("is_new_first", [True, False])
+async def test_of_two_readings_of_one_appointment_only_that_of_what_it_says_now_is_written(
+    office: Office, is_new_first: bool
+) -> None:
+    await office.importar(patient(1))
+    id = str((await one(office.database, "SELECT id FROM appointments"))["id"])
+    normalizador = Normalizador(office.database, Ligado(), office.clock)
+
+    async def reading() -> Callable[[], Coroutine[Any, Any, bool]]:
+        row = await normalizador._sources.ask(id)
+        assert row is not None
+        return partial(normalizador._write, row, await normalizador._lido(row), StatusDaLeitura.COMPLETED)
+
+    old = await reading()
+    await office.agendamentos.alterar(id, {"endereco_completo": "Rua Nova, 999, Centro, Campinas/SP"}, by="alguém")
+    new = await reading()
+    both = [new, old] if is_new_first else [old, new]
+    assert await asyncio.gather(*(write() for write in both)) == [write is new for write in both]
+    assert (await one(office.database, READ))["endereco_normalizado"]["numero"] == "999"
+
+
+async def _beside(office: Office, sql: str) -> dict[str, Any]:
+    """By another task: this one has a transaction open."""
+    return await asyncio.create_task(one(office.database, sql))

@@ -1,0 +1,93 @@
+"""A row that the database does not take costs itself alone, and an import that never ends keeps nobody else waiting."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.agendamentos import importacao
+from app.contexts.agendamentos.importacao import ImportLoop
+from app.contexts.agendamentos.service import Filtro
+from batuta.kernel.errors import StatementRefused
+from tests.julia.agendamentos.sheets import HEADER, patient, sheet_xml, workbook
+from tests.julia.agendamentos.test_service import Office, office
+from tests.julia.tables import rows, write
+
+__all__ = ["office"]
+BAD = "".join(chr(0x4E00 + n * 7 % 5000) for n in range(1500))  # no index takes so many bytes
+TRIGGER = (
+    "CREATE TRIGGER unwritable BEFORE INSERT ON appointments WHEN NEW.observacoes LIKE '\u4e00%'"
+    " BEGIN SELECT RAISE(ABORT, 'unwritable'); END"
+)
+
+
+async def make_unwritable(office: Office) -> None:
+    """Rows that say BAD: on PostgreSQL for a real reason, on SQLite, which takes everything, for a made one."""
+    is_sqlite = office.database.dialect == "sqlite"
+    await write(office.database, TRIGGER if is_sqlite else "CREATE INDEX unwritable ON appointments (observacoes)")
+
+
+async def test_a_row_the_database_does_not_take_is_told_with_its_line_and_stops_no_other(office: Office) -> None:
+    await make_unwritable(office)
+    linhas = [patient(n) for n in range(1, 521)]
+    linhas[6] = patient(7, Observações=BAD)
+    linhas[510] = patient(511, Observações=BAD)
+    linhas[3] = patient(4, **{"Nome do Paciente": None})
+    done = await office.importar(*linhas)
+    assert (done["status"], done["total_rows"], done["valid_rows"], done["invalid_rows"]) == ("concluida", 520, 517, 3)
+    assert (done["imported"], done["duplicates"], done["jobs_enqueued"]) == (517, 0, 517)
+    assert [(each["linha"], each["problema"]) for each in done["errors"]] == [
+        (5, "sem_nome"), (8, "nao_gravada"), (512, "nao_gravada"),
+    ]  # fmt: skip
+    assert len(await rows(office.database, "SELECT id FROM appointments")) == 517
+
+
+async def test_of_several_sheets_a_row_the_database_does_not_take_is_told_with_its_own(office: Office) -> None:
+    await make_unwritable(office)
+    sheets = {
+        "Manhã": [patient(1), patient(2, **{"Nome do Paciente": None}), patient(3)],
+        "Tarde": [patient(4), patient(5, Observações=BAD), patient(6)],
+        "Noite": [patient(7, **{"Nome do Paciente": None}), patient(8)],
+    }
+    content = workbook({name: sheet_xml([HEADER, *linhas]) for name, linhas in sheets.items()})
+    done = await office.importacao.importar(content, "agenda.xlsx", by="alguém")
+    assert (done["status"], done["total_rows"], done["imported"], done["invalid_rows"]) == ("concluida", 8, 5, 3)
+    assert [(each["aba"], each["linha"], each["problema"]) for each in done["errors"]] == [
+        ("Manhã", 3, "sem_nome"), ("Tarde", 3, "nao_gravada"), ("Noite", 2, "sem_nome"),
+    ]  # fmt: skip
+
+
+async def test_a_file_of_which_no_row_can_be_written_says_so_of_each(office: Office) -> None:
+    await make_unwritable(office)
+    done = await office.importar(*(patient(n, Observações=BAD) for n in range(1, 4)))
+    assert (done["status"], done["imported"], done["valid_rows"], done["invalid_rows"]) == ("concluida", 0, 0, 3)
+    assert [each["linha"] for each in done["errors"]] == [2, 3, 4]
+    assert await office.agendamentos.lista(Filtro(), 10) == []
+
+
+async def test_an_import_that_cannot_be_ended_fails_with_its_reason_and_starves_nobody(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importacao, "MOST_RESUMED", 2)
+    real, poisoned = office.importacao._one_piece, ""
+
+    async def refuses(id: str, *rest: Any) -> bool:
+        if poisoned in (id, ""):
+            raise StatementRefused(why="whatever it is")
+        return await real(id, *rest)
+
+    monkeypatch.setattr(office.importacao, "_one_piece", refuses)
+    for n in (1, 2):
+        with pytest.raises(StatementRefused):
+            await office.importar(patient(n))
+        await office.clock.advance(timedelta(seconds=1))
+    begun = await rows(office.database, "SELECT id, status FROM importacoes ORDER BY created_at")
+    assert [row["status"] for row in begun] == ["em_andamento", "em_andamento"]
+    poisoned, innocent = (str(row["id"]) for row in begun)
+    for _ in range(3):
+        await office.clock.advance(timedelta(minutes=1))
+        await ImportLoop(office.importacao).tick()
+    ended = {id: await office.importacao.uma(id) for id in (poisoned, innocent)}
+    assert [ended[id]["status"] for id in (poisoned, innocent)] == ["falhou", "concluida"]
+    assert ended[poisoned]["errors"] == [{"linha": None, "coluna": None, "problema": "interrompida"}]
+    assert await rows(office.database, "SELECT importacao_id FROM importacao_arquivos") == []

@@ -1,0 +1,158 @@
+"""Files that mean no good: refused or cut short with a clear word, by a child that has little memory; whoever asked goes on."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Iterator
+
+import pytest
+
+from app.contexts.agendamentos.model import RECUSAS
+from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, MOST_UNPACKED
+from app.contexts.agendamentos.planilha.leitor import MEMORY
+from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Problema, Recusa
+from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
+from batuta.kernel.clock import SystemClock
+from tests.julia.agendamentos.sheets import HEADER, package, patient, sheet_xml, xlsx
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+DTD = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+_ROW = '<row r="{0}"><c r="A{0}" t="inlineStr"><is><t>x</t></is></c></row>'
+
+
+def with_sheet(inner: str) -> bytes:
+    filled = sheet_xml([HEADER, patient()])
+    return xlsx([], sheet=filled.replace("</sheetData>", f"{inner}</sheetData>"))
+
+
+def lying_about_its_size() -> bytes:
+    """The directory says ten bytes, and the part unpacks to megabytes."""
+    content = bytearray(package({"[Content_Types].xml": "x", "xl/workbook.xml": "0" * 5_000_000}))
+    where = content.rindex(b"PK\x01\x02")
+    content[where + 24 : where + 28] = struct.pack("<I", 10)
+    return bytes(content)
+
+
+def encrypted_part() -> bytes:
+    content = bytearray(xlsx([HEADER]))
+    for mark, flag in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = content.find(mark)
+        content[at + flag] |= 1
+    return bytes(content)
+
+
+def many_parts() -> bytes:
+    return package({"xl/workbook.xml": "x"} | {f"xl/p{n}.xml": "x" for n in range(1500)})
+
+
+def hostile() -> Iterator[tuple[str, bytes, MotivoDaLinha]]:
+    yield "a bomb", package({"xl/workbook.xml": b"0" * (MOST_UNPACKED + 1)}), MotivoDaLinha.GRANDE
+    yield "a small bomb", package({"xl/workbook.xml": b"0" * 30_000_000}), MotivoDaLinha.PERIGOSA
+    yield (
+        "a bomb beside a good sheet",
+        xlsx([HEADER, patient()], extra={"xl/media/x.bin": b"0" * (MOST_UNPACKED + 1)}),
+        MotivoDaLinha.GRANDE,
+    )
+    yield "a false size", lying_about_its_size(), MotivoDaLinha.ILEGIVEL
+    yield "too many parts", many_parts(), MotivoDaLinha.GRANDE
+    yield "an entity of the sheet", xlsx([], sheet=sheet_xml([HEADER, patient()], before=DTD)), MotivoDaLinha.PERIGOSA
+    yield "entities of entities", xlsx([], sheet=sheet_xml([HEADER, patient()], before=LAUGHS)), MotivoDaLinha.PERIGOSA
+    yield (
+        "an entity elsewhere",
+        xlsx([HEADER, patient()], extra={"docProps/core.xml": DTD.encode()}),
+        MotivoDaLinha.PERIGOSA,
+    )
+    yield (
+        "an entity in other letters",
+        xlsx([HEADER], extra={"docProps/core.xml": f"<?xml?>{DTD}".encode("utf-16")}),
+        MotivoDaLinha.PERIGOSA,
+    )
+    yield (
+        "the last cell there can be",
+        with_sheet('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+        MotivoDaLinha.GRANDE,
+    )
+    yield "a far row", with_sheet(_ROW.format(MOST_ROWS + 1)), MotivoDaLinha.GRANDE
+    yield "a far column", with_sheet('<row r="3"><c r="ZZZ3"><v>1</v></c></row>'), MotivoDaLinha.GRANDE
+    yield (
+        "a password",
+        OLE + b"\x00" * 600 + "EncryptedPackage".encode("utf-16-le") + b"\x00" * 600,
+        MotivoDaLinha.PROTEGIDA,
+    )
+    yield "a part with a password", encrypted_part(), MotivoDaLinha.PROTEGIDA
+    yield "macros", xlsx([HEADER, patient()], extra={"xl/vbaProject.bin": b"\x00"}), MotivoDaLinha.MACROS
+    yield "an old file that is none", OLE + b"\x00" * 4096, MotivoDaLinha.ILEGIVEL
+    yield "half a file", xlsx([HEADER, patient()])[:400], MotivoDaLinha.ILEGIVEL
+    yield "a file without its end", xlsx([HEADER, patient()])[:-30], MotivoDaLinha.ILEGIVEL
+    yield "an archive of something else", package({"a.txt": "x"}), MotivoDaLinha.NAO_E_PLANILHA
+    yield "an archive in an archive", package({"x.xlsx": xlsx([HEADER, patient()])}), MotivoDaLinha.NAO_E_PLANILHA
+    yield "no workbook", package({"xl/styles.xml": "<x/>"}), MotivoDaLinha.ILEGIVEL
+    yield "a sheet that is no XML", xlsx([], sheet="<worksheet><sheetData><row><c>"), MotivoDaLinha.ILEGIVEL
+    yield "a picture", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
+    yield "a program", b"MZ" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
+    yield "nothing but zeros", b"\x00" * 5000, MotivoDaLinha.VAZIA
+    yield "too long", b"PK\x03\x04" + b"x" * 10 * 1024 * 1024, MotivoDaLinha.GRANDE
+
+
+@pytest.mark.parametrize(("content", "motivo"), [pytest.param(c, m, id=name) for name, c, m in hostile()])
+async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: bytes, motivo: MotivoDaLinha) -> None:
+    with pytest.raises(Recusa) as refused:
+        await LeitorDeArquivos(SystemClock()).ler(content, "agenda.xlsx")
+    assert refused.value.motivo is motivo
+    sentence = str(RECUSAS[motivo](**refused.value.facts))
+    assert "{" not in sentence
+    assert any(word in sentence for word in ("send", "split", "Remove"))  # the next step
+
+
+async def test_a_million_empty_rows_are_nothing() -> None:
+    empty = "".join(f'<row r="{n}"/>' for n in range(3, 1_000_003))
+    read = await LeitorDeArquivos(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
+    assert (read.total, len(read.linhas)) == (1, 1)
+
+
+async def test_formatted_empty_cells_below_are_nothing_either() -> None:
+    empty = "".join(f'<row r="{n}"><c r="A{n}" s="1"/><c r="J{n}" s="1"/></row>' for n in range(60_000, 160_000))
+    read = await LeitorDeArquivos(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
+    assert (read.total, len(read.linhas)) == (1, 1)
+
+
+async def test_a_long_text_is_cut_and_a_header_that_stands_twice_counts_once() -> None:
+    header = [*HEADER, "Nome do Paciente", "CONVENIO"]
+    row = [*patient(Observações="x" * 20_000), "Outra", "Outro"]
+    read = await LeitorDeArquivos(SystemClock()).ler(xlsx([header, row]), "agenda.xlsx")
+    assert {(each.linha, each.problema) for each in read.avisos} == {
+        (1, Problema.COLUNA_REPETIDA), (2, Problema.TEXTO_CORTADO),
+    }  # fmt: skip
+    assert len(str(read.linhas[0]["observacoes"])) == 2000
+    assert read.linhas[0]["nome_paciente"] == "Pessoa Fictícia 00001"
+
+
+async def test_days_are_counted_from_1904_where_the_file_says_so() -> None:
+    for workbook, day in (("", "2026-03-11"), ('<workbookPr date1904="1"/>', "2030-03-12")):
+        read = await LeitorDeArquivos(SystemClock()).ler(
+            xlsx([HEADER, patient(Data=46092)], workbook=workbook), "agenda.xlsx"
+        )
+        assert read.linhas[0]["data_agendamento"] == day
+
+
+async def test_a_hidden_sheet_is_not_taken_for_the_first() -> None:
+    made = xlsx([HEADER, patient()])
+    with zipfile.ZipFile(io.BytesIO(made)) as packed:
+        parts: dict[str, str | bytes] = {name: packed.read(name) for name in packed.namelist()}
+    book = bytes(parts["xl/workbook.xml"]).decode()  # type: ignore[arg-type]
+    parts["xl/workbook.xml"] = book.replace(
+        "<sheets>", '<sheets><sheet name="X" sheetId="2" state="hidden" r:id="rId2"/>'
+    )
+    relations = bytes(parts["xl/_rels/workbook.xml.rels"]).decode()  # type: ignore[arg-type]
+    one = relations[relations.index("<Relationship ") : relations.index("</Relationships>")]
+    parts["xl/_rels/workbook.xml.rels"] = relations.replace(
+        "</Relationships>", one.replace("rId1", "rId2").replace("sheet1", "sheet2") + "</Relationships>"
+    )
+    parts["xl/worksheets/sheet2.xml"] = sheet_xml([HEADER, patient(8), patient(9)])
+    read = await LeitorDeArquivos(SystemClock()).ler(package(parts), "agenda.xlsx")
+    assert [row["nome_paciente"] for row in read.linhas] == ["Pessoa Fictícia 00001"]
+
+
+def test_the_child_may_not_use_more_memory_than_is_promised() -> None:
+    assert MEMORY <= 200 * 1024 * 1024

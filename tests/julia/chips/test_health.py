@@ -1,0 +1,146 @@
+"""``/health/chips``, the chips' part of score and alerts, their jobs and ``batuta chips``, as an operator meets them."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.composition.julia import julia_of
+from app.main import build
+from app.settings import Settings
+from app.web.api import create_app
+from batuta.config import load_settings
+from batuta.engine.batuta import Batuta
+from batuta.testing import FakeClock
+from tests.command import Command
+from tests.julia.tables import add_chip, write
+
+JOBS = (
+    "sincronizar-chips", "verificar-whatsapp", "atualizar-trust-scores", "snapshot-chips-diario", "resetar-contadores-chips",
+    "validar-telefones",
+)  # fmt: skip
+ALLOWED = "UPDATE chips SET trust_score = 90, trust_level = 'verde', pode_responder = TRUE, telefone = '5511900000077'"
+
+
+class Julia:
+    def __init__(self, work: Batuta, settings: Settings, clock: FakeClock) -> None:
+        self.work, self.clock = work, clock
+        self.client = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000)),
+            base_url="http://127.0.0.1:8000",
+        )
+
+    async def get(self, path: str) -> Any:
+        return (await self.client.get(path, headers={"Accept-Language": "en"})).json()
+
+    async def alerts(self) -> dict[str, str]:
+        await self.clock.advance(timedelta(seconds=15))
+        return {
+            each["cause"]: each["message"]
+            for each in (await self.get("/health/alerts"))["alerts"]
+            if each["source"] == "chips"
+        }
+
+
+@pytest.fixture
+async def julia(database_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
+    settings = load_settings(Settings, {"DATABASE_URL": database_url})
+    work = build(settings, clock).work
+    async with work:
+        await work.reports.expect(now=clock.now())
+        yield Julia(work, settings, clock)
+
+
+async def test_where_nothing_is_set_up_nothing_is_wrong(julia: Julia) -> None:
+    assert (await julia.get("/health/chips"))["status"] == "not_configured"
+    assert await julia.alerts() == {}
+    assert (await julia.get("/health/score"))["breakdown"]["chips"] == {"score": 20, "max": 20}
+
+
+async def test_a_chip_that_sends_is_shown_without_its_number_and_kept_for_half_a_minute(julia: Julia) -> None:
+    await add_chip(julia.work.database)
+    await add_chip(julia.work.database, "escuta", tipo="listener")
+    await write(julia.work.database, f"{ALLOWED} WHERE tipo = 'julia'")
+    found = await julia.get("/health/chips")
+    assert (found["status"], found["summary"]["total"], found["summary"]["disponiveis"]) == ("healthy", 1, 1)
+    assert found["chips"][0]["telefone"] == "0077"
+    assert "5511900000077" not in json.dumps(found)
+    assert found["timestamp"].endswith("-03:00")
+    await write(julia.work.database, "UPDATE chips SET evolution_connected = FALSE")
+    await julia.clock.advance(timedelta(seconds=29))
+    assert (await julia.get("/health/chips")) == found
+    await julia.clock.advance(timedelta(seconds=1))
+    after = await julia.client.get("/health/chips?strict=1")
+    assert (after.status_code, after.json()["status"]) == (503, "critical")
+
+
+async def test_an_open_circuit_takes_a_chip_out_of_what_is_available(julia: Julia) -> None:
+    id = await add_chip(julia.work.database)
+    await write(julia.work.database, ALLOWED)
+    await julia.work.circuits.breaker(f"chip:{id}").trip("refused")
+    found = await julia.get("/health/chips")
+    assert (found["summary"]["circuit_aberto"], found["chips"][0]["circuit_state"]) == (1, "open")
+    assert (found["chips"][0]["is_available"], found["status"]) == (False, "critical")
+
+
+async def test_no_active_and_no_connected_chip_are_critical_and_say_the_next_step(julia: Julia) -> None:
+    await add_chip(julia.work.database, status="warming")
+    found = "no chip is active (1 at hand, 0 banned): nothing can be sent"
+    assert await julia.alerts() == {"chips.none_active": found}
+    await write(
+        julia.work.database, "UPDATE chips SET status = 'active', evolution_connected = FALSE, trust_score = 90"
+    )
+    assert await julia.alerts() == {"chips.none_connected": "none of 1 active chips is connected: nothing can be sent"}
+    score = await julia.get("/health/score")
+    assert (score["breakdown"]["chips"]["score"], score["level"]) == (0, "critical")
+
+
+async def test_when_the_last_chip_is_banned_health_says_that_it_is(julia: Julia) -> None:
+    await add_chip(julia.work.database, status="banned")
+    found = "no chip is active (0 at hand, 1 banned): nothing can be sent"
+    assert await julia.alerts() == {"chips.none_active": found}
+
+
+@pytest.mark.parametrize("endpoint", JOBS)
+async def test_each_job_does_its_work_or_says_why_not(julia: Julia, endpoint: str) -> None:
+    await add_chip(julia.work.database)
+    answer = await julia.client.post(f"/jobs/{endpoint}")
+    assert answer.status_code == 200
+    said = answer.json()
+    assert said["status"] in ("ok", "skipped")
+    assert said.get("reason") != "not implemented yet"
+    assert (said["status"] == "ok") is (
+        endpoint not in ("sincronizar-chips", "verificar-whatsapp", "validar-telefones")
+    )
+
+
+def test_chips_are_listed_for_people_and_for_machines(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import app.main
+
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
+    monkeypatch.setenv("BATUTA_LANG", "en")
+    app.main._julia.cache_clear()
+    try:
+        julia = ("--app", "app.main:work")
+        assert "no chip is known yet" in batuta(*julia, "chips")[1]
+        assert batuta(*julia, "seed-demo")[0] == 0
+        code, said, _ = batuta(*julia, "chips", "--json")
+        sender, listener = json.loads(said)["chips"]
+        assert (code, sender["instance"], sender["status"], sender["trust"]) == (0, "julia-sim", "active", 90)
+        assert (sender["pode"], sender["telefone"]) == (["prospectar", "followup", "responder"], "0000")
+        assert (listener["tipo"], listener["pode"]) == ("listener", [])
+        assert "julia-sim" in batuta(*julia, "chips")[1]
+        assert batuta(*julia, "chip", "julia-sim")[0] == 2
+        assert batuta(*julia, "chip", "julia-sim", "--status", "paused")[0] == 2
+        code, said, _ = batuta(*julia, "chip", "julia-sim", "--status", "paused", "--reason", "teste")
+        assert (code, said.startswith("julia-sim: paused, julia, operacao")) == (0, True)
+        code, _, wrong = batuta(*julia, "chip", "outra", "--status", "paused", "--reason", "teste")
+        assert (code, "batuta chips" in wrong) == (1, True)
+    finally:
+        app.main._julia.cache_clear()

@@ -1,0 +1,499 @@
+"""The chips' jobs on both databases, with a line that says what the test wants."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from app.composition.chips import build_chips
+from app.composition.julia import julia_of
+from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip, UnknownChip
+from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from app.main import build
+from app.settings import Settings
+from batuta.engine.batuta import Batuta
+from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
+from batuta.receive.endpoints import JobCall
+from batuta.testing import FakeClock
+from tests.julia.line import ScriptedLine
+from tests.julia.tables import add_chip, add_doctor, one, prune, rows, write
+
+# A Wednesday, eleven o'clock in São Paulo.
+OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+PHONE = "5511900000000"
+
+
+class Chips:
+    def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine) -> None:
+        self.work, self.clock, self.line = work, clock, line
+        self.database = work.database
+        self._handlers = build_chips(work, julia_of(work).messages, line).handlers
+
+    async def run(self, name: str) -> Outcome:
+        now = self.clock.now()
+        call = JobCall(key=str(uuid4()), params={}, started_at=now, deadline=now + HOUR)
+        return await self._handlers[name.replace("_", "-")](call)
+
+    async def chip(self, instance: str = "julia-sim") -> dict[str, Any]:
+        return await one(self.database, "SELECT * FROM chips WHERE instance_name = :i", i=instance)
+
+    async def said(
+        self,
+        chip: str,
+        doctor: str,
+        tipo: str = "saida",
+        *,
+        at: datetime | None = None,
+        delivery: str | None = None,
+        pedido: str | None = None,
+    ) -> None:
+        await write(
+            self.database,
+            "INSERT INTO interacoes (cliente_id, tipo, autor_tipo, conteudo, chip_id, delivery_status, pedido, created_at)"
+            " VALUES (:doctor, :tipo, :autor, 'texto', :chip, :delivery, :pedido, :at)",
+            doctor=doctor,
+            tipo=tipo,
+            autor="julia" if tipo == "saida" else "medico",
+            chip=chip,
+            delivery=delivery or ("delivered" if tipo == "saida" else None),
+            pedido=pedido,
+            at=at or self.clock.now(),
+        )
+
+    async def failed(self, chip: str, *, at: datetime | None = None) -> None:
+        await write(
+            self.database,
+            "INSERT INTO chip_erros (id, chip_id, motivo, created_at) VALUES (:id, :chip, 'refused', :at)",
+            id=str(uuid4()),
+            chip=chip,
+            at=at or self.clock.now(),
+        )
+
+    async def later(self, by: timedelta) -> None:
+        self.clock.step(by)
+
+
+@pytest.fixture
+async def chips(database_url: str, clock: FakeClock) -> AsyncIterator[Chips]:
+    clock.step(OPEN - clock.now())
+    work = build(Settings(database_url=database_url), clock=clock).work
+    async with work:
+        yield Chips(work, clock, ScriptedLine(clock))
+
+
+def instance(name: str = "julia-sim", state: Conexao = Conexao.OPEN, **facts: Any) -> Instancia:
+    return Instancia(name=name, state=state, **facts)
+
+
+def details(answer: Outcome) -> dict[str, Any]:
+    assert isinstance(answer, Done | Partial), answer
+    assert isinstance(answer.result, dict)
+    return dict(answer.result)
+
+
+# sincronizar_chips
+
+
+async def test_a_new_instance_becomes_a_chip_that_may_nothing(chips: Chips) -> None:
+    chips.line.listed = [instance(telefone=PHONE), instance("escuta", Conexao.CLOSE)]
+    assert details(await chips.run("sincronizar_chips"))["novas"] == 2
+    found = await chips.chip()
+    assert (found["status"], found["telefone"], found["evolution_connected"]) == ("warming", PHONE, True)
+    assert (found["trust_score"], found["trust_level"], found["warming_started_at"]) == (50, "amarelo", OPEN)
+    assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
+    assert ((await chips.chip("escuta"))["status"], (await chips.chip("escuta"))["evolution_connected"]) == (
+        "pending",
+        False,
+    )
+    assert details(await chips.run("sincronizar_chips"))["novas"] == 0
+    assert len(await rows(chips.database, "SELECT id FROM chips")) == 2
+
+
+async def test_a_line_that_falls_and_comes_back_leaves_the_pool_as_it_was(chips: Chips) -> None:
+    await add_chip(chips.database)
+    for state, connected in ((Conexao.CLOSE, False), (Conexao.CONNECTING, False), (Conexao.OPEN, True)):
+        chips.line.listed = [instance(state=state)]
+        assert isinstance(await chips.run("sincronizar_chips"), Done)
+        found = await chips.chip()
+        assert (found["status"], found["evolution_connected"]) == ("active", connected)
+    assert await rows(chips.database, "SELECT id FROM chip_transitions") == []
+
+
+@pytest.mark.parametrize("listed", [(), Unavailable("HTTP 500")], ids=["nothing", "no answer"])
+async def test_no_answer_and_an_empty_one_change_nothing_and_are_no_success(
+    chips: Chips, listed: tuple[()] | Unavailable
+) -> None:
+    await add_chip(chips.database)
+    before = await chips.chip()
+    chips.line.listed = listed
+    answer = await chips.run("sincronizar_chips")
+    assert isinstance(answer, Failed)
+    assert "nothing was changed" in answer.error
+    assert await chips.chip() == before
+
+
+async def test_a_list_that_leaves_some_out_disconnects_only_whom_the_gateway_does_not_know(chips: Chips) -> None:
+    for name in ("julia-sim", "sumida", "omitida", "calada"):
+        await add_chip(chips.database, name)
+    chips.line.listed = [instance()]
+    chips.line.states = {
+        "sumida": Unavailable("HTTP 404", permanent=True, is_nobody=True),
+        "calada": Unavailable("HTTP 500"),
+    }
+    answer = await chips.run("sincronizar_chips")
+    assert isinstance(answer, Partial)
+    assert "the list left omitida out" in answer.reason
+    found = await rows(chips.database, "SELECT instance_name, status FROM chips WHERE NOT evolution_connected")
+    assert found == [{"instance_name": "sumida", "status": "active"}]
+
+
+async def test_who_only_reads_gains_no_permission_by_any_of_it(chips: Chips) -> None:
+    await add_chip(chips.database, "escuta", tipo="listener")
+    chips.line.listed = [instance("escuta", telefone=PHONE)]
+    await chips.run("sincronizar_chips")
+    await chips.run("atualizar_trust_scores")
+    found = await chips.chip("escuta")
+    assert (found["tipo"], found["telefone"]) == ("listener", PHONE)
+    assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
+    # Re-paired under another name it is the listener still.
+    chips.line.listed = [instance("escuta-nova", telefone=PHONE)]
+    assert details(await chips.run("sincronizar_chips"))["renomeadas"] == 1
+    assert (await chips.chip("escuta-nova"))["id"] == found["id"]
+
+
+async def test_what_the_webhook_told_while_the_gateway_was_asked_is_newer(chips: Chips) -> None:
+    await add_chip(chips.database)
+    chips.line.listed = [instance(state=Conexao.CLOSE)]
+
+    async def opens_meanwhile() -> None:
+        chips.clock.step(timedelta(seconds=1))
+        await write(
+            chips.database, "UPDATE chips SET evolution_connected = TRUE, conexao_em = :em", em=chips.clock.now()
+        )
+
+    chips.line.before_answering = opens_meanwhile
+    await chips.run("sincronizar_chips")
+    assert (await chips.chip())["evolution_connected"] is True
+
+
+async def test_a_ban_nobody_was_told_of_is_found(chips: Chips) -> None:
+    await add_chip(chips.database)
+    chips.line.listed = [instance(state=Conexao.CLOSE, code=403)]
+    await chips.run("sincronizar_chips")
+    assert ((await chips.chip())["status"], (await chips.chip())["ban_reason"]) == ("banned", "403: forbidden")
+    (noted,) = await rows(chips.database, "SELECT from_status, to_status, triggered_by FROM chip_transitions")
+    assert noted == {"from_status": "active", "to_status": "banned", "triggered_by": "sincronizar_chips"}
+    chips.line.listed = [instance()]
+    await chips.run("sincronizar_chips")
+    assert (await chips.chip())["status"] == "banned"
+
+
+async def test_a_phone_that_logged_out_and_is_paired_again_is_what_it_was(chips: Chips) -> None:
+    await add_chip(chips.database)
+    chips.line.listed = [instance(state=Conexao.CLOSE, code=401)]
+    await chips.run("sincronizar_chips")
+    assert (await chips.chip())["status"] == "pending"
+    chips.line.listed = [instance()]
+    assert details(await chips.run("sincronizar_chips"))["voltaram"] == 1
+    assert ((await chips.chip())["status"], (await chips.chip())["evolution_connected"]) == ("active", True)
+
+
+async def test_two_new_instances_with_one_number_are_one_chip_and_a_question(chips: Chips) -> None:
+    chips.line.listed = [instance("um", telefone=PHONE), instance("dois", telefone=PHONE)]
+    answer = await chips.run("sincronizar_chips")
+    assert isinstance(answer, Partial)
+    assert "dois" in answer.reason
+    assert len(await rows(chips.database, "SELECT id FROM chips")) == 1
+
+
+# verificar_whatsapp
+
+
+async def test_one_bad_look_is_nothing_and_the_second_in_a_row_counts(chips: Chips) -> None:
+    await add_chip(chips.database)
+    chips.line.state = Conexao.CLOSE
+    first = await chips.run("verificar_whatsapp")
+    assert (type(first), details(first)["status"]) == (Done, "desconectado_aguardando")
+    assert (await chips.chip())["evolution_connected"] is True
+    # Another process, after a restart, knows of the first one.
+    again = Chips(chips.work, chips.clock, chips.line)
+    second = await again.run("verificar_whatsapp")
+    assert (type(second), details(second)["status"]) == (Partial, "desconectado")
+    assert ((await chips.chip())["evolution_connected"], (await chips.chip())["status"]) == (False, "active")
+    await chips.run("verificar_whatsapp")
+    told = await rows(chips.database, "SELECT event_type FROM business_events")
+    assert told == [{"event_type": "chip_desconectado"}]
+
+
+async def test_a_good_look_between_two_bad_ones_begins_the_count_anew(chips: Chips) -> None:
+    await add_chip(chips.database)
+    for state in (Conexao.CLOSE, Conexao.OPEN, Conexao.CLOSE):
+        chips.line.state = state
+        last = await chips.run("verificar_whatsapp")
+    assert details(last)["status"] == "desconectado_aguardando"
+    assert ((await chips.chip())["conexao_falhas"], (await chips.chip())["evolution_connected"]) == (1, True)
+
+
+async def test_a_look_that_was_not_answered_says_nothing_about_the_chip(chips: Chips) -> None:
+    await add_chip(chips.database)
+    await add_chip(chips.database, "outra")
+    chips.line.state = Unavailable("HTTP 500")
+    for _ in range(3):
+        assert isinstance(await chips.run("verificar_whatsapp"), Failed)
+    assert ((await chips.chip())["conexao_falhas"], (await chips.chip())["evolution_connected"]) == (0, True)
+    chips.line.states = {"outra": Conexao.OPEN}
+    partly = await chips.run("verificar_whatsapp")
+    assert isinstance(partly, Partial)
+    assert (partly.items, "julia-sim" in partly.reason) == (1, True)
+
+
+async def test_only_chips_that_send_are_looked_at(chips: Chips) -> None:
+    await add_chip(chips.database, "escuta", tipo="listener")
+    await add_chip(chips.database, "nova", status="warming")
+    assert isinstance(await chips.run("verificar_whatsapp"), Skipped)
+
+
+async def test_without_a_gateway_everything_that_asks_it_says_so_and_nothing_fails(chips: Chips) -> None:
+    alone = build_chips(chips.work, julia_of(chips.work).messages, None).handlers
+    now = chips.clock.now()
+    call = JobCall(key="k", params={}, started_at=now, deadline=now + HOUR)
+    for name in ("sincronizar-chips", "verificar-whatsapp", "validar-telefones"):
+        answer = await alone[name](call)
+        assert isinstance(answer, Skipped)
+        assert "EVOLUTION_API_URL" in answer.reason
+
+
+# atualizar_trust_scores
+
+
+async def test_trust_is_made_of_what_the_messages_say(chips: Chips) -> None:
+    chip = await add_chip(chips.database)
+    began = OPEN - 60 * DAY
+    await write(chips.database, "UPDATE chips SET fase_warmup = 'operacao', warming_started_at = :began", began=began)
+    for n in range(4):
+        doctor = await add_doctor(chips.database, f"551190000100{n}")
+        delivery = "failed" if n == 3 else "read" if n == 2 else "delivered"
+        await chips.said(chip, doctor, at=OPEN - 10 * DAY, delivery=delivery)
+        if n < 2:
+            await chips.said(chip, doctor, "entrada", at=OPEN - 9 * DAY, pedido="opt_out" if n == 0 else None)
+    # Who wrote before he was written to has not answered.
+    early = await add_doctor(chips.database, "5511900001009")
+    await chips.said(chip, early, "entrada", at=OPEN - 20 * DAY)
+    answer = await chips.run("atualizar_trust_scores")
+    found = await chips.chip()
+    assert (found["taxa_resposta"], found["taxa_delivery"], found["taxa_block"]) == (0.5, 0.75, 0.25)
+    assert (found["conversas_bidirecionais"], found["dias_sem_erro"], found["erros_ultimas_24h"]) == (2, 10, 0)
+    assert found["tipos_midia_usados"] == ["texto"]
+    # 30 + 15 + 20 + 15·0.75/0.95 − 20 + 2.5 + 1.5 + 10 + 15
+    assert (found["trust_score"], found["trust_level"]) == (85, "verde")
+    assert (found["limite_hora"], found["limite_dia"], found["delay_minimo_segundos"]) == (30, 100, 45)
+    assert found["pode_prospectar"] is True
+    assert sum(found["trust_factors"].values()) == pytest.approx(85.84, abs=0.01)
+    assert details(answer)["chips"] == [{"telefone": None, "score": 85, "nivel": "verde"}]
+
+
+async def test_a_message_that_left_this_moment_is_not_taken_for_lost(chips: Chips) -> None:
+    chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
+    await chips.said(chip, doctor, at=OPEN - HOUR, delivery="delivered")
+    await chips.said(chip, doctor, at=OPEN - timedelta(minutes=1), delivery="sent")
+    await chips.run("atualizar_trust_scores")
+    assert (await chips.chip())["taxa_delivery"] == 1.0
+    await chips.later(HOUR)
+    await chips.run("atualizar_trust_scores")
+    assert (await chips.chip())["taxa_delivery"] == 0.5
+
+
+async def test_the_history_grows_when_the_score_changes_and_not_every_quarter_of_an_hour(chips: Chips) -> None:
+    chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
+    for _ in range(3):
+        await chips.run("atualizar_trust_scores")
+    assert len(await rows(chips.database, "SELECT id FROM chip_trust_history")) == 1
+    await chips.said(chip, doctor, at=OPEN - HOUR)
+    await chips.run("atualizar_trust_scores")
+    history = await rows(chips.database, "SELECT trust_score FROM chip_trust_history ORDER BY created_at, trust_score")
+    assert [row["trust_score"] for row in history] == [55, 72]
+
+
+async def test_every_chip_in_use_is_judged_also_the_paused_and_the_degraded(chips: Chips) -> None:
+    for status in ("active", "degraded", "paused", "warming", "banned", "pending"):
+        await add_chip(chips.database, status, status=status)
+    assert details(await chips.run("atualizar_trust_scores"))["atualizados"] == 4
+
+
+async def test_who_fails_ten_times_in_a_row_stops_sending_and_it_is_told_why(chips: Chips) -> None:
+    chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
+    for n in range(12):
+        await chips.failed(chip, at=OPEN - timedelta(minutes=60 - n))
+        if n == 2:
+            await chips.said(chip, doctor, at=OPEN - timedelta(minutes=57, seconds=30))
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0  # nine since something left
+    await chips.failed(chip, at=OPEN - timedelta(minutes=5))
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 1
+    assert (await chips.chip())["status"] == "degraded"
+    (noted,) = await rows(chips.database, "SELECT from_status, to_status, reason, triggered_by FROM chip_transitions")
+    assert noted == {
+        "from_status": "active",
+        "to_status": "degraded",
+        "reason": "10 failures in a row",
+        "triggered_by": "atualizar_trust_scores",
+    }
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
+
+
+async def test_who_is_hardly_trusted_stops_sending(chips: Chips) -> None:
+    chip = await add_chip(chips.database)
+    await write(chips.database, "UPDATE chips SET created_at = :now", now=OPEN)
+    for n in range(20):
+        doctor = await add_doctor(chips.database, f"55119000010{n:02d}")
+        await chips.said(chip, doctor, at=OPEN - HOUR, delivery="failed")
+        if n < 2:
+            await chips.said(chip, doctor, "entrada", pedido="opt_out", at=OPEN - timedelta(minutes=1))
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 1
+    found = await chips.chip()
+    assert (found["taxa_block"], found["taxa_delivery"], found["erros_ultimas_24h"]) == (0.1, 0.0, 20)
+    assert (found["trust_score"], found["trust_level"], found["status"]) == (8, "critico", "degraded")
+    (noted,) = await rows(chips.database, "SELECT reason FROM chip_transitions")
+    assert noted == {"reason": "trust 8 is below 20"}
+
+
+async def test_an_error_of_a_send_is_kept_where_trust_finds_it(chips: Chips) -> None:
+    from app.contexts.chips.selecao import Emissores
+
+    chip = await add_chip(chips.database)
+    emissores = Emissores(chips.database.dialect, chips.work.ids)
+    async with chips.database.transaction() as transaction:
+        await emissores.rest(transaction, chip, "disconnected", until=OPEN + HOUR, now=OPEN)
+    await chips.run("atualizar_trust_scores")
+    found = await chips.chip()
+    assert (found["erros_ultimas_24h"], found["dias_sem_erro"]) == (1, 0)
+    await chips.later(3 * DAY)
+    await chips.run("atualizar_trust_scores")
+    found = await chips.chip()
+    assert (found["erros_ultimas_24h"], found["dias_sem_erro"]) == (0, 3)
+
+
+# snapshot_chips_diario, resetar_contadores_chips
+
+
+async def test_a_days_snapshot_is_of_the_zones_own_day_and_of_every_chip(chips: Chips) -> None:
+    chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
+    for status in ("degraded", "paused", "banned"):
+        await add_chip(chips.database, status, status=status)
+    # 22:30 of the tenth in São Paulo is already the eleventh elsewhere.
+    await chips.said(chip, doctor, at=datetime(2026, 3, 11, 1, 30, tzinfo=UTC))
+    await chips.said(chip, doctor, at=datetime(2026, 3, 11, 3, 0, tzinfo=UTC), delivery="read")
+    await chips.said(chip, doctor, at=datetime(2026, 3, 12, 2, 30, tzinfo=UTC), delivery="failed")
+    await chips.said(chip, doctor, "entrada", at=datetime(2026, 3, 12, 2, 40, tzinfo=UTC))
+    await chips.later(datetime(2026, 3, 12, 2, 55, tzinfo=UTC) - OPEN)
+    answer = details(await chips.run("snapshot_chips_diario"))
+    assert (answer["data"], answer["total_chips"], answer["snapshots_criados"]) == ("2026-03-11", 4, 4)
+    row = await one(chips.database, "SELECT * FROM chip_daily_snapshots WHERE chip_id = :chip", chip=chip)
+    assert row["data"] == date(2026, 3, 11)
+    assert (row["msgs_enviadas"], row["msgs_recebidas"], row["msgs_entregues"], row["msgs_lidas"], row["msgs_erro"]) == (
+        2, 1, 1, 1, 1
+    )  # fmt: skip
+    assert (row["taxa_resposta"], row["taxa_delivery"], row["status"], row["trust_score"]) == (1.0, 0.5, "active", 50)
+    again = details(await chips.run("snapshot_chips_diario"))
+    assert (again["snapshots_criados"], again["snapshots_existentes"]) == (0, 4)
+    assert len(await rows(chips.database, "SELECT id FROM chip_daily_snapshots")) == 4
+
+
+async def test_a_late_snapshot_is_of_the_day_that_was_missed(chips: Chips) -> None:
+    await add_chip(chips.database)
+    await chips.later(-3 * HOUR)
+    assert details(await chips.run("snapshot_chips_diario"))["data"] == "2026-03-10"
+
+
+async def test_the_reset_closes_the_day_before_and_counts_what_is_of_today(chips: Chips) -> None:
+    chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
+    await write(chips.database, "UPDATE chips SET msgs_enviadas_hoje = 7, msgs_recebidas_hoje = 3")
+    await chips.said(chip, doctor, at=OPEN)
+    await chips.later(datetime(2026, 3, 12, 2, 55, tzinfo=UTC) - OPEN)
+    await chips.run("snapshot_chips_diario")
+    # After the snapshot, before midnight; and after midnight, before the reset.
+    await chips.said(chip, doctor, at=datetime(2026, 3, 12, 2, 58, tzinfo=UTC))
+    await chips.said(chip, doctor, at=datetime(2026, 3, 12, 3, 2, tzinfo=UTC))
+    await write(chips.database, "UPDATE chips SET status = 'paused', trust_score = 10")
+    await chips.later(timedelta(minutes=10))
+    assert details(await chips.run("resetar_contadores_chips")) == {"chips_resetados": 1, "snapshots_criados": 0}
+    row = await one(chips.database, "SELECT msgs_enviadas, status, trust_score FROM chip_daily_snapshots")
+    assert row == {"msgs_enviadas": 2, "status": "active", "trust_score": 50}
+    found = await chips.chip()
+    assert (found["msgs_enviadas_hoje"], found["msgs_recebidas_hoje"]) == (1, 0)
+    # Whoever runs it again, at any hour, destroys nothing.
+    await chips.later(8 * HOUR)
+    await chips.run("resetar_contadores_chips")
+    assert (await chips.chip())["msgs_enviadas_hoje"] == 1
+
+
+async def test_without_a_snapshot_of_the_day_before_the_reset_makes_it_first(chips: Chips) -> None:
+    chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
+    await add_chip(chips.database, "parada", status="degraded")
+    await chips.said(chip, doctor, at=OPEN)
+    await chips.later(datetime(2026, 3, 12, 3, 5, tzinfo=UTC) - OPEN)
+    assert details(await chips.run("resetar_contadores_chips")) == {"chips_resetados": 2, "snapshots_criados": 2}
+    row = await one(chips.database, "SELECT data, msgs_enviadas FROM chip_daily_snapshots WHERE chip_id = :c", c=chip)
+    assert row == {"data": date(2026, 3, 11), "msgs_enviadas": 1}
+
+
+async def test_the_past_of_the_chips_is_pruned_and_their_days_stay(chips: Chips) -> None:
+    chip = await add_chip(chips.database)
+    await chips.failed(chip)
+    await chips.run("atualizar_trust_scores")
+    await chips.run("snapshot_chips_diario")
+    assert await prune(chips.database, "chips", before=OPEN) == {"chip_trust_history": 0, "chip_erros": 0}
+    assert await prune(chips.database, "chips", before=OPEN + HOUR) == {"chip_trust_history": 1, "chip_erros": 1}
+    assert len(await rows(chips.database, "SELECT id FROM chip_daily_snapshots")) == 1
+
+
+# batuta chip
+
+
+async def decide(chips: Chips, instance: str = "julia-sim", **what: Any) -> dict[str, str]:
+    julia = julia_of(chips.work).chips.chips
+    async with chips.database.transaction() as transaction:
+        return await julia.decidir(
+            transaction, instance, DecisaoDoChip(**what), "aquecido", by="pessoa", now=chips.clock.now()
+        )
+
+
+async def test_a_person_puts_a_chip_to_work_and_it_is_kept_who_and_why(chips: Chips) -> None:
+    chip = await add_chip(chips.database, status="degraded")
+    for _ in range(10):
+        await chips.failed(chip)
+    after = await decide(chips, status=StatusDoChip.ACTIVE, fase=Fase.OPERACAO)
+    assert after == {"status": "active", "tipo": "julia", "fase": "operacao"}
+    (noted,) = await rows(chips.database, "SELECT from_status, to_status, reason, triggered_by FROM chip_transitions")
+    assert noted == {
+        "from_status": "degraded", "to_status": "active", "reason": "aquecido", "triggered_by": "pessoa"
+    }  # fmt: skip
+    # What it failed at before is forgiven: it is not taken out again for it.
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
+    assert ((await chips.chip())["pode_responder"], (await chips.chip())["limite_dia"]) == (True, 50)
+
+
+async def test_a_chip_that_is_to_read_only_loses_everything_it_might(chips: Chips) -> None:
+    await add_chip(chips.database)
+    await write(chips.database, "UPDATE chips SET pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE")
+    await decide(chips, tipo=TipoDeChip.LISTENER)
+    found = await chips.chip()
+    assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
+    assert (found["status"], await rows(chips.database, "SELECT id FROM chip_transitions")) == ("active", [])
+
+
+async def test_a_ban_is_lifted_by_a_person(chips: Chips) -> None:
+    await add_chip(chips.database, status="banned")
+    await write(chips.database, "UPDATE chips SET banned_at = :now, ban_reason = '403: forbidden'", now=OPEN)
+    await decide(chips, fase=Fase.SETUP)
+    assert (await chips.chip())["ban_reason"] == "403: forbidden"
+    await decide(chips, status=StatusDoChip.WARMING)
+    found = await chips.chip()
+    assert (found["status"], found["banned_at"], found["ban_reason"]) == ("warming", None, None)
+
+
+async def test_a_chip_nobody_has_cannot_be_decided_about(chips: Chips) -> None:
+    with pytest.raises(UnknownChip, match="no chip has the instance outra"):
+        await decide(chips, "outra", status=StatusDoChip.PAUSED)

@@ -1,0 +1,70 @@
+"""The demonstration's rows on both databases."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from app.composition.demo import LISTENER, SENDER, Demo
+from app.composition.sending import hours
+from app.settings import Settings
+from batuta.config import load_settings
+from batuta.stores.sql.database import Database
+from batuta.testing import FakeClock
+from tests.julia.tables import add_chip, add_doctor, one, rows
+
+ZONE = ZoneInfo("America/Sao_Paulo")
+NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
+
+
+async def test_a_demonstration_is_filled_once_and_leaves_others_alone(julia: Database, clock: FakeClock) -> None:
+    await add_doctor(julia, "5511900001003")  # somebody has that line already
+    demo = Demo(julia, ZONE)
+    assert await demo.fill(12, now=clock.now()) == {"medicos": 11, "chips": 2, "campanhas": 2}
+    assert await demo.fill(12, now=clock.now()) == {"medicos": 0, "chips": 0, "campanhas": 0}
+    listener = await one(
+        julia, "SELECT pode_prospectar, pode_followup, pode_responder FROM chips WHERE tipo = 'listener'"
+    )
+    assert not any(listener.values())
+    campaigns = await rows(julia, "SELECT status, agendar_para FROM campanhas ORDER BY id")
+    assert [each["status"] for each in campaigns] == ["rascunho", "agendada"]
+    at = campaigns[1]["agendar_para"].astimezone(ZONE)
+    assert (at.hour, at.weekday() < 5, at > clock.now()) == (10, True, True)
+
+
+async def test_chips_that_were_found_at_the_simulator_first_are_taken_into_the_demonstration(
+    julia: Database, clock: FakeClock
+) -> None:
+    for instance in (SENDER, LISTENER):
+        await add_chip(julia, instance, status="warming")
+    demo = Demo(julia, ZONE)
+    assert (await demo.fill(1, now=clock.now()))["chips"] == 2
+    found = await rows(julia, "SELECT tipo, status, trust_score, pode_prospectar FROM chips ORDER BY tipo")
+    assert found == [
+        {"tipo": "julia", "status": "active", "trust_score": 90, "pode_prospectar": True},
+        {"tipo": "listener", "status": "active", "trust_score": 90, "pode_prospectar": False},
+    ]
+    assert (await demo.fill(1, now=clock.now()))["chips"] == 0
+
+
+async def test_some_of_the_demonstrations_phones_are_not_looked_up_yet(julia: Database, clock: FakeClock) -> None:
+    await Demo(julia, ZONE).fill(20, now=clock.now())
+    found = await rows(
+        julia, "SELECT status_telefone, count(*) AS many FROM clientes GROUP BY status_telefone ORDER BY 1"
+    )
+    assert found == [{"status_telefone": "pendente", "many": 2}, {"status_telefone": "validado", "many": 18}]
+
+
+async def test_an_empty_database_begins_with_a_campaign_that_starts_at_once_and_a_used_one_is_left_alone(
+    julia: Database,
+) -> None:
+    assert await Demo(julia, ZONE).begin(now=NOW)
+    campaign = await one(julia, "SELECT status, agendar_para FROM campanhas WHERE tipo_campanha = 'oferta'")
+    assert campaign == {"status": "agendada", "agendar_para": NOW}
+    assert not await Demo(julia, ZONE).begin(now=NOW)
+
+
+async def test_people_who_do_not_exist_may_be_written_to_at_any_hour_but_not_in_production() -> None:
+    night = datetime(2026, 3, 15, 4, 0, tzinfo=UTC)  # a Sunday
+    assert hours(load_settings(Settings, {"DEMO": "1"})).is_open(night, ZONE)
+    assert not hours(load_settings(Settings, {})).is_open(night, ZONE)
+    production = {"DEMO": "1", "APP_ENV": "production", "API_TOKEN": "x" * 40, "SECRET_KEY": "y" * 40}
+    assert not hours(load_settings(Settings, production)).is_open(night, ZONE)

@@ -1,0 +1,36 @@
+"""The engine uses Julia's words where operators depend on them."""
+
+import io
+from datetime import UTC, datetime, timedelta
+
+from app.main import SECTIONS, build
+from app.settings import Settings
+from batuta.config import load_settings
+from batuta.dispatch.runner import Lanes
+from batuta.health.finding import WHOLE
+from batuta.kernel.events import ExecutionStarted, ProcessStarted
+from batuta.logs import LogSubscriber
+from tests.engine.logs.log_lines import json_lines, logging_to
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def test_the_log_has_the_phrases_that_operators_search_for() -> None:
+    work = build(load_settings(Settings, {})).work
+    log = LogSubscriber(work.extension.wording)
+    with logging_to(stream := io.StringIO(), "json"):
+        log(ProcessStarted("scheduler", "1", NOON.astimezone(work.zone)))
+        log(ExecutionStarted("report_manha", "report", "e-1", "schedule", NOON, 1, timedelta(0)))
+        process, job = json_lines(stream)
+    assert process["event"] == "process started. Hora atual: 05/01/2026 09:00:00 -0300"
+    assert process["hora_atual"] == "2026-01-05T09:00:00-03:00"
+    assert (job["event"], job["job"], job["categoria"]) == ("Executando job", "report_manha", "report")
+
+
+def test_the_score_has_julias_sections_and_her_live_category_is_reserved() -> None:
+    extension = build(load_settings(Settings, {})).work.extension
+    assert [section.label for section in extension.sections] == [
+        "connectivity", "fila", "chips", "circuits", "jobs_and_workers",
+    ]  # fmt: skip
+    assert sum(section.weight for section in SECTIONS) == WHOLE
+    assert Lanes(reserved=extension.reserved).is_reserved("critico")

@@ -1,0 +1,38 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.main import build
+from app.settings import Settings
+from batuta.testing import FakeClock
+from tests.julia.envio.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
+from tests.julia.line import ScriptedLine
+from tests.julia.tables import add_chip, add_doctor, write
+
+
+@pytest.fixture
+async def office(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Office]:
+    clock.step(OPEN - clock.now())
+    journal = str(tmp_path / "optouts")
+    settings = Settings(
+        database_url=database_url,
+        evolution_api_url="http://127.0.0.1:1",
+        optout_journal=journal,
+        **LIMITS,  # type: ignore[arg-type]
+    )
+    work = build(settings, clock=clock).work
+    async with work:
+        yield Office(work, clock, ScriptedLine(clock), settings)
+
+
+@pytest.fixture
+async def doctor(office: Office) -> str:
+    return await add_doctor(office.work.database, PHONE, now=office.clock.now())
+
+
+@pytest.fixture
+async def chip(office: Office) -> str:
+    id = await add_chip(office.work.database, "julia-sim")
+    await write(office.work.database, TRUSTED)
+    return id

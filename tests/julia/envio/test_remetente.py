@@ -1,0 +1,888 @@
+"""The send protocol on both databases: whatever the line says, a message leaves once or not at all, and everybody is told."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.comum.telefone import Address
+from app.contexts.comum.whatsapp import (
+    NO_LINE,
+    Banned,
+    Conexao,
+    Disconnected,
+    NotOnWhatsApp,
+    RateLimited,
+    Refused,
+    SendResult,
+    Unavailable,
+    Unknown,
+)
+from app.contexts.envio.duvida import NotInDoubt
+from app.contexts.envio.registro import Registro
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.webhooks.api import Recebida
+from app.main import build
+from app.settings import Settings
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.events import ItemCrashed
+from batuta.queue.item import ItemState, Lease, LeaseHolder
+from batuta.queue.outcome import Settlement, Snooze
+from batuta.stores.sql.database import AsJson
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.testing import FakeClock
+from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, he_wrote
+from tests.julia.line import Receipt, ScriptedLine
+from tests.julia.tables import add_chip, add_doctor, one, rows, write
+
+ANOTHER = LeaseHolder(owner="another", lease=MINUTE)
+
+
+async def test_a_message_leaves_once_and_everything_that_follows_is_written(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    await office.works()
+    (receipt,) = office.line.receipts
+    assert (receipt.telefone, receipt.texto, receipt.instance) == (PHONE, "Bom dia", "julia-sim")
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], row["envio_estado"]) == ("enviada", "SENT", None)
+    assert (row["provider_message_id"], row["chip_id"]) == (receipt.id, chip)
+    said = await one(office.work.database, "SELECT tipo, autor_tipo, conteudo, delivery_status FROM interacoes")
+    assert said == {"tipo": "saida", "autor_tipo": "julia", "conteudo": "Bom dia", "delivery_status": "sent"}
+    counted = await one(office.work.database, "SELECT msgs_enviadas_total, msgs_enviadas_hoje FROM chips")
+    assert counted == {"msgs_enviadas_total": 1, "msgs_enviadas_hoje": 1}
+    state = await one(office.work.database, "SELECT permission_state, last_outbound_at FROM doctor_state")
+    assert state == {"permission_state": "initial", "last_outbound_at": office.clock.now()}
+
+
+async def test_who_opted_out_gets_nothing_and_it_is_told_why(office: Office, doctor: str, chip: str) -> None:
+    id = await office.put(doctor)
+    await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("bloqueada", "BLOCKED_OPTED_OUT")
+    assert office.line.receipts == []
+    event = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
+    assert (event["event_type"], event["event_props"]["desfecho"]) == ("envio_bloqueado", "BLOCKED_OPTED_OUT")
+
+
+@pytest.mark.parametrize(
+    ("said_by", "known_as"),
+    [("551199990001", "5511999990001"), ("5511999990001", "551199990001"), ("5511999990001", "5511999990001")],
+)
+async def test_who_opted_out_before_he_was_a_doctor_of_ours_gets_nothing_with_or_without_the_ninth_digit(
+    office: Office, chip: str, said_by: str, known_as: str
+) -> None:
+    now = office.clock.now()
+    asked = Recebida(
+        message_id="m1",
+        instance="julia-sim",
+        de=Address(f"{said_by}@s.whatsapp.net", said_by),
+        nome=None,
+        texto="parar",
+        midia=None,
+        em=now,
+    )
+    async with office.work.database.transaction() as transaction:
+        await office.conversas.recebida(transaction, asked, now=now)
+    doctor = await add_doctor(office.work.database, known_as, now=now)
+    other = await add_doctor(office.work.database, "5511999990002", now=now)
+    id = await office.put(doctor, telefone_destino=known_as)
+    await office.put(other, telefone_destino="5511999990002")
+    await office.works()
+    assert (await office.message(id))["outcome"] == "BLOCKED_OPTED_OUT"
+    assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990002"]
+
+
+async def test_whoever_somebody_marked_as_opted_out_by_hand_gets_nothing(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    await write(office.work.database, "UPDATE clientes SET status = 'optout'")
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["outcome"]) == ([], "BLOCKED_OPTED_OUT")
+
+
+async def test_what_waits_does_not_leave_once_a_person_has_taken_the_conversation_over(
+    office: Office, doctor: str, chip: str
+) -> None:
+    waits = await office.put(doctor)
+    written = await office.put(doctor, tipo="manual", conteudo="Aqui é uma pessoa")
+    await write(
+        office.work.database,
+        "INSERT INTO conversations (id, cliente_id, controlled_by, created_at, updated_at) VALUES (:id, :id, 'human', :now, :now)",
+        id=doctor,
+        now=OPEN,
+    )
+    await office.works()
+    assert [receipt.texto for receipt in office.line.receipts] == ["Aqui é uma pessoa"]
+    assert ((await office.message(waits))["status"], (await office.message(written))["status"]) == (
+        "cancelada",
+        "enviada",
+    )
+
+
+async def test_an_opt_out_between_the_decision_and_the_intent_is_heeded(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await office.put(doctor)
+    breaker = office.work.circuits.breaker("evolution")
+    admit = breaker.admit
+
+    async def opts_out_meanwhile(now: datetime) -> Any:
+        await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
+        return await admit(now)
+
+    monkeypatch.setattr(breaker, "admit", opts_out_meanwhile)
+    await office.works()
+    assert office.line.receipts == []
+    assert (await office.message(id))["outcome"] == "BLOCKED_OPTED_OUT"
+
+
+async def test_at_night_it_waits_for_the_morning_without_an_attempt(office: Office, doctor: str, chip: str) -> None:
+    await office.later(timedelta(hours=11))
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"]) == ("pendente", 0)
+    assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
+    assert row["erro"] == "quiet hours"
+    await office.later(timedelta(hours=10))
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_an_answer_that_was_lost_is_found_again_and_nothing_is_sent_twice(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.works()
+    await office.reconciler.look()
+    assert len(office.line.receipts) == 1
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], row["envio_estado"]) == ("enviada", "SENT", None)
+    assert row["provider_message_id"] == office.line.receipts[0].id
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_is_proved_absent_is_sent_again(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Unknown("timeout"), False)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(MINUTE)
+    await office.reconciler.look()
+    assert (await office.message(id))["envio_estado"] == "unknown"  # too early to prove anything
+    await office.later(2 * MINUTE)
+    await office.reconciler.look()
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"]) == ("enviada", 2)
+    assert len(office.line.receipts) == 1
+
+
+async def test_on_a_line_that_is_down_nothing_is_proved(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    office.line.state, office.line.remembers = Conexao.CLOSE, False
+    id = await office.put(doctor)
+    await office.works()
+    for _ in range(4):
+        await office.later(9 * MINUTE)
+        await office.reconciler.look()
+    row = await office.message(id)
+    assert (row["status"], row["envio_estado"]) == ("pendente", "parked")
+    await office.works()
+    assert len(office.line.receipts) == 1
+
+
+async def test_a_gateway_that_has_forgotten_what_it_sent_before_proves_nothing(
+    office: Office, doctor: str, chip: str
+) -> None:
+    """It was restarted without its store, or keeps so much and no more, or keeps nothing at all: its line is open all the same."""
+    await office.put(doctor)
+    await office.works()
+    await office.later(10 * MINUTE)
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor, conteudo="outra")
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    assert await office.reconciler.look() == 0
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
+    office.line.receipts = left[:1]  # what left before is there, and this is not
+    await office.later(MINUTE)
+    assert await office.reconciler.look() == 1
+    await office.works()
+    assert (await office.message(id))["tentativas"] == 2
+
+
+@pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING, Unavailable("no answer")])
+async def test_who_has_not_got_it_while_its_line_is_down_proves_nothing(
+    office: Office, doctor: str, chip: str, state: Conexao | Unavailable
+) -> None:
+    """The gateway answers, and what it says is true as far as it knows."""
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts, office.line.state = office.line.receipts, [], state
+    await office.later(3 * MINUTE)
+    assert await office.reconciler.look() == 0
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
+    office.line.receipts, office.line.state = left, Conexao.OPEN  # it is back, and has it
+    await office.reconciler.look()
+    assert (await office.message(id))["provider_message_id"] == left[0].id
+
+
+async def test_what_another_chip_sent_is_no_proof(office: Office, doctor: str, chip: str) -> None:
+    """The same words to the same number: a person may have written them by hand."""
+    await add_chip(office.work.database, "julia-outro", status="paused")
+    office.line.answers = [(Unknown("timeout"), False)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.echo(Receipt("OTHER", "julia-outro", PHONE, "Bom dia", office.clock.now()))
+    await office.reconciler.look()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"]) == ("enviada", office.line.receipts[0].id)
+
+
+@pytest.mark.parametrize("turns_up", [True, False])
+async def test_of_two_that_look_for_the_same_message_one_says_what_became_of_it(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, turns_up: bool
+) -> None:
+    """The worker's loop and the job by schedule: one is asking the gateway while the other is done with it."""
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor, max_tentativas=1)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    connection = office.line.connection
+
+    async def meanwhile(instance: str) -> Conexao | Unavailable:
+        monkeypatch.undo()
+        office.line.receipts = left if turns_up else []
+        assert await office.reconciler.look() == 1
+        return await connection(instance)
+
+    monkeypatch.setattr(office.line, "connection", meanwhile)
+    assert await office.reconciler.look() == 0
+    assert (await office.message(id))["status"] == ("enviada" if turns_up else "erro")
+    assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == (not turns_up)
+
+
+async def test_what_was_found_out_about_one_attempt_says_nothing_about_the_next(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one asks the gateway, another proves the same, it is tried again, and nobody knows whether that one left."""
+    office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(3 * MINUTE)
+    connection = office.line.connection
+
+    async def meanwhile(instance: str) -> Conexao | Unavailable:
+        monkeypatch.undo()
+        assert await office.reconciler.look() == 1
+        await office.later(timedelta(seconds=5))
+        await office.works()
+        return await connection(instance)
+
+    monkeypatch.setattr(office.line, "connection", meanwhile)
+    assert await office.reconciler.look() == 0
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.works()
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize("how", ["gateway", "echo", "echo at the last moment"])
+async def test_what_turns_up_after_it_was_proved_absent_does_not_leave_again(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    assert await office.reconciler.look() == 1
+    assert (await office.message(id))["status"] == "pendente"
+    if how == "gateway":
+        office.line.receipts = left
+    elif how == "echo":
+        await office.echo(left[0])
+    else:
+        breaker = office.work.circuits.breaker("evolution")
+        admit = breaker.admit
+
+        async def it_comes_meanwhile(now: datetime) -> Any:
+            await office.echo(left[0])
+            return await admit(now)
+
+        monkeypatch.setattr(breaker, "admit", it_comes_meanwhile)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"], row["chip_id"]) == ("enviada", left[0].id, chip)
+    assert len(office.line.receipts) == (how == "gateway")
+    assert len(await rows(office.work.database, "SELECT conteudo FROM interacoes")) == 1
+
+
+async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send_it_again(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
+    assert await office.reconciler.look() == 1  # somebody else proves it absent,
+    (lease,) = (
+        await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
+    ).leases  # and it is taken up again
+    office.line.receipts = left
+    assert await office.reconciler._settled(seen_by_the_slow)
+    sent = await office.remetente.handle(lease)
+    assert isinstance(sent, Snooze)
+    assert (await office.store.settle_and_claim([(lease, Settlement(state=ItemState.DONE))], ANOTHER, 0)).lost == [
+        lease
+    ]
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"], row["lease_until"]) == ("enviada", left[0].id, None)
+    assert len(office.line.receipts) == 1
+
+
+async def test_who_is_sending_it_already_is_not_disturbed_by_what_is_found_late(
+    office: Office, doctor: str, chip: str
+) -> None:
+    """It leaves a second time, whatever is written: what is known about that one must not be lost."""
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    left, office.line.receipts = office.line.receipts, []
+    await office.later(3 * MINUTE)
+    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
+    await office.reconciler.look()
+
+    async def found_now() -> None:
+        office.line.receipts = left
+        assert not await office.reconciler._settled(seen_by_the_slow)
+
+    office.line.before_sending = found_now
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["provider_message_id"]) == ("enviada", office.line.receipts[1].id)
+
+
+async def test_a_doubt_that_cannot_be_looked_for_holds_up_no_other(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.contexts.envio.duvida.BATCH", 1)  # not even those that do not fit beside it
+    office.line.answers = [(Unknown("timeout"), True)] * 2
+    first = await office.put(doctor)
+    await office.works()
+    await office.later(2 * MINUTE)
+    other = await add_doctor(office.work.database, "5511900000002", now=OPEN)
+    second = await office.put(other, telefone_destino="5511900000002")
+    await office.works()
+    sent_to = office.line.sent_to
+
+    async def fails_for_one(instance: str, telefone: str, *, since: datetime) -> Any:
+        if telefone == PHONE:
+            raise RuntimeError("an answer nobody expected")
+        return await sent_to(instance, telefone, since=since)
+
+    monkeypatch.setattr(office.line, "sent_to", fails_for_one)
+    await office.later(5 * MINUTE)
+    for _ in range(2):
+        await office.reconciler.look()
+    assert [(await office.message(id))["envio_estado"] for id in (first, second)] == ["unknown", None]
+    assert (await office.message(second))["status"] == "enviada"
+    crashed = office.events.of(ItemCrashed)
+    assert [(event.queue, event.item, type(event.error)) for event in crashed] == [
+        (FILA_MENSAGENS.name, first, RuntimeError)
+    ]
+    await office.later(31 * MINUTE)
+    await office.reconciler.look()
+    row = await office.message(first)
+    assert (row["envio_estado"], row["outcome_reason_code"]) == ("parked", "RuntimeError while it was looked for")
+
+
+async def test_a_database_that_is_away_is_no_doubts_fault(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(31 * MINUTE)
+
+    async def away(*arguments: Any, **named: Any) -> Any:
+        raise StoreUnavailable(where="-", why="it restarts")
+
+    monkeypatch.setattr(Registro, "record_sent", away)
+    with pytest.raises(StoreUnavailable):
+        await office.reconciler.look()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+
+
+async def test_who_is_no_longer_wanted_while_in_doubt_does_not_leave_again(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), False)]
+    id = await office.put(doctor)
+    await office.works()
+    assert await office.store.cancel(id, "no longer wanted")
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    await office.works()
+    assert (await office.message(id))["status"] == "cancelada"
+    assert office.line.receipts == []
+
+
+@pytest.mark.parametrize("sent", [True, False])
+async def test_a_person_decides_what_nobody_could_find_out(office: Office, doctor: str, chip: str, sent: bool) -> None:
+    office.line.answers = [(Unknown("timeout"), sent)]
+    office.line.remembers = False
+    id = await office.put(doctor)
+    await office.works()
+    with pytest.raises(NotInDoubt):
+        await office.reconciler.decide(id, sent=sent, by="test")
+    await office.later(31 * MINUTE)
+    await office.reconciler.look()
+    await office.reconciler.decide(id, sent=sent, by="test")
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+    noted = await one(office.work.database, "SELECT actor, action, subject FROM audit_log")
+    assert noted == {"actor": "test", "action": "mensagem.decidir", "subject": id}
+
+
+async def test_who_dies_with_an_intent_leaves_a_doubt_that_is_found_out(office: Office, doctor: str, chip: str) -> None:
+    async def dies() -> None:
+        raise KeyboardInterrupt
+
+    id = await office.put(doctor)
+    office.line.before_sending = dies
+    await office.works()  # a handler's exit is refused: the item fails, and its intent stands
+    row = await office.message(id)
+    assert row["envio_estado"] == "intent"
+    office.line.before_sending = None
+    await office.later(3 * MINUTE)
+    await office.works()
+    assert office.line.receipts == []
+    await office.reconciler.look()
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_a_dead_worker_sent_is_not_brought_back_after_it_was_found(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    (lease,) = (await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)).leases
+    await office.remetente.handle(lease)  # and it died before it could say so
+    await office.later(3 * MINUTE)
+    for _ in range(2):
+        await office.reconciler.look()
+        await office.store.rescue(10)
+        await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["envio_estado"], row["lease_until"]) == ("enviada", None, None)
+    assert len(office.line.receipts) == 1
+
+
+async def test_whoever_found_nothing_and_fell_asleep_over_it_does_not_bring_back_what_left_meanwhile(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(3 * MINUTE)
+    (seen_by_the_sleeper,) = await office.registro.in_doubt(office.work.database, limit=10)
+    await office.reconciler.look()  # somebody else proves it absent,
+    await office.works()  # it is tried again, leaves, and its answer is lost
+    async with office.work.database.transaction() as transaction:
+        assert not await office.registro.absent(transaction, seen_by_the_sleeper.mensagem, now=office.clock.now())
+    await office.works()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    assert len(office.line.receipts) == 1
+
+
+async def test_of_two_who_look_for_the_same_message_the_second_does_not_say_that_it_never_arrived(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(Unknown("timeout"), True)]
+    id = await office.put(doctor)
+    await write(office.work.database, "UPDATE fila_mensagens SET max_tentativas = 1")
+    await office.works()
+    await office.later(3 * MINUTE)
+    (seen_by_the_second,) = await office.registro.in_doubt(office.work.database, limit=10)
+    await office.reconciler.look()
+    assert not await office.reconciler._settled(seen_by_the_second)
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("enviada", "SENT")
+    assert await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq") == []
+
+
+async def test_whom_nobody_has_on_whatsapp_is_an_error_for_people_to_look_at(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.answers = [(NotOnWhatsApp(), False)]
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == ("erro", "FAILED_VALIDATION")
+    buried = await one(office.work.database, "SELECT mensagem_original_id, outcome FROM fila_mensagens_dlq")
+    assert buried == {"mensagem_original_id": id, "outcome": "FAILED_VALIDATION"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Refused("HTTP 400: -", permanent=True), RateLimited(timedelta(minutes=7)), Banned(403)],
+    ids=["refused", "rate limited", "banned"],
+)
+async def test_a_chip_in_trouble_is_left_alone_at_once_and_the_message_leaves_by_another(
+    office: Office, doctor: str, chip: str, answer: SendResult
+) -> None:
+    await write(office.work.database, "UPDATE chips SET trust_score = 95")
+    other = await add_chip(office.work.database, "julia-outro")
+    await write(office.work.database, TRUSTED + " WHERE instance_name = 'julia-outro'")
+    await write(office.work.database, "UPDATE chips SET trust_score = 85 WHERE id = :id", id=other)
+    office.line.answers = [(answer, False)]
+    first = await office.put(doctor)
+    second_doctor = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    await office.works()
+    second = await office.put(second_doctor, telefone_destino="5511900000002")
+    await office.works()
+    await office.later(5 * MINUTE)
+    await office.works()
+    assert {each.instance for each in office.line.receipts} == {"julia-outro"}
+    assert {(await office.message(id))["status"] for id in (first, second)} == {"enviada"}
+    status = await one(office.work.database, "SELECT status FROM chips WHERE id = :id", id=chip)
+    assert status["status"] == ("banned" if isinstance(answer, Banned) else "active")
+
+
+async def test_a_listener_never_sends_even_if_nobody_else_can(office: Office, doctor: str) -> None:
+    await add_chip(office.work.database, "ouvinte", tipo="listener")
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["erro"]) == ("pendente", "FAILED_NO_CAPACITY: no chip may send it now")
+    assert (office.line.receipts, row["tentativas"]) == ([], 0)
+
+
+async def test_a_line_that_is_down_is_a_doubt_because_it_may_have_left(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Disconnected(), True)]
+    id = await office.put(doctor)
+    await office.works()
+    assert (await office.message(id))["envio_estado"] == "unknown"
+    await office.later(3 * MINUTE)
+    await office.reconciler.look()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1
+
+
+@pytest.mark.parametrize("known", [{}, {"evolution_api_url": "http://127.0.0.1:1"}], ids=["nothing", "no key"])
+async def test_a_process_that_knows_no_gateway_ends_no_message(
+    office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
+) -> None:
+    """It was started by hand beside others that do."""
+    id = await office.put(doctor)
+    async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
+        await beside.work_once(FILA_MENSAGENS.name, 1)
+    row = await office.message(id)
+    assert (row["status"], row["erro"], row["tentativas"]) == ("pendente", NO_LINE(), 0)
+    await office.later(MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_what_failed_three_times_is_buried(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Refused("the gateway cannot be reached (refused)"), False)] * 3
+    id = await office.put(doctor)
+    for _ in range(3):
+        await office.works()
+        await office.later(10 * MINUTE)
+    row = await office.message(id)
+    assert (row["status"], row["outcome"], row["tentativas"]) == ("erro", "FAILED_PROVIDER", 3)
+    assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == 1
+
+
+async def test_a_pause_that_comes_while_it_is_prepared_holds_it(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaker = office.work.circuits.breaker("evolution")
+    admit = breaker.admit
+
+    async def pauses_meanwhile(now: datetime) -> Any:
+        await office.work.switches.set("pause.all", True, by="test", reason="-", now=now)
+        return await admit(now)
+
+    monkeypatch.setattr(breaker, "admit", pauses_meanwhile)
+    id = await office.put(doctor)
+    await office.works()
+    assert office.line.receipts == []
+    assert (await office.message(id))["status"] == "pendente"
+
+
+async def test_a_campaign_that_is_paused_stops_what_is_queued_and_goes_on_afterwards(
+    office: Office, doctor: str, chip: str
+) -> None:
+    await write(
+        office.work.database,
+        "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
+        " VALUES (7, 'teste', 'oferta', 'pausada', :now, :now)",
+        now=office.clock.now(),
+    )
+    id = await office.put(doctor, campanha_id=7, tipo="campanha")
+    await office.works()
+    assert office.line.receipts == []
+    await write(office.work.database, "UPDATE campanhas SET status = 'ativa'")
+    await office.later(MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    campaign = await one(office.work.database, "SELECT enviados, entregues FROM campanhas")
+    assert campaign == {"enviados": 1, "entregues": 0}
+
+
+async def test_never_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
+    database_url: str, clock: FakeClock
+) -> None:
+    clock.step(OPEN - clock.now())
+    settings = Settings(
+        database_url=database_url, evolution_api_url="http://127.0.0.1:1", rate_limit_per_hour=3, send_min_gap_seconds=1
+    )
+    async with build(settings, clock=clock).work as work:
+        office = Office(work, clock, ScriptedLine(clock), settings)
+        await add_chip(work.database, "julia-sim")
+        await write(work.database, TRUSTED)
+        for n in range(7):
+            phone = f"551190000010{n}"
+            await office.put(await add_doctor(work.database, phone, now=OPEN), telefone_destino=phone)
+        for _ in range(3):
+            for _ in range(12):
+                await office.works()
+                await office.later(5 * MINUTE)
+        sent = sorted(each.em for each in office.line.receipts)
+    assert len(sent) == 7
+    assert all(later - earlier >= timedelta(hours=1) for earlier, later in zip(sent, sent[3:], strict=False))
+
+
+async def test_the_same_words_twice_reach_a_doctor_once(office: Office, doctor: str, chip: str) -> None:
+    first, second = await office.put(doctor), await office.put(doctor)
+    await office.works()
+    await office.later(MINUTE)
+    await office.works()
+    assert len(office.line.receipts) == 1
+    assert {(await office.message(id))["outcome"] for id in (first, second)} == {"SENT", "DEDUPED"}
+
+
+async def test_a_message_that_left_before_the_database_was_restored_does_not_leave_again(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(20 * MINUTE)
+    # As in a copy of the database that was made before it left.
+    await write(office.work.database, "DELETE FROM interacoes")
+    await write(
+        office.work.database,
+        "UPDATE fila_mensagens SET status = 'pendente', provider_message_id = NULL, enviada_em = NULL, envio_hash = NULL,"
+        " chip_id = NULL, outcome = NULL, finalizada_em = NULL, tentativas = 0",
+    )
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome_reason_code"]) == ("enviada", "found at the gateway")
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_left_a_moment_after_it_came_is_found_by_whoever_was_started_on_an_old_copy(
+    office: Office, doctor: str, chip: str
+) -> None:
+    await office.later(timedelta(milliseconds=700))
+    id = await office.put(doctor)
+    await office.works()
+    await office.later(timedelta(seconds=10))
+    await write(office.work.database, "DELETE FROM interacoes")
+    await write(
+        office.work.database,
+        "UPDATE fila_mensagens SET status = 'pendente', provider_message_id = NULL, enviada_em = NULL, envio_hash = NULL,"
+        " chip_id = NULL, outcome = NULL, finalizada_em = NULL, tentativas = 0",
+    )
+    office.work.opened_at = office.clock.now()  # whoever puts a copy back has to stop us first
+    await office.works()
+    assert (await office.message(id))["outcome_reason_code"] == "found at the gateway"
+    assert len(office.line.receipts) == 1
+
+
+async def test_what_was_decided_too_long_ago_does_not_leave(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intend = Registro.intend
+
+    async def slowly(*arguments: Any, **named: Any) -> bool:
+        await office.later(timedelta(seconds=3))
+        return await intend(*arguments, **named)
+
+    monkeypatch.setattr(Registro, "intend", slowly)
+    id = await office.put(doctor)
+    await office.worker.once(1)
+    row = await office.message(id)
+    assert (office.line.receipts, row["status"], row["envio_estado"]) == ([], "pendente", None)
+    monkeypatch.undo()
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_however_long_it_waited_for_its_place_in_the_limits_it_is_decided_afterwards(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = office.work.rates.reserve
+
+    async def slowly(*arguments: Any, **named: Any) -> Any:
+        reserved = await reserve(*arguments, **named)
+        await office.later(timedelta(seconds=3))
+        return reserved
+
+    monkeypatch.setattr(office.work.rates, "reserve", slowly)
+    id = await office.put(doctor)
+    await office.worker.once(1)
+    assert (await office.message(id))["status"] == "enviada"
+    await office.later(timedelta(hours=8, minutes=59, seconds=53))  # 19:59:56, and 19:59:59 when its place is its own
+    second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    late = await office.put(second, telefone_destino="5511900000002")
+    await office.worker.once(1)
+    assert (await office.message(late))["erro"] == "quiet hours"
+    assert len(office.line.receipts) == 1
+
+
+async def test_whose_lease_is_over_sends_nothing_although_nobody_has_taken_it_yet(
+    office: Office, doctor: str, chip: str
+) -> None:
+    id = await office.put(doctor)
+    (lease,) = (await office.store.settle_and_claim([], LeaseHolder(owner="slow", lease=MINUTE), 1)).leases
+    await office.later(MINUTE)
+    assert isinstance(await office.remetente.handle(lease), Snooze)
+    assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], None)
+
+
+async def test_a_wish_to_stop_that_comes_with_the_intent_is_heeded(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After everything was asked, and before it is written: another process commits in between."""
+    intend = Registro.intend
+
+    async def unwanted_by_now(registro: Registro, transaction: Any, lease: Lease, *rest: Any, **named: Any) -> bool:
+        wish = "UPDATE fila_mensagens SET cancelamento_pedido = TRUE WHERE id = :id"
+        dialect = office.work.database.dialect
+        await transaction.run(in_dialect(query_of("wish", wish, writes=True), dialect), id=lease.id)
+        return await intend(registro, transaction, lease, *rest, **named)
+
+    monkeypatch.setattr(Registro, "intend", unwanted_by_now)
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (office.line.receipts, row["status"], row["envio_estado"]) == ([], "cancelada", None)
+
+
+@pytest.mark.parametrize("why", ["the database is away", "it is lost", "it took too long", "no chip is there"])
+async def test_a_send_that_does_not_begin_leaves_its_place_in_the_circuits_to_the_next(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """After an outage one tries whether it works again: if it does not come to that, the next may at once."""
+    for name in ("evolution", f"chip:{chip}"):
+        await office.work.circuits.breaker(name).trip("an outage")
+    await office.later(timedelta(hours=1))
+    intend = Registro.intend
+
+    async def in_vain(*arguments: Any, **named: Any) -> bool:
+        if why == "the database is away":
+            raise StoreUnavailable(where="-", why="it restarts")
+        if why == "it took too long":
+            await office.later(timedelta(seconds=3))
+            return await intend(*arguments, **named)
+        return False
+
+    await office.put(doctor)
+    if why == "no chip is there":
+        await write(office.work.database, "UPDATE chips SET evolution_connected = FALSE")
+    monkeypatch.setattr(Registro, "intend", in_vain)
+    await office.worker.once(1)
+    monkeypatch.undo()
+    assert office.line.receipts == []
+    await write(office.work.database, "UPDATE chips SET evolution_connected = TRUE")
+    other = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
+    await office.put(other, telefone_destino="5511900000002")
+    await office.works()
+    assert office.line.receipts
+
+
+async def test_in_the_last_moment_of_the_day_nothing_begins_that_would_arrive_after_it(
+    office: Office, doctor: str, chip: str
+) -> None:
+    await office.later(timedelta(hours=9, seconds=-1))  # 19:59:59
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (office.line.receipts, row["erro"]) == ([], "quiet hours")
+    assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
+
+
+async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, doctor: str, chip: str) -> None:
+    office.line.answers = [(Refused("HTTP 401: the gateway refuses the key", needs_person=True), False)]
+    id = await office.put(doctor)
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["tentativas"]) == ("pendente", 0)
+    assert row["erro"] == "HTTP 401: the gateway refuses the key"
+    await office.later(2 * MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+
+
+async def test_a_reply_that_proves_itself_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
+    await office.later(timedelta(hours=14))
+    await he_wrote(office, doctor, "IN1")
+    proved = await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
+    claimed = await office.put(doctor, "Olá", tipo="resposta", metadata=AsJson({"inbound_message_id": "IN2"}))
+    await office.works()
+    assert (await office.message(proved))["status"] == "enviada"
+    assert (await office.message(claimed))["status"] == "pendente"
+
+
+async def test_nothing_leaves_while_the_intent_cannot_be_written(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await office.put(doctor)
+
+    async def away(*arguments: Any, **named: Any) -> Any:
+        raise StoreUnavailable(where="-", why="the disk is full")
+
+    monkeypatch.setattr(office.work.rates, "reserve", away)
+    await office.works()
+    assert office.line.receipts == []
+    row = await office.message(id)
+    assert (row["status"], row["envio_estado"]) == ("pendente", None)
+
+
+async def test_a_gateway_that_cannot_be_asked_does_not_keep_old_messages(
+    office: Office, doctor: str, chip: str
+) -> None:
+    office.line.remembers = False
+    id = await office.put(doctor, available_at=OPEN + 10 * MINUTE)
+    await office.later(11 * MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert isinstance(await office.line.sent_to("julia-sim", PHONE, since=OPEN), Unavailable)

@@ -1,0 +1,275 @@
+"""The groups as a reviewer and an operator meet them: over HTTP, and in the terminal."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.composition.julia import julia_of
+from app.contexts.grupos.fila import Estagio
+from batuta.stores.sql.database import AsJson
+from tests.command import Command
+from tests.julia.tables import rows, write
+from tests.julia.web.test_api import Julia, open_julia
+
+JULIA = ("--app", "app.main:work", "--lang", "en")
+GOOD = "Plantão de pediatria no Hospital Inventado, dia {dia}, 19h às 7h, R$ 1.500"
+NOBODY = "00000000-0000-7000-8000-999999999999"
+
+
+@pytest.fixture
+async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path)
+    yield opened
+    await opened.work.close()
+
+
+async def post(julia: Julia, path: str, body: Any = None) -> httpx2.Response:
+    headers = {"Accept-Language": "en", "Content-Type": "application/json"}
+    return await julia.ask("POST", path, content=None if body is None else json.dumps(body), headers=headers)
+
+
+async def said(julia: Julia, texto: str) -> None:
+    """In a group, and worked on."""
+    work, now = julia.work, julia.work.clock.now()
+    tomorrow = now.astimezone(work.zone) + timedelta(days=1)
+    async with work.database.transaction() as transaction:
+        await julia_of(work).groups.grupos.ensaiar(
+            transaction, texto.format(dia=f"{tomorrow:%d/%m/%Y}"), now.date(), now=now
+        )
+    await write(work.database, "UPDATE grupos_whatsapp SET tipo = 'vagas'")
+    for stage in Estagio:
+        await work.work_once(stage, 100)
+
+
+async def doubtful(julia: Julia) -> str:
+    """The id of a vaga that waits for a person."""
+    await said(julia, GOOD)
+    await write(
+        julia.work.database,
+        "UPDATE vagas_grupo SET status = 'aguardando_revisao', motivo_status = 'score_baixo', vaga_importada_id = NULL",
+    )
+    await write(julia.work.database, "DELETE FROM vagas")
+    ((row),) = await rows(julia.work.database, "SELECT id FROM vagas_grupo")
+    return str(row["id"])
+
+
+async def test_what_is_said_in_a_group_becomes_a_vacancy_by_the_rules_alone(julia: Julia) -> None:
+    await said(julia, GOOD)
+    (vacancy,) = await rows(
+        julia.work.database,
+        "SELECT hospital.nome AS hospital, area.nome AS area, valor, hora_inicio, hora_fim, vagas.status FROM vagas"
+        " JOIN hospitais AS hospital ON hospital.id = hospital_id JOIN especialidades AS area ON area.id = especialidade_id",
+    )
+    assert tuple(vacancy.values()) == ("Hospital Inventado", "Pediatria", 1500, "19:00", "07:00", "aberta")
+
+
+async def test_a_reviewer_sees_approves_and_rejects(julia: Julia) -> None:
+    id = await doubtful(julia)
+    listed = (await julia.ask("GET", "/grupos/revisao")).json()
+    assert (listed["aguardando"], [each["id"] for each in listed["vagas"]]) == (1, [id])
+    start, end = listed["vagas"][0]["campos"]["hospital"]["trecho"]
+    assert listed["vagas"][0]["texto"][start:end] == "Hospital Inventado"
+    shown = (await julia.ask("GET", f"/grupos/revisao/{id}")).json()
+    assert len(shown["fontes"]) == 1
+    done = await post(julia, f"/grupos/revisao/{id}/aprovar", {"hospital": "Hospital Corrigido", "valor": 1800})
+    assert (done.status_code, done.json()["status"], done.json()["aprendido"]) == (
+        200,
+        "importada",
+        "Hospital Inventado",
+    )
+    again = await post(julia, f"/grupos/revisao/{id}/rejeitar", {"motivo": "tarde demais"})
+    assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "vaga_decided")
+
+
+async def test_who_only_makes_noise_is_blocked_and_read_again_over_http(julia: Julia) -> None:
+    id = await doubtful(julia)
+    hidden = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
+    assert (hidden.status_code, hidden.json()["type"].rpartition("/")[2]) == (409, "autor_hidden")
+    database = julia.work.database
+    await write(
+        database,
+        "INSERT INTO contatos_grupo (id, jid, nome, created_at) SELECT :id, 'x@lid', 'Pessoa Teste', created_at FROM vagas_grupo",
+        id=NOBODY,
+    )
+    await write(database, "UPDATE vagas_grupo SET contato_responsavel_id = :id", id=NOBODY)
+    done = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
+    assert (done.status_code, done.json()) == (200, {"id": NOBODY, "bloqueado": True, "rejeitadas": 1})
+    assert (await post(julia, f"/grupos/revisao/{id}/bloquear-autor")).json()["rejeitadas"] == 0
+    (listed,) = (await julia.ask("GET", "/grupos/autores")).json()["autores"]
+    assert (listed["id"], listed["nome"]) == (NOBODY, "Pessoa Teste")
+    lifted = await post(julia, f"/grupos/autores/{NOBODY}/liberar")
+    assert (lifted.status_code, lifted.json()["bloqueado"]) == (200, False)
+    assert (await julia.ask("GET", "/grupos/autores")).json() == {"autores": []}
+    for path in (f"/grupos/revisao/{NOBODY}/bloquear-autor", f"/grupos/autores/{id}/liberar"):
+        assert (await post(julia, path)).status_code == 404
+
+
+async def test_a_reviewer_finds_whose_a_name_is_and_unlearns_it(julia: Julia) -> None:
+    id = await doubtful(julia)
+    await post(julia, f"/grupos/revisao/{id}/aprovar")
+    (known,) = (await julia.ask("GET", "/grupos/nomes?nome=hospital+inventado")).json()["nomes"]
+    assert (known["tipo"], known["nome"], known["confirmado"]) == ("hospital", "Hospital Inventado", True)
+    gone = await post(julia, "/grupos/nomes/esquecer", {"nome": "Hospital Inventado", "id": known["id"]})
+    assert (gone.status_code, gone.json()["id"]) == (200, known["id"])
+    again = await post(julia, "/grupos/nomes/esquecer", {"nome": "Hospital Inventado"})
+    assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (404, "nome_unknown")
+
+
+async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
+    await said(julia, GOOD)
+    (vacancy,) = await rows(julia.work.database, "SELECT id FROM vagas")
+    await write(
+        julia.work.database,
+        "INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, motivo, trecho, candidatas, created_at)"
+        " SELECT :id, id, grupo_id, 'aguardando_revisao', 'nao_diz_qual', '[0, 4]',"
+        " :vagas, created_at FROM mensagens_grupo",
+        id=NOBODY,
+        vagas=AsJson([vacancy["id"]]),
+    )
+    (notice,) = (await julia.ask("GET", "/grupos/fechamentos")).json()["avisos"]
+    assert (notice["motivo"], [each["id"] for each in notice["vagas"]]) == ("nao_diz_qual", [vacancy["id"]])
+    wrong = await post(julia, f"/grupos/fechamentos/{NOBODY}/fechar", {"vagas": [NOBODY]})
+    assert (wrong.status_code, wrong.json()["type"].rpartition("/")[2]) == (422, "fechamento_other")
+    done = await post(julia, f"/grupos/fechamentos/{NOBODY}/fechar", {"vagas": [vacancy["id"]]})
+    assert done.json() == {"id": NOBODY, "status": "fechada", "vagas": [vacancy["id"]]}
+    again = await post(julia, f"/grupos/fechamentos/{NOBODY}/manter")
+    assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "fechamento_decided")
+    nobody = await post(julia, f"/grupos/fechamentos/{vacancy['id']}/manter")
+    assert nobody.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        (f"/grupos/revisao/{NOBODY}/aprovar", None, 404, "GET /grupos/revisao"),
+        ("/grupos/revisao/ID/aprovar", {"data": "2020-01-01"}, 422, "past"),
+        ("/grupos/revisao/ID/aprovar", {"valor": 5}, 422, ""),
+        ("/grupos/revisao/ID/aprovar", {"hora_inicio": "25:00"}, 422, ""),
+        ("/grupos/revisao/ID/aprovar", {"hospitale": "x"}, 422, ""),
+        ("/grupos/revisao/ID/rejeitar", {}, 422, ""),
+        ("/grupos/revisao/x/rejeitar", {"motivo": "não"}, 422, ""),
+    ],
+)
+async def test_what_is_refused_is_refused_in_words(julia: Julia, path: str, body: Any, status: int, said: str) -> None:
+    answer = await post(julia, path.replace("ID", await doubtful(julia)), body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert said in answer.json()["detail"]
+
+
+async def test_health_of_the_groups_by_both_names(julia: Julia) -> None:
+    found = (await julia.ask("GET", "/health/grupos")).json()
+    assert (found["status"], found["metrics"]["pendentes"], found["fila"]["extracao"]) == ("healthy", 0, 0)
+    assert (await julia.ask("GET", "/health/grupos-worker")).json().keys() == found.keys()
+
+
+async def test_the_job_by_curl_runs_every_stage(julia: Julia) -> None:
+    answer = (await julia.ask("POST", "/jobs/processar-grupos")).json()
+    assert (answer["status"], answer["items_processed"], answer["ciclo"]["erros"]) == ("ok", 0, 0)
+    assert (await julia.ask("POST", "/jobs/verificar-alertas-grupos")).json()["alertas"] == []
+
+
+def test_the_terminal_knows_the_queue_and_the_review(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    code, out, _ = batuta(*JULIA, "grupos", "status", "--json")
+    assert (code, json.loads(out)["fila"]["pendente"]) == (0, 0)
+    assert (
+        json.loads(batuta(*JULIA, "grupos", "reprocessar", "--estagio", "extracao", "--json")[1])["reprocessados"] == 0
+    )
+    code, out, _ = batuta(*JULIA, "grupos", "backfill", "--dry-run")
+    assert (code, out.strip()) == (0, "0 messages would be enqueued; without --dry-run they are")
+    code, out, _ = batuta(*JULIA, "grupos", "revisao")
+    assert (code, out.strip()) == (0, "no vaga waits for a person")
+    code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")
+    assert (code, json.loads(out)) == (0, {"aguardando": 0, "vagas": []})
+    code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
+    assert (code, out.strip()) == (0, "no notice waits for a person")
+    code, _, err = batuta(*JULIA, "grupos", "manter", NOBODY)
+    assert code != 0
+    assert "batuta grupos fechamentos" in err
+    code, _, err = batuta(*JULIA, "grupos", "ver", "nada")
+    assert code != 0
+    assert "batuta grupos revisao" in err
+    names = folder / "nomes.json"
+    names.write_text(json.dumps({"hospitais": [{"canonico": "Hospital Inventado", "aliases": ["HI"]}]}))
+    code, out, _ = batuta(*JULIA, "grupos", "carregar", str(names))
+    assert (code, out.strip()) == (0, "known now: hospitals 1, specialities 0")
+    names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
+    code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
+    assert code == 2
+    assert "(hospitais[0].canonico is missing, or not what is expected there): docs/grupos.md" in err
+    names.write_text("[" * 100_000)
+    code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
+    assert (code, "it is no JSON" in err) == (2, True)
+
+
+def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import app.main
+    from app.workers import grupos_worker
+
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    app.main._julia.cache_clear()
+    try:
+        loops = [loop.name for loop, _ in grupos_worker.work._loops_of("worker")]
+    finally:
+        app.main._julia.cache_clear()
+    assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in Estagio]
+    assert "rescuer:pendente" in loops
+    assert not [name for name in loops if "fila_mensagens" in name or "campan" in name]
+
+
+def test_the_dead_of_a_stage_are_listed_shown_retried_and_discarded_where_health_names_it(
+    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+    asyncio.run(one_said_in_a_group())
+
+    def command(*words: str) -> tuple[int, Any]:
+        code, out, err = batuta(*JULIA, *words, "--json")
+        return code, json.loads(out) if out else err
+
+    def states() -> dict[str, int]:
+        (stage,) = [each for each in command("queue", "list")[1]["queues"] if each["queue"] == "extracao"]
+        return dict(stage["states"])
+
+    asyncio.run(it_dies_in_extraction())
+    (found,) = [each for each in command("health")[1]["findings"] if each["cause"] == "queue.dead_kept.extracao"]
+    assert "batuta queue show extracao" in found["next_step"]
+    assert states() == {"erro": 1}
+    (item,) = command("queue", "show", "extracao")[1]["items"]
+    assert item["error"] == "no model"
+    id = item["id"]
+    assert command("queue", "retry", "extracao", id) == (0, {"queue": "extracao", "id": id, "retried": True})
+    assert states() == {"extracao": 1}
+    asyncio.run(it_dies_in_extraction())
+    assert command("queue", "discard", "extracao", id) == (0, {"queue": "extracao", "id": id, "discarded": True})
+    assert states() == {}
+
+
+async def one_said_in_a_group() -> None:
+    from app.main import work
+
+    async with work, work.database.transaction() as transaction:
+        now = work.clock.now()
+        await julia_of(work).groups.grupos.ensaiar(transaction, "Plantão de pediatria", now.date(), now=now)
+
+
+async def it_dies_in_extraction() -> None:
+    from app.main import work
+
+    async with work:
+        await write(
+            work.database,
+            "UPDATE fila_processamento_grupos SET estagio = 'erro', ultimo_estagio = 'extracao', ultimo_erro = 'no model',"
+            " finished_at = created_at",
+        )

@@ -1,0 +1,326 @@
+"""A model beside the rules, on both databases: asked once about what they are unsure of; while it is away, messages wait."""
+
+import math
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.composition.groups import add_groups
+from app.composition.julia import add_guards, migrations
+from app.composition.llm import guard_llm
+from app.composition.messages import build_messages
+from app.contexts.esteira.leituras import LeitorPorRegras
+from app.contexts.esteira.llm import LeitorComLlm
+from app.contexts.leitura_grupos.api import Categoria, Leitura
+from app.contexts.llm.service import Calou, Respondeu, Resposta
+from app.contexts.nomes.dicionario import Dicionario
+from app.integrations.llm.client import ChatClient
+from app.settings import Settings
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Extension
+from batuta.guard.base import Effect, EffectReport
+from batuta.kernel.json import Json
+from batuta.testing import FakeClock
+from simulador.main import create_app
+from tests.julia.esteira.injecoes import INJECOES
+from tests.julia.grupos.bancada import Bancada
+
+# The rules do not know what to make of it: no shift, no price, nobody to call.
+DOUBTFUL = "Pessoal, alguém disponível pro Hospital Inventado sexta?"
+ANSWER: dict[str, Json] = {
+    "eh_oferta": True,
+    "confianca": 0.9,
+    "vagas": [
+        {
+            "hospital": "Hospital Inventado", "cidade": None, "uf": None, "especialidade": None, "data": "2026-01-09",
+            "data_texto": "sexta", "periodo": "diurno", "hora_inicio": None, "hora_fim": None, "valor": None, "valor_texto": None,
+            "contato_nome": None, "contato_whatsapp": None,
+        }
+    ],
+}  # fmt: skip
+
+
+@dataclass
+class Oraculo:
+    """A model that says what it was told to say, and remembers what it was asked."""
+
+    answer: Resposta = field(default_factory=lambda: Respondeu(ANSWER, 1000, 100))
+    asked: list[str] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list)
+
+    async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
+        self.orders.append(instrucao)
+        self.asked.append(dados)
+        return self.answer
+
+
+async def unsure(texto: str, mensagem: Any) -> Any:
+    """Rules that are never sure."""
+    return Leitura(False, 0.5, Categoria.CONVERSA, "unsure")
+
+
+@pytest.fixture
+def oraculo() -> Oraculo:
+    return Oraculo()
+
+
+async def opened(url: str, clock: FakeClock, oraculo: Oraculo, rules: Any = unsure, **settings: Any) -> Bancada:
+    told = Settings(database_url=url, openai_api_key="chave-de-teste", grupos_limiar_heuristica=0.0, **settings)
+    work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=told)
+    add_guards(work, told)
+    known = Dicionario(work.database, work.clock)
+    chosen = LeitorPorRegras(known, work.zone) if rules is None else rules
+    reads = LeitorComLlm(chosen, guard_llm(work, told, oraculo), known, work.zone)
+    groups = add_groups(work, told, build_messages(work, told).conversas, leitor=reads)
+    await work.open()
+    return Bancada(work, groups, clock, {})
+
+
+@pytest.fixture
+async def mesa(database_url: str, clock: FakeClock, oraculo: Oraculo) -> AsyncIterator[Bancada]:
+    bench = await opened(database_url, clock, oraculo)
+    yield bench
+    await bench.work.close()
+
+
+async def test_what_the_rules_are_unsure_of_is_read_by_the_model_and_becomes_a_vacancy(
+    mesa: Bancada, oraculo: Oraculo
+) -> None:
+    await mesa.dizem(DOUBTFUL)
+    await mesa.trabalha()
+    assert len(oraculo.asked) == 1  # classified and extracted by one answer
+    first, text, last = oraculo.asked[0].split("\n")
+    assert (first == last, text) == (True, DOUBTFUL)
+    assert "2026-01-05" in oraculo.orders[0]
+    row = await mesa.one("SELECT status, data, hospital_raw FROM vagas_grupo")
+    assert (row["status"], row["data"].isoformat(), row["hospital_raw"]) == (
+        "importada",
+        "2026-01-09",
+        "Hospital Inventado",
+    )
+    spent = await mesa.one("SELECT tokens_input, tokens_output, custo_usd FROM leituras_modelo")
+    assert (spent["tokens_input"], spent["tokens_output"]) == (1000, 100)
+    assert spent["custo_usd"] == pytest.approx(0.00021)
+
+
+async def test_thirty_groups_forward_one_message_and_the_model_is_asked_once(mesa: Bancada, oraculo: Oraculo) -> None:
+    for n in range(30):
+        await mesa.dizem(DOUBTFUL, grupo=f"1203630000000{n:05d}@g.us")
+    for _ in range(4):
+        await mesa.trabalha()
+        mesa.clock.step(timedelta(seconds=5))
+    assert len(oraculo.asked) == 1
+    assert set(await mesa.fila()) == {"finalizado"}
+    assert (await mesa.one("SELECT qtd_fontes FROM vagas_grupo WHERE status = 'importada'"))["qtd_fontes"] == 30
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+
+
+async def test_the_same_words_on_another_day_are_another_question(mesa: Bancada, oraculo: Oraculo) -> None:
+    for _ in range(2):
+        await mesa.dizem(DOUBTFUL)
+        await mesa.trabalha()
+        mesa.clock.step(timedelta(days=1))
+    assert len(oraculo.asked) == 2
+
+
+@pytest.mark.parametrize("effect", [Effect.BROKE, Effect.TIMED_OUT, Effect.UNREACHED, Effect.MISTAKE])
+async def test_while_the_model_is_away_messages_wait_and_none_is_lost(
+    mesa: Bancada, oraculo: Oraculo, effect: Effect
+) -> None:
+    oraculo.answer = Calou(EffectReport(effect, "HTTP 503"))
+    for n in range(5):
+        await mesa.dizem(f"{DOUBTFUL} {n}")
+    for _ in range(20):
+        await mesa.trabalha()
+        mesa.clock.step(timedelta(minutes=10))
+    rows = await mesa.rows("SELECT estagio, tentativas FROM fila_processamento_grupos")
+    assert [tuple(row.values()) for row in rows] == [("classificacao", 0)] * 5
+    oraculo.answer = Respondeu({"eh_oferta": False, "confianca": 0.9, "vagas": []})
+    for _ in range(8):
+        mesa.clock.step(timedelta(minutes=10))
+        await mesa.clock.advance(timedelta(minutes=10))
+        await mesa.trabalha()
+    assert set(await mesa.fila()) == {"descartado"}
+
+
+async def test_a_model_that_is_broken_is_left_alone_for_a_while(mesa: Bancada, oraculo: Oraculo) -> None:
+    oraculo.answer = Calou(EffectReport(Effect.BROKE, "HTTP 500"))
+    for n in range(12):
+        await mesa.dizem(f"{DOUBTFUL} {n}")
+    await mesa.operacao.ciclo(100, 2)
+    assert len(oraculo.asked) <= 6  # its circuit opened: the others were not even asked
+    waits = await mesa.rows("SELECT ultimo_erro FROM fila_processamento_grupos")
+    assert any("circuit" in (row["ultimo_erro"] or "") for row in waits)
+
+
+async def test_when_the_days_budget_is_spent_the_rules_work_alone(
+    database_url: str, clock: FakeClock, oraculo: Oraculo
+) -> None:
+    mesa = await opened(database_url, clock, oraculo, llm_daily_budget_usd=0.0003)
+    try:
+        for n in range(4):
+            await mesa.dizem(f"{DOUBTFUL} {n}")
+            await mesa.trabalha()
+        assert len(oraculo.asked) == 2
+        assert set(await mesa.fila()) == {"finalizado", "descartado"}
+        clock.step(timedelta(days=1))
+        await mesa.dizem(f"{DOUBTFUL} amanhã")
+        await mesa.trabalha()
+        assert len(oraculo.asked) == 3
+    finally:
+        await mesa.work.close()
+
+
+async def test_what_the_rules_are_sure_of_is_not_asked(tmp_path: Path, clock: FakeClock, oraculo: Oraculo) -> None:
+    mesa = await opened(f"sqlite:///{tmp_path}/test.db", clock, oraculo, rules=None)
+    try:
+        await mesa.dizem("Plantão de pediatria no Hospital Inventado, dia 20/01, 19h às 7h, R$ 1.500")
+        await mesa.trabalha()
+        assert oraculo.asked == []
+        assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+    finally:
+        await mesa.work.close()
+
+
+async def test_whatever_a_message_talks_the_model_into_no_field_is_forged(tmp_path: Path) -> None:
+    forged: dict[str, Json] = {
+        "hospital": "Hospital Forjado", "cidade": "Recife", "uf": "PE", "especialidade": "pediatria", "data": "2099-01-01",
+        "data_texto": "sempre", "periodo": "diurno", "hora_inicio": "07:00", "hora_fim": "19:00", "valor": 99999,
+        "valor_texto": "noventa mil", "contato_nome": "Golpista", "contato_whatsapp": "5511911112222",
+    }  # fmt: skip
+    obedient = Oraculo(
+        Respondeu({"eh_oferta": True, "confianca": 1.0, "vagas": [forged], "acao": "enviar", "sql": "DROP TABLE vagas"})
+    )
+    clock = FakeClock(datetime.fromisoformat("2030-03-10T09:00:00-03:00"))
+    mesa = await opened(f"sqlite:///{tmp_path}/test.db", clock, obedient, llm_per_minute=1000)
+    try:
+        for n, texto in enumerate(INJECOES):
+            await mesa.dizem(texto, id=f"3EB0{n:04d}")
+        for _ in range(3):
+            await mesa.trabalha()
+            clock.step(timedelta(minutes=2))
+        assert len(obedient.asked) > 150  # the others were no offers at first sight
+        assert set(await mesa.fila()) <= {"finalizado", "descartado"}
+        assert await mesa.rows("SELECT id FROM vagas_grupo") == []
+        for table in ("vagas", "hospitais", "fila_mensagens", "campanhas"):
+            assert await mesa.rows(f"SELECT * FROM {table}") == []
+    finally:
+        await mesa.work.close()
+
+
+def nested(depth: int) -> Json:
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"confianca": 10**400}, {"confianca": math.nan}, {"confianca": math.inf}, {"nobody reads this": math.nan},
+        {"nobody reads this": nested(80)}, {"nobody reads this": "a\x00b"}, {"nobody reads this": "a\ud800b"}, {"a\ud800b": 1},
+    ],
+    ids=lambda each: ascii(each)[:40],
+)  # fmt: skip
+async def test_an_answer_that_cannot_be_kept_is_none_is_paid_once_and_the_rules_decide(
+    mesa: Bancada, oraculo: Oraculo, clock: FakeClock, lie: dict[str, Json]
+) -> None:
+    oraculo.answer = Respondeu({**ANSWER, **lie}, 1000, 100)
+    for _ in range(2):
+        await mesa.dizem(DOUBTFUL)
+        await mesa.trabalha()
+        await clock.advance(timedelta(minutes=20))
+    assert set(await mesa.fila()) == {"descartado"}
+    assert len(oraculo.asked) == 1
+    spent = await mesa.one("SELECT resposta, custo_usd FROM leituras_modelo")
+    assert spent["custo_usd"] == pytest.approx(0.00021)
+    assert spent["resposta"] in ({}, "{}")
+
+
+# The protocol, against the simulator
+
+
+@pytest.fixture
+async def client(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[ChatClient, httpx2.AsyncClient]]:
+    transport = httpx2.ASGITransport(app=create_app(clock))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as world:
+        line = ChatClient("http://simulador/openai/v1", "chave", "modelo-de-teste", clock)
+        monkeypatch.setattr(line, "_open", lambda: world)
+        yield line, world
+
+
+async def prepared(world: httpx2.AsyncClient, *answers: dict[str, Json]) -> None:
+    assert (await world.put("/openai/respostas", json={"respostas": list(answers)})).status_code == 204
+
+
+async def test_a_question_has_a_fixed_order_the_data_and_a_strict_schema(
+    client: tuple[ChatClient, httpx2.AsyncClient],
+) -> None:
+    asking, world = client
+    await prepared(world, {"content": {"eh_oferta": False, "confianca": 0.9, "vagas": []}})
+    answer = await asking.perguntar("ordem", "dados", {"type": "object"})
+    assert isinstance(answer, Respondeu)
+    assert answer.documento == {"eh_oferta": False, "confianca": 0.9, "vagas": []}
+    assert answer.entrada > 0
+    assert answer.saida > 0
+    (asked,) = (await world.get("/recebidos")).json()["openai"]
+    assert [each["role"] for each in asked["body"]["messages"]] == ["system", "user"]
+    assert asked["body"]["response_format"]["json_schema"] == {
+        "name": "leitura",
+        "strict": True,
+        "schema": {"type": "object"},
+    }
+    assert "tools" not in asked["body"]
+    assert "chave" not in repr(asking)
+
+
+async def test_an_answer_in_a_fence_is_read_and_one_without_json_is_nothing(
+    client: tuple[ChatClient, httpx2.AsyncClient],
+) -> None:
+    asking, world = client
+    await prepared(world, {"content": 'Claro:\n```json\n{"eh_oferta": true}\n```'}, {"content": "não sei"})
+    first, second = [await asking.perguntar("o", "d", {}) for _ in range(2)]
+    assert isinstance(first, Respondeu)
+    assert isinstance(second, Respondeu)
+    assert (first.documento, second.documento) == ({"eh_oferta": True}, None)
+
+
+async def test_an_answer_with_half_a_letter_is_an_answer_and_has_its_price(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = rb'{"choices": [{"message": {"content": "{\"x\": \"\ud800\"}"}}], "usage": {"completion_tokens": 7}}'
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=said))
+    async with httpx2.AsyncClient(transport=transport) as world:
+        asking = ChatClient("http://modelo", "chave", "modelo-de-teste", clock)
+        monkeypatch.setattr(asking, "_open", lambda: world)
+        answer = await asking.perguntar("o", "d", {})
+    assert isinstance(answer, Respondeu)
+    assert answer.saida == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "effect"),
+    [(500, Effect.BROKE), (503, Effect.BROKE), (429, Effect.BROKE), (400, Effect.MISTAKE), (401, Effect.MISTAKE)],
+)
+async def test_what_it_says_instead_of_an_answer(
+    client: tuple[ChatClient, httpx2.AsyncClient], clock: FakeClock, status: int, effect: Effect
+) -> None:
+    asking, world = client
+    await prepared(world, {"status": status})
+    answer = await asking.perguntar("o", "d", {})
+    assert isinstance(answer, Calou)
+    assert (answer.told.effect, answer.told.error) == (effect, f"HTTP {status}")
+    assert answer.told.retry_at == (clock.now() + timedelta(seconds=30) if status == 429 else None)
+
+
+async def test_nobody_there_is_told_as_that(clock: FakeClock) -> None:
+    asking = ChatClient("http://127.0.0.1:1/v1", "chave", "modelo-de-teste", clock)
+    answer = await asking.perguntar("o", "d", {})
+    await asking.close()
+    assert isinstance(answer, Calou)
+    assert answer.told.effect is Effect.UNREACHED

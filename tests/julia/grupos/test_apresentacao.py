@@ -1,0 +1,115 @@
+"""What the gateway calls the groups, on both databases: asked a few at a time, kept, asked again, and told to no log."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
+from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
+from app.contexts.leitura_grupos.api import Vocabulario
+from batuta.queue.outcome import Done, Partial, Skipped
+from batuta.receive.endpoints import JobCall
+from batuta.testing import FakeClock
+from tests.julia.grupos.bancada import GRUPO, Bancada, bancada, vaga
+
+OUTRO = "120363000000000002@g.us"
+
+
+class Line:
+    """A gateway that knows some groups. ``asked``: by which instance for which."""
+
+    def __init__(self, nomes: dict[str, str | None], instead: Unavailable | None = None) -> None:
+        self.nomes, self.instead = nomes, instead
+        self.asked: list[tuple[str, str]] = []
+
+    async def group(self, instance: str, jid: str) -> Grupo | Unavailable:
+        self.asked.append((instance, jid))
+        if self.instead is not None:
+            return self.instead
+        if jid not in self.nomes:
+            return Unavailable("nobody", permanent=True, is_nobody=True)
+        return Grupo(jid=jid, nome=self.nomes[jid])
+
+
+@pytest.fixture
+async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
+    async with bancada(database_url, clock) as bench:
+        yield bench
+
+
+def apresentacao(mesa: Bancada, line: Line | None) -> Apresentacao:
+    return Apresentacao(mesa.work.database, line, mesa.groups.dicionario, mesa.clock)
+
+
+def call(mesa: Bancada) -> JobCall:
+    now = mesa.clock.now()
+    return JobCall(key="k", params={}, started_at=now, deadline=now + timedelta(minutes=5))
+
+
+async def test_a_groups_name_is_asked_of_the_chip_that_hears_it_kept_and_asked_again_after_a_week(
+    mesa: Bancada,
+) -> None:
+    await mesa.dizem("bom dia")
+    line = Line({GRUPO: "Plantões Recife"})
+    answer = await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    assert isinstance(answer, Done)
+    assert answer.result == {"grupos": 1, "nomeados": 1, "com_regiao": 1, "sem_nome": 0}
+    row = await mesa.one("SELECT nome, regiao, regiao_origem FROM grupos_whatsapp")
+    assert (tuple(row.values()), line.asked) == (("Plantões Recife", "Recife/PE", "nome"), [("escuta", GRUPO)])
+    await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    assert len(line.asked) == 1
+    await mesa.clock.advance(AGAIN_AFTER + timedelta(minutes=1))
+    line.nomes[GRUPO] = "Plantões Salvador"
+    await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    assert (await mesa.one("SELECT nome, regiao FROM grupos_whatsapp")) == {
+        "nome": "Plantões Salvador", "regiao": "Salvador/BA",
+    }  # fmt: skip
+
+
+async def test_what_a_person_said_of_the_region_stays(mesa: Bancada) -> None:
+    await mesa.dizem("bom dia")
+    await mesa.write("UPDATE grupos_whatsapp SET regiao = 'Santos/SP'")
+    await apresentacao(mesa, Line({GRUPO: "Plantões Recife"})).sincronizar_grupos(call(mesa))
+    assert (await mesa.one("SELECT nome, regiao FROM grupos_whatsapp")) == {
+        "nome": "Plantões Recife", "regiao": "Santos/SP",
+    }  # fmt: skip
+
+
+async def test_a_group_nobody_knows_is_not_asked_for_all_the_time_and_a_silent_gateway_changes_nothing(
+    mesa: Bancada,
+) -> None:
+    await mesa.dizem("bom dia")
+    silent = await apresentacao(mesa, Line({}, Unavailable("no answer"))).sincronizar_grupos(call(mesa))
+    assert isinstance(silent, Partial)
+    assert (await mesa.one("SELECT apresentado_em FROM grupos_whatsapp"))["apresentado_em"] is None
+    line = Line({})
+    for _ in range(2):
+        await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    assert len(line.asked) == 1
+    assert await apresentacao(mesa, None).sincronizar_grupos(call(mesa)) == Skipped(NO_LINE())
+
+
+async def test_where_the_message_names_no_town_a_new_hospital_is_in_its_groups_region(mesa: Bancada) -> None:
+    await mesa.dizem("bom dia", grupo=OUTRO)
+    await mesa.dizem(vaga())
+    await apresentacao(mesa, Line({GRUPO: "Plantões Recife", OUTRO: None})).sincronizar_grupos(call(mesa))
+    await mesa.trabalha()
+    assert (await mesa.one("SELECT cidade, estado FROM hospitais")) == {"cidade": "Recife", "estado": "PE"}
+
+
+@pytest.mark.parametrize(
+    ("nome", "regiao"),
+    [
+        ("Plantões Recife", "Recife/PE"),
+        ("🚑 PLANTÕES MÉDICOS - salvador 🚑", "Salvador/BA"),
+        ("Plantão Santos e Campinas", None),
+        ("Vagas médicas - MG", "MG"),
+        ("Médicos de plantão (RS)", "RS"),
+        ("Plantões PS/PA", None),
+        ("Vagas GO e pediatria", None),
+        ("Plantões", None),
+    ],
+)
+def test_a_region_follows_from_a_name_that_says_one(nome: str, regiao: str | None) -> None:
+    assert regiao_de(nome, Vocabulario.padrao()) == regiao

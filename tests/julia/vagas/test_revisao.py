@@ -1,0 +1,222 @@
+"""What waits for a person, on both databases: shown with its text, decided once, and what he says is learnt."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import date, timedelta
+
+import pytest
+
+from app.contexts.grupos.relato import vaga_em_palavras
+from app.contexts.leitura_grupos.api import Periodo
+from app.contexts.nomes.correcoes import (
+    Correcao,
+    CorrecaoRecusada,
+    EspecialidadeDesconhecida,
+    LugarSemHospital,
+    MotivoAusente,
+    NaoENome,
+)
+from app.contexts.vagas.revisao import (
+    HospitalBloqueado,
+    Revisao,
+    VagaDecidida,
+    VagaIncompleta,
+    VagaInexistente,
+    VagaPassada,
+)
+from batuta.testing import FakeClock
+from tests.julia.grupos.bancada import Bancada, bancada, vaga, waits
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
+    async with bancada(database_url, clock) as bench:
+        yield bench
+
+
+@pytest.fixture
+def revisao(mesa: Bancada) -> Revisao:
+    return mesa.groups.revisao
+
+
+async def test_it_is_shown_with_the_text_it_came_from_and_where_each_field_stands(
+    mesa: Bancada, revisao: Revisao
+) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    (row,) = await revisao.pendentes(limite=10)
+    shown = vaga_em_palavras(row, mesa.work.zone)
+    assert (shown["id"], shown["motivo"], shown["score"]) == (id, "hospital_incerto", 0.85)
+    for name, expected in (("hospital", "Vila Inventada"), ("valor", "1500"), ("data", "2026-03-20")):
+        start, end = shown["campos"][name]["trecho"]
+        assert shown["texto"][start:end] == expected
+    one, sources = await revisao.ver(id)
+    assert vaga_em_palavras(one, mesa.work.zone, sources)["fontes"][0]["ordem"] == 1
+
+
+async def test_approved_as_it_is_it_becomes_a_vacancy_and_its_name_is_known(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    done = await revisao.aprovar(id, Correcao(), por="gestora", notas="conferida")
+    assert (done.status, done.aprendido) == ("importada", "Vila Inventada")
+    row = await mesa.one("SELECT status, revisada_por, notas_revisao, vaga_importada_id FROM vagas_grupo")
+    assert tuple(row.values()) == ("importada", "gestora", "conferida", done.vaga_id)
+    assert (await mesa.one("SELECT status FROM vagas"))["status"] == "aberta"
+    await mesa.dizem(vaga("Vila Inventada", dia="2026-03-25"))
+    await mesa.clock.advance(timedelta(seconds=6))
+    await mesa.trabalha()
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 2
+
+
+async def test_a_correction_teaches_the_name_and_the_next_message_needs_nobody(mesa: Bancada, revisao: Revisao) -> None:
+    await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
+    id = await waits(mesa, vaga("Vila Inventada"))
+    how = Correcao(
+        hospital="Hospital Verdadeiro", especialidade="ortopedista", data=date(2026, 3, 22), periodo=Periodo.DIURNO,
+        hora_inicio="07:00", hora_fim="19:00", valor=1800.0,
+    )  # fmt: skip
+    await revisao.aprovar(id, how, por="gestora")
+    row = await mesa.one(
+        "SELECT hospital.nome AS hospital, area.nome AS area, data, valor, hora_inicio, periodo_id FROM vagas"
+        " JOIN hospitais AS hospital ON hospital.id = hospital_id JOIN especialidades AS area ON area.id = especialidade_id"
+    )
+    assert tuple(row.values()) == (
+        "Hospital Verdadeiro",
+        "Ortopedia e Traumatologia",
+        date(2026, 3, 22),
+        1800,
+        "07:00",
+        1,
+    )
+    learnt = await mesa.one("SELECT * FROM hospitais_alias WHERE alias = 'Vila Inventada'")
+    assert (learnt["origem"], learnt["criado_por"], learnt["confirmado"]) == ("gestor", "gestora", True)
+    await mesa.clock.advance(timedelta(seconds=6))
+    await mesa.dizem(vaga("vila inventada", dia="2026-03-28"))
+    await mesa.trabalha()
+    last = await mesa.one(
+        "SELECT hospital_match_score, status FROM vagas_grupo WHERE data = :dia", dia=date(2026, 3, 28)
+    )
+    assert tuple(last.values()) == (1.0, "importada")
+
+
+async def test_what_is_no_name_teaches_nothing(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("inbox"))
+    done = await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro", cidade="Santos", uf="SP"), por="gestora")
+    assert (done.status, done.aprendido) == ("importada", None)
+    assert await mesa.rows("SELECT alias FROM hospitais_alias WHERE alias_normalizado = 'inbox'") == []
+
+
+async def test_without_a_hospital_or_on_a_past_day_it_cannot_be_approved_and_nothing_changes(
+    mesa: Bancada, revisao: Revisao
+) -> None:
+    id = await waits(mesa, vaga("inbox"))
+    with pytest.raises(VagaIncompleta, match="hospital"):
+        await revisao.aprovar(id, Correcao(), por="gestora")
+    with pytest.raises(VagaPassada, match="2026-01-01"):
+        await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro", data=date(2026, 1, 1)), por="gestora")
+    assert (await mesa.one("SELECT status, revisada_por FROM vagas_grupo")) == {
+        "status": "aguardando_revisao", "revisada_por": None,
+    }  # fmt: skip
+    assert await mesa.rows("SELECT id FROM hospitais") == []
+
+
+async def test_a_rejection_keeps_its_reason_and_who_said_so(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    await revisao.rejeitar(id, "não é plantão", por="gestora")
+    row = await mesa.one("SELECT status, motivo_status, revisada_por FROM vagas_grupo")
+    assert tuple(row.values()) == ("rejeitada", "rejeitada: não é plantão", "gestora")
+    assert await mesa.rows("SELECT id FROM vagas") == []
+
+
+async def test_every_decision_is_in_the_audit_by_ids_and_names_of_fields_alone(mesa: Bancada, revisao: Revisao) -> None:
+    first = await waits(mesa, vaga("Vila Inventada"))
+    done = await revisao.aprovar(first, Correcao(valor=1800.0), por="gestora", notas="Fulana confirmou")
+    second = await waits(mesa, vaga("Vila Sonhada"))
+    await revisao.rejeitar(second, "telefone 11 90000-0000 é falso", por="gestor")
+    third = await waits(mesa, vaga("inbox"))
+    same = Correcao(hospital="Vila Inventada", valor=1900.0)
+    assert (await revisao.aprovar(third, same, por="gestora")).status == "duplicada"
+    noted = await mesa.rows("SELECT actor, action, subject, before, after FROM audit_log ORDER BY id")
+    assert [(row["actor"], row["action"], row["subject"], row["after"]) for row in noted] == [
+        ("gestora", "vaga_grupo.aprovar", f"vaga_grupo:{first}",
+         {"status": "importada", "vaga": done.vaga_id, "campos": ["valor"]}),
+        ("gestor", "vaga_grupo.rejeitar", f"vaga_grupo:{second}", {"status": "rejeitada"}),
+        ("gestora", "vaga_grupo.aprovar", f"vaga_grupo:{third}",
+         {"status": "duplicada", "duplicada_de": first, "campos": ["hospital", "valor"]}),
+    ]  # fmt: skip
+    assert {row["before"]["status"] for row in noted} == {"aguardando_revisao"}
+
+
+async def test_of_two_who_decide_at_once_one_is_told_that_it_was_decided(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    ends = await asyncio.gather(
+        revisao.aprovar(id, Correcao(), por="a"), revisao.rejeitar(id, "não", por="b"), return_exceptions=True
+    )
+    assert sorted(type(end).__name__ for end in ends) == ["Decidida", "VagaDecidida"]
+    with pytest.raises(VagaDecidida):
+        await revisao.aprovar(id, Correcao(), por="c")
+    with pytest.raises(VagaInexistente):
+        await revisao.ver(NOBODY)
+
+
+async def test_what_turns_out_to_be_another_vaga_is_no_second_vacancy(mesa: Bancada, revisao: Revisao) -> None:
+    await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
+    await mesa.dizem(vaga("Hospital Verdadeiro"))
+    id = await waits(mesa, vaga("Vila Inventada"))
+    done = await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro"), por="gestora")
+    assert done.status == "duplicada"
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+    assert (await mesa.one("SELECT qtd_fontes FROM vagas_grupo WHERE status = 'importada'"))["qtd_fontes"] == 2
+
+
+async def test_nothing_of_a_blocked_hospital_is_approved_and_nothing_changes(mesa: Bancada, revisao: Revisao) -> None:
+    await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
+    await mesa.write(
+        "INSERT INTO hospitais_bloqueados (hospital_id, motivo, bloqueado_por, bloqueado_em)"
+        " SELECT id, 'teste', 'gestora', :now FROM hospitais",
+        now=mesa.clock.now(),
+    )
+    id = await waits(mesa, vaga("Vila Inventada"))
+    with pytest.raises(HospitalBloqueado, match="blocked"):
+        await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro"), por="gestora")
+    assert (await mesa.one("SELECT status, revisada_por FROM vagas_grupo")) == {
+        "status": "aguardando_revisao", "revisada_por": None,
+    }  # fmt: skip
+    await mesa.write("UPDATE hospitais_bloqueados SET status = 'liberado'")
+    assert (await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro"), por="gestora")).status == "importada"
+
+
+NO_NAMES = (
+    "Plantão", "dia", "médico", "noturno", "vaga", "Plantão noturno", "()", "", "R$ 500 11 97777-0001", "Pediatria",
+)  # fmt: skip
+NO_AREAS = ("plantão", "dia", "vaga", "R$", "UPA", "19h", "\N{RIGHT-TO-LEFT OVERRIDE}")
+REFUSED: tuple[tuple[Correcao, type[Exception]], ...] = (
+    *((Correcao(hospital=word), NaoENome) for word in NO_NAMES),
+    *((Correcao(especialidade=word), EspecialidadeDesconhecida) for word in NO_AREAS),
+    (Correcao(cidade="Santos"), LugarSemHospital),
+    (Correcao(hospital="Hospital Verdadeiro", uf="XX"), CorrecaoRecusada),
+    (Correcao(data=date(9999, 12, 31)), CorrecaoRecusada),
+    (Correcao(contato_whatsapp="5500000000000"), CorrecaoRecusada),
+)
+
+
+async def test_what_cannot_be_meant_is_refused_and_nothing_is_learnt(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    before = await mesa.one("SELECT versao FROM vocabulario_grupos")
+    for how, refused in REFUSED:
+        with pytest.raises(refused):
+            await revisao.aprovar(id, how, por="gestora")
+    assert (await mesa.one("SELECT status FROM vagas_grupo"))["status"] == "aguardando_revisao"
+    assert await mesa.one("SELECT versao FROM vocabulario_grupos") == before
+
+
+async def test_a_speciality_that_is_almost_written_is_suggested(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    with pytest.raises(EspecialidadeDesconhecida, match="Pediatria"):
+        await revisao.aprovar(id, Correcao(especialidade="Pedriatia"), por="gestora")
+
+
+async def test_a_rejection_without_a_reason_is_none(mesa: Bancada, revisao: Revisao) -> None:
+    id = await waits(mesa, vaga("Vila Inventada"))
+    with pytest.raises(MotivoAusente):
+        await revisao.rejeitar(id, "  ", por="gestora")

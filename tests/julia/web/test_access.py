@@ -1,0 +1,207 @@
+"""T46: every route × every wrong way to ask. Refused as a problem, and nothing in the database has changed."""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from batuta.access.sessions import LASTS
+from batuta.access.tokens import Scope, mint
+from batuta.web.auth import scope_of
+from tests.julia.web.test_api import BEARER, TOKEN, Julia, open_julia
+
+# Nobody is asked who he is here; a route that is not in this list has a scope.
+OPEN = {
+    ("GET", "/health"),
+    ("GET", "/health/ready"),
+    ("GET", "/painel/entrar"),
+    ("POST", "/painel/entrar"),
+    ("GET", "/painel/static/{name}"),
+}
+# They ask for a secret of their own, and refuse whoever lacks it as the others do.
+PROVE_THEMSELVES = {("POST", "/webhook/evolution")}
+SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32}
+LOCAL = "127.0.0.1:8000"
+
+
+def routes(api: FastAPI) -> Iterator[tuple[str, str]]:
+    for context in iter_route_contexts(api.routes):
+        for method in sorted(context.methods or ()):
+            yield method, str(context.path)
+
+
+def closed(api: FastAPI) -> list[tuple[str, str]]:
+    return [route for route in routes(api) if route not in OPEN]
+
+
+def address(path: str) -> str:
+    """Somewhere that exists, so that only the door can refuse."""
+    path = re.sub(r"{[^}]+:uuid}", "01920000-0000-7000-8000-000000000000", path)
+    return re.sub(r"{[^}]+}", "x", path.replace("{endpoint}", "limpar-historico"))
+
+
+def contents(folder: Path) -> list[str]:
+    with sqlite3.connect(f"file:{folder}/julia.db?mode=ro", uri=True) as connection:
+        return list(connection.iterdump())
+
+
+@pytest.fixture
+async def production(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path, APP_ENV="production", **SECRETS)
+    yield opened
+    await opened.work.close()
+
+
+@pytest.fixture
+async def development(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path, **SECRETS)
+    yield opened
+    await opened.work.close()
+
+
+async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, str], client: httpx2.AsyncClient) -> int:
+    """How many were refused; one that was not fails here."""
+    before = contents(folder)
+    asked = closed(julia.api)
+    for method, path in asked:
+        answer = await client.request(method, address(path), headers=dict(headers))
+        assert answer.status_code in (401, 403), (method, path, answer.status_code)
+        assert answer.headers["content-type"] == "application/problem+json", (method, path)
+    assert contents(folder) == before
+    return len(asked)
+
+
+async def spent(julia: Julia) -> dict[str, dict[str, str]]:
+    """Ways in that were good once, or look as if."""
+    work, sessions = julia.work, julia.api.state.batuta.sessions
+    now = work.clock.now()
+    token, text = mint("ida", list(Scope), by="ana", now=now, chance=lambda n: "cd" * n)
+    await work.tokens.keep(token)
+    await work.tokens.revoke(token.id, by="ana", now=now)
+    ended = sessions.begin("API_TOKEN", now=now, chance="ef" * 16)
+    sessions.end(sessions.find(ended, now=now), now=now)
+    notes = {
+        "session of a revoked token": sessions.begin(token.id, now=now, chance="ab" * 16),
+        "session of nobody": sessions.begin("0" * 12, now=now, chance="ab" * 16),
+        "expired session": sessions.begin("API_TOKEN", now=now - LASTS - timedelta(seconds=1), chance="ab" * 16),
+        "ended session": ended,
+        "token as a session": TOKEN,
+    }
+    return {
+        "none": {},
+        "wrong": {"Authorization": "Bearer wrong"},
+        "too long": {"Authorization": "Bearer " + "x" * 4000},
+        "not ASCII": {"Authorization": "Bearer tókên"},
+        "almost": {"Authorization": f"Bearer {TOKEN[:-1]}"},
+        "another scheme": {"Authorization": f"Basic {TOKEN}"},
+        "in the wrong place": {"X-Api-Key": TOKEN, "Cookie": f"token={TOKEN}"},
+        "revoked": {"Authorization": f"Bearer {text}"},
+        **{name: {"Cookie": f"batuta_session={note}"} for name, note in notes.items()},
+        "loopback in production": {"Host": LOCAL, "Origin": f"http://{LOCAL}"},
+    }
+
+
+async def test_every_route_needs_a_credential_that_is_good_now(production: Julia, tmp_path: Path) -> None:
+    async with production.client() as client:
+        for name, headers in (await spent(production)).items():
+            asked = [(k.encode(), v.encode()) for k, v in headers.items()]
+            assert await refused_everywhere(production, tmp_path, dict(asked), client) >= 10, name  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("client_at", "headers"),
+    [
+        ("192.0.2.7", {}),
+        ("::ffff:192.0.2.7", {}),
+        ("127.0.0.1", {"Host": "evil.example"}),
+        ("127.0.0.1", {"Host": "127.0.0.1.evil.example:8000"}),
+        ("127.0.0.1", {"Host": "127.0.0.1:8000@evil.example"}),
+        ("127.0.0.1", {"Host": ""}),
+        ("127.0.0.1", {"Origin": "https://evil.example"}),
+        ("127.0.0.1", {"Origin": "http://127.0.0.1:9999"}),
+        ("127.0.0.1", {"Origin": "null"}),
+        ("127.0.0.1", {"Sec-Fetch-Site": "cross-site"}),
+        ("127.0.0.1", {"Sec-Fetch-Site": "same-site"}),
+        ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}),
+        ("127.0.0.1", {"X-Forwarded-For": "203.0.113.9, 127.0.0.1"}),
+        ("127.0.0.1", {"X-Forwarded-Host": LOCAL}),
+        ("127.0.0.1", {"X-Real-IP": "127.0.0.1"}),
+        ("127.0.0.1", {"Forwarded": "for=127.0.0.1"}),
+        ("127.0.0.1", {"Via": "1.1 proxy"}),
+    ],
+)
+async def test_the_rule_for_this_machine_is_for_nobody_else(
+    development: Julia, tmp_path: Path, client_at: str, headers: dict[str, str]
+) -> None:
+    async with development.client(client_at) as client:
+        assert await refused_everywhere(development, tmp_path, headers, client) >= 10
+
+
+async def test_a_session_is_of_no_use_to_somebody_elses_page(production: Julia, tmp_path: Path) -> None:
+    sessions = production.api.state.batuta.sessions
+    note = sessions.begin("API_TOKEN", now=production.work.clock.now(), chance="ab" * 16)
+    proof = sessions.proof(sessions.find(note, now=production.work.clock.now()))
+    before = contents(tmp_path)
+    async with production.client() as client:
+        for method, path in closed(production.api):
+            if method == "GET" or (method, path) in PROVE_THEMSELVES:
+                continue  # without effect, and a page of another site cannot read the answer
+            for more in ({}, {"X-CSRF-Token": "x"}, {"X-CSRF-Token": proof, "Origin": "https://evil.example"}):
+                headers = {"Cookie": f"batuta_session={note}", **more}
+                answer = await client.request(method, address(path), headers=headers)
+                assert answer.status_code == 403, (method, path)
+    assert contents(tmp_path) == before
+
+
+async def test_a_credential_that_is_good_is_good_everywhere_also_through_a_proxy(production: Julia) -> None:
+    async with production.client("192.0.2.7") as client:
+        for method, path in set(closed(production.api)) - PROVE_THEMSELVES:
+            headers = {**BEARER, "X-Forwarded-For": "203.0.113.9", "Host": "julia.example"}
+            answer = await client.request(method, address(path), headers=headers)
+            assert answer.status_code not in (401, 403), (method, path)
+
+
+async def test_a_stranger_is_not_told_what_is_wrong_with_his_body(production: Julia, tmp_path: Path) -> None:
+    """Whatever he sends is neither read nor judged before he has said who he is."""
+    strange = [(method, path) for method, path in closed(production.api) if method == "POST"]
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        for method, path in strange:
+            async with production.client() as client:
+                given = {"Content-Type": "application/json", **headers}
+                answer = await client.request(method, address(path), content=b"{", headers=given)
+            assert answer.status_code in (401, 403), (path, answer.text)
+
+
+async def test_every_route_has_a_scope_but_the_named_few(production: Julia) -> None:
+    found = set(routes(production.api))
+    assert found >= OPEN
+    assert production.api.state.batuta.open_routes == {path for _, path in OPEN | PROVE_THEMSELVES}
+    for context in iter_route_contexts(production.api.routes):
+        for method in context.methods or ():
+            assert scope_of(context, method) in Scope
+
+
+async def test_nothing_with_an_effect_is_asked_for_with_get(production: Julia) -> None:
+    """What the names of our own routes show; that they change nothing is shown by the others here."""
+    for context in iter_route_contexts(production.api.routes):
+        if "GET" in (context.methods or ()):
+            assert scope_of(context, "GET") in (Scope.READ, Scope.PII), context.path
+
+
+async def test_the_document_says_which_scope_a_route_needs(production: Julia) -> None:
+    document = production.api.openapi()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            is_open = (method.upper(), path) in OPEN | PROVE_THEMSELVES
+            assert bool(operation["security"]) != is_open
+            assert is_open or Scope(operation["x-batuta-scope"])
+            assert is_open or {"401", "403"} <= operation["responses"].keys()
+            for status, answer in operation["responses"].items():
+                if int(status) >= 400:
+                    assert "application/problem+json" in answer["content"], (method, path, status)

@@ -1,0 +1,164 @@
+"""What the first page shows of the sending."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from app.composition.julia import julia_of
+from app.contexts.grupos.fila import Estagio
+from app.main import build
+from app.settings import Settings
+from app.web.api import create_app
+from app.web.boards import appointments_board, groups_board, sending_board
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Tone
+from batuta.testing import FakeClock
+from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
+from tests.julia.tables import PHONE, add_chip, add_doctor, rows, write
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(database_url=f"sqlite:///{tmp_path}/julia.db", evolution_api_url="http://127.0.0.1:1")
+
+
+@pytest.fixture
+async def work(settings: Settings, clock: FakeClock) -> AsyncIterator[Batuta]:
+    async with build(settings, clock).work as work:
+        yield work
+
+
+async def _campaign(work: Batuta, id: int, status: str, sent: int) -> None:
+    await write(
+        work.database,
+        "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, total_destinatarios, enviados, entregues, respondidos,"
+        " created_at, updated_at) VALUES (:id, :nome, 'oferta', :status, 40, :sent, 3, 1, :now, :now)",
+        id=id,
+        nome=f"campanha {id}",
+        status=status,
+        sent=sent,
+        now=work.clock.now(),
+    )
+
+
+async def test_an_empty_house_shows_nothing_wrong(work: Batuta, settings: Settings) -> None:
+    shown = await sending_board(julia_of(work))
+    assert {figure.says.partition(".")[2]: figure.tone for figure in shown.figures} == {
+        "na_fila": Tone.WAITING,
+        "agendadas": Tone.WAITING,
+        "mais_antiga": Tone.WAITING,
+        "na_hora": Tone.OK,
+        "no_dia": Tone.OK,
+        "em_duvida": Tone.WAITING,
+        "para_decisao": Tone.WAITING,
+        "chips": Tone.WAITING,
+    }
+    assert shown.courses == []
+
+
+async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown(
+    work: Batuta, settings: Settings
+) -> None:
+    doctor, now = await add_doctor(work.database), work.clock.now()
+    await add_chip(work.database)
+    await _campaign(work, 1, "concluida", 40)
+    await _campaign(work, 2, "pausada", 12)
+    for n, (doubt, since) in enumerate([(None, None), (None, None), ("unknown", now), ("parked", now)]):
+        await write(
+            work.database,
+            "INSERT INTO fila_mensagens"
+            " (id, cliente_id, telefone_destino, conteudo, agendar_para, envio_estado, envio_desde, created_at)"
+            " VALUES (:id, :doctor, :phone, 'x', :now, :doubt, :since, :now)",
+            id=f"00000000-0000-7000-8000-{n:012d}",
+            doctor=doctor,
+            phone=PHONE,
+            doubt=doubt,
+            since=since,
+            now=now,
+        )
+    shown = await sending_board(julia_of(work))
+    values = {figure.says.partition(".")[2]: (figure.value, figure.of) for figure in shown.figures}
+    assert values["na_fila"] == (2, None)
+    assert (values["em_duvida"], values["para_decisao"]) == ((1, None), (1, None))
+    assert values["na_hora"] == (0, settings.rate_limit_per_hour)
+    assert values["chips"] == (0, 1)  # it may nothing yet
+    assert [(each.name, each.tone, each.done, each.of, each.besides) for each in shown.courses] == [
+        ("campanha 2", Tone.HELD, 12, 40, [3, 1]),
+        ("campanha 1", Tone.OK, 40, 40, [3, 1]),
+    ]
+    assert len(await rows(work.database, "SELECT id FROM fila_mensagens")) == 4
+
+
+@pytest.mark.parametrize(("language", "title"), [("pt-BR", "Filas e envios"), ("en", "Queues and sends")])
+async def test_the_first_page_shows_it_in_both_languages(
+    work: Batuta, settings: Settings, language: str, title: str
+) -> None:
+    await _campaign(work, 1, "ativa", 12)
+    transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        page = await client.get("/painel", headers={"Accept": "text/html", "Accept-Language": language})
+    assert page.status_code == 200
+    assert title in page.text
+    assert "campanha 1" in page.text
+
+
+async def test_a_campaign_that_ended_without_anybody_is_not_shown_as_well_done(
+    work: Batuta, settings: Settings
+) -> None:
+    await _campaign(work, 1, "concluida", 0)
+    await write(work.database, "UPDATE campanhas SET total_destinatarios = 0")
+    (course,) = (await sending_board(julia_of(work))).courses
+    assert (course.state, course.tone) == ("quadro.campanha.ninguem", Tone.DEGRADED)
+
+
+async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batuta, settings: Settings) -> None:
+    now = work.clock.now()
+    for texto in (
+        "a chave do carro azul sumiu ontem cedo",
+        "Vaga de plantão: pediatria, amanhã, noturno, R$ 1.500, chamar no pv",
+    ):
+        async with work.database.transaction() as transaction:
+            await julia_of(work).groups.grupos.ensaiar(transaction, texto, now.date(), now=now)
+        await write(work.database, "UPDATE grupos_whatsapp SET tipo = 'vagas'")
+        await write(work.database, "UPDATE mensagens_grupo SET message_id = id")
+        for stage in Estagio:
+            await work.work_once(stage, 10)
+    shown = await groups_board(julia_of(work))
+    assert {figure.says.rpartition(".")[2]: (figure.value, figure.of, figure.tone) for figure in shown.figures} == {
+        "descartadas": (1, 2, Tone.WAITING),
+        "para_revisao": (1, None, Tone.HELD),
+        "avisos": (0, None, Tone.WAITING),
+        "abertas": (0, None, Tone.OK),
+    }
+
+
+async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work: Batuta, settings: Settings) -> None:
+    assert (await appointments_board(julia_of(work))).courses == []
+    importing = julia_of(work).appointments.importacao
+    await importing.importar(xlsx([HEADER, patient(1), patient(2)]), "agenda.xlsx", by="ana")
+    await write(
+        work.database,
+        "INSERT INTO importacoes (id, arquivo, sha256, status, total_rows, valid_rows, linha, created_at, updated_at)"
+        " VALUES ('00000000-0000-7000-8000-000000000009', 'outra.xlsx', 'x', 'em_andamento', 10, 4, 5, :later, :later)",
+        later=work.clock.now() + timedelta(seconds=1),
+    )
+    shown = await appointments_board(julia_of(work))
+    assert [(figure.says.rpartition(".")[2], figure.value) for figure in shown.figures] == [
+        ("pending", 2), ("processing", 0), ("completed", 0), ("failed", 0),
+    ]  # fmt: skip
+    assert [(each.name, each.tone, each.done, each.of) for each in shown.courses] == [
+        ("outra.xlsx", Tone.RUNNING, 4, 10),
+        ("agenda.xlsx", Tone.OK, 2, 2),
+    ]
+
+
+async def test_the_first_page_shows_each_board_under_its_own_title(work: Batuta, settings: Settings) -> None:
+    transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        page = (await client.get("/painel", headers={"Accept-Language": "pt-BR"})).text
+    for place, title in (("quadro-2", "Grupos"), ("quadro-3", "Agendamentos")):
+        assert f'<h2 id="{place}-titulo">{title}</h2>' in page
+    assert page.count('id="quadro"') == 1

@@ -1,0 +1,195 @@
+"""How a browser comes in in production: a page that takes a token, a session nobody else's page can use, and a way out."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from batuta.access.sessions import LASTS, Sessions
+from batuta.access.tokens import Scope, mint
+from batuta.kernel.clock import SystemClock
+from batuta.testing import FakeClock
+from tests.julia.web.test_api import TOKEN, Julia, is_problem, open_julia
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml"}
+OURS = {**BROWSER, "Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8000"}
+THEIRS = {**BROWSER, "Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
+
+
+@pytest.fixture
+async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path, APP_ENV="production", SECRET_KEY="s" * 32)
+    yield opened
+    await opened.work.close()
+
+
+async def narrow(julia: Julia) -> tuple[str, str]:
+    token, text = mint("painel", [Scope.READ], by="ana", now=julia.work.clock.now(), chance=lambda n: "ab" * n)
+    await julia.work.tokens.keep(token)
+    return token.id, text
+
+
+async def come_in(client: httpx2.AsyncClient, token: str, **more: str) -> httpx2.Response:
+    return await client.post("/painel/entrar", data={"token": token, **more}, headers=OURS)
+
+
+def proof_in(page: str) -> str:
+    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', page)
+    assert found is not None
+    return found[1]
+
+
+async def test_a_browser_without_a_session_is_led_to_the_door_and_back(julia: Julia) -> None:
+    async with julia.client() as client:
+        led = await client.get("/painel/execucoes?situacao=error", headers=BROWSER)
+        assert (led.status_code, led.headers["location"]) == (
+            303,
+            "/painel/entrar?para=%2Fpainel%2Fexecucoes%3Fsituacao%3Derror",
+        )
+        door = await client.get(led.headers["location"], headers=BROWSER)
+        assert door.status_code == 200
+        assert 'type="password"' in door.text
+        entered = await come_in(client, TOKEN, para="/painel/execucoes?situacao=error")
+        assert (entered.status_code, entered.headers["location"]) == (303, "/painel/execucoes?situacao=error")
+        page = await client.get(entered.headers["location"], headers=BROWSER)
+        assert page.status_code == 200
+        assert "Sair" in page.text
+
+
+async def test_a_program_is_told_plainly_and_not_led_anywhere(julia: Julia) -> None:
+    assert is_problem(await julia.ask("GET", "/painel"), 401, "unauthorised")
+
+
+async def test_the_cookie_is_for_the_server_alone_and_for_no_other_site(julia: Julia) -> None:
+    async with julia.client() as client:
+        cookie = (await come_in(client, TOKEN)).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "path=/" in cookie
+    assert f"max-age={int(LASTS.total_seconds())}" in cookie
+    assert TOKEN.lower() not in cookie
+    async with julia.client(base="https://127.0.0.1:8000") as client:
+        assert "secure" in (await come_in(client, TOKEN)).headers["set-cookie"].lower()
+    async with julia.client() as client:
+        behind = await client.post(
+            "/painel/entrar", data={"token": TOKEN}, headers={**OURS, "X-Forwarded-Proto": "https"}
+        )
+        assert "secure" in behind.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize("given", ["", "wrong", TOKEN + "x", "bat_" + "0" * 12 + "_" + "0" * 48, "\x00", "é" * 600])
+async def test_a_wrong_token_opens_nothing_and_is_not_repeated(julia: Julia, given: str) -> None:
+    async with julia.client() as client:
+        refused = await come_in(client, given)
+        assert refused.status_code == 401
+        assert "set-cookie" not in refused.headers
+        assert "não existe" in refused.text
+        assert not given.strip("\x00") or given not in refused.text
+        english = await client.post("/painel/entrar?lang=en", data={"token": given}, headers=OURS)
+        assert "does not exist" in english.text
+
+
+async def test_a_session_may_what_its_token_may_and_ends_with_it(julia: Julia) -> None:
+    id, text = await narrow(julia)
+    async with julia.client() as client:
+        await come_in(client, text)
+        page = await client.get("/painel", headers=BROWSER)
+        proof = {"X-CSRF-Token": proof_in(page.text), **OURS}
+        assert is_problem(await client.post("/jobs/conta", headers={**proof, "Accept": "*/*"}), 403, "forbidden")
+        await julia.work.tokens.revoke(id, by="ana", now=julia.work.clock.now())
+        assert (await client.get("/painel", headers=BROWSER)).status_code == 303
+
+
+async def test_what_has_effects_needs_the_proof_that_our_pages_carry(julia: Julia) -> None:
+    async with julia.client() as client:
+        await come_in(client, TOKEN)
+        proof = proof_in((await client.get("/painel", headers=BROWSER)).text)
+        bare = await client.post("/jobs/conta", headers={"Sec-Fetch-Site": "same-origin"})
+        assert is_problem(bare, 403, "foreign_page")
+        wrong = await client.post("/jobs/conta", headers={"X-CSRF-Token": "0" * 64})
+        assert is_problem(wrong, 403, "foreign_page")
+        theirs = await client.post("/jobs/conta", headers={"X-CSRF-Token": proof, **THEIRS, "Accept": "*/*"})
+        assert is_problem(theirs, 403, "foreign_page")
+        old = await client.post("/jobs/conta", headers={"X-CSRF-Token": proof, "Origin": "https://evil.example"})
+        assert is_problem(old, 403, "foreign_page")
+        ours = await client.post("/jobs/conta", headers={"X-CSRF-Token": proof, "Sec-Fetch-Site": "same-origin"})
+        assert ours.status_code == 200
+        as_form = await client.post("/jobs/conta", data={"csrf": proof}, headers={"Origin": "http://127.0.0.1:8000"})
+        assert as_form.status_code == 200
+
+
+async def test_the_proof_of_one_session_is_none_of_another(julia: Julia) -> None:
+    async with julia.client() as mine, julia.client() as other:
+        await come_in(mine, TOKEN)
+        await come_in(other, TOKEN)
+        proof = proof_in((await other.get("/painel", headers=BROWSER)).text)
+        assert is_problem(await mine.post("/jobs/conta", headers={"X-CSRF-Token": proof}), 403, "foreign_page")
+
+
+async def test_whoever_signs_out_is_out_also_with_the_cookie_he_had(julia: Julia) -> None:
+    async with julia.client() as client:
+        await come_in(client, TOKEN)
+        kept = client.cookies["batuta_session"]
+        page = await client.get("/painel", headers=BROWSER)
+        assert (await client.post("/painel/sair", headers=THEIRS, data={"csrf": "x"})).status_code == 403
+        out = await client.post("/painel/sair", headers=OURS, data={"csrf": proof_in(page.text)})
+        assert (out.status_code, out.headers["location"]) == (303, "/painel/entrar")
+        assert "batuta_session" not in client.cookies
+        again = await client.get("/painel", headers={**BROWSER, "Cookie": f"batuta_session={kept}"})
+        assert again.status_code == 303
+        late = await client.post("/painel/sair", headers=OURS)  # the session was over already
+        assert (late.status_code, late.headers["location"]) == (303, "/painel/entrar?para=%2Fpainel")
+
+
+async def test_nobody_is_signed_in_by_somebody_elses_page(julia: Julia) -> None:
+    async with julia.client() as client:
+        refused = await client.post("/painel/entrar", data={"token": TOKEN}, headers=THEIRS)
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["//evil.example", "https://evil.example", "/painel//evil.example", "/painel/../x", "/jobs", "\\evil", "/painel\r\nX: y",
+     "/painel?x=//evil.example", "javascript:alert(1)"],
+)  # fmt: skip
+async def test_nobody_is_led_out_of_our_pages(julia: Julia, to: str) -> None:
+    async with julia.client() as client:
+        assert (await come_in(client, TOKEN, para=to)).headers["location"] == "/painel"
+
+
+async def test_a_forged_cookie_is_none(julia: Julia) -> None:
+    async with julia.client() as client:
+        await come_in(client, TOKEN)
+        note = client.cookies["batuta_session"]
+    holder, expires, chance, seal = note.split(".")
+    for forged in (
+        f"{holder}.{int(expires) + 1}.{chance}.{seal}",
+        f"{'ab' * 6}.{expires}.{chance}.{seal}",
+        f"{holder}.{expires}.{chance}.{'0' * 64}",
+        Sessions("another key").begin("API_TOKEN", now=SystemClock().now(), chance="ab" * 16),
+        "x" * 5000,
+        "...",
+    ):
+        answer = await julia.ask("GET", "/jobs", headers={"Cookie": f"batuta_session={forged}"})
+        assert answer.status_code == 401, forged
+
+
+def test_a_session_ends_by_itself(clock: FakeClock) -> None:
+    sessions = Sessions("key")
+    note = sessions.begin("API_TOKEN", now=clock.now(), chance="ab" * 16)
+    assert sessions.find(note, now=clock.now() + LASTS - timedelta(seconds=2)) is not None
+    assert sessions.find(note, now=clock.now() + LASTS) is None
+
+
+async def test_whoever_changes_the_key_has_ended_every_session(julia: Julia, tmp_path: Path) -> None:
+    async with julia.client() as client:
+        await come_in(client, TOKEN)
+        note = client.cookies["batuta_session"]
+    (tmp_path / "other").mkdir()
+    other = await open_julia(tmp_path / "other", APP_ENV="production", SECRET_KEY="t" * 32)
+    assert (await other.ask("GET", "/jobs", headers={"Cookie": f"batuta_session={note}"})).status_code == 401
+    await other.work.close()

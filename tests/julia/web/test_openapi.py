@@ -1,0 +1,222 @@
+"""The API keeps its document's word: a machine that means no good asks it everything the document allows, and what it does not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.faults.processes import ROOT, until
+from tests.julia.web.test_api import BEARER, TOKEN, Julia, open_julia
+from tests.servers import free_port
+
+WEBHOOK = {"X-Webhook-Secret": "w" * 32}
+EXAMPLES = 30
+SEED = 46
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Julia in production, as `uvicorn` starts it; its address and its log. A scheduler lives beside it, and holds still."""
+    port, log = free_port(), tmp_path / "log"
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",
+        "APP_ENV": "production",
+        "API_TOKEN": TOKEN,
+        "WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"],
+        "LOG_FORMAT": "json",
+    }
+    migrate = [sys.executable, "-m", "batuta", "--app", "app.main:work", "migrate"]
+    subprocess.run(migrate, cwd=tmp_path, env=env, check=True, capture_output=True)
+    subprocess.run([*migrate[:-1], "pause", "all"], cwd=tmp_path, env=env, check=True, capture_output=True)
+    uvicorn = [sys.executable, "-m", "uvicorn", "app.main:app", "--port", str(port)]
+    with log.open("wb") as stream:
+        serving = subprocess.Popen(uvicorn, cwd=tmp_path, env=env, stdout=stream, stderr=subprocess.STDOUT)
+    # However long it is asked: without one, health would rightly be critical after a while.
+    beside = subprocess.Popen(
+        [*migrate[:-1], "scheduler"], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until("it answers", lambda: _answers(port))
+        yield f"http://127.0.0.1:{port}", log
+    finally:
+        for process in (beside, serving):
+            process.send_signal(signal.SIGTERM)
+        for process in (beside, serving):
+            process.wait(30)
+
+
+def test_whatever_the_document_allows_or_forbids_is_answered_as_it_says(
+    served: tuple[str, Path], tmp_path: Path
+) -> None:
+    address, log = served
+    asked = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json"),
+            *("--checks", "all", "--mode", "all", "--phases", "examples,coverage,fuzzing", "--no-color"),
+            *("--max-examples", str(EXAMPLES), "--seed", str(SEED), "--generation-deterministic"),
+            # A document cannot say what makes a file a spreadsheet; tests/julia/agendamentos/test_api.py does.
+            *("--exclude-operation-id", "import_appointments"),
+            *("--header", f"Authorization: Bearer {TOKEN}", "--request-timeout", "20"),
+        ],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stdout[-6000:] + asked.stderr[-2000:]
+    facts = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert [fact for fact in facts if fact["event"] in ("request crashed", "job crashed")] == []
+    assert sum(fact["event"] == "request answered" for fact in facts) > 20, "nothing was asked, so nothing was tested"
+
+
+def _answers(port: int) -> bool:
+    try:
+        return httpx2.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    except httpx2.HTTPError:
+        return False
+
+
+@pytest.fixture
+async def julia(tmp_path: Path, database_url: str) -> AsyncIterator[Julia]:
+    """On both: what SQLite takes for a text PostgreSQL may not, and the other way round."""
+    secrets = {"WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"]}
+    opened = await open_julia(tmp_path, APP_ENV="production", DATABASE_URL=database_url, **secrets)
+    yield opened
+    await opened.work.close()
+
+
+STRANGE = [
+    "", " ", "0", "-1", "1e400", "NaN", "9" * 19, "9" * 400, "-" + "9" * 400, "%00", "a%00b", "%ED%A0%80", "%FF%FE", "%C3%28",
+    "%F0%9F%92%A9", "%E2%80%AE", "true", "null", "[]", "%7B%7D", "0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59",
+    "2026-02-30", "../../etc/passwd", "%2e%2e%2f", "'%3B DROP TABLE tasks%3B--", "<script>", "x" * 6000, "%0d%0aX-Evil: 1",
+]  # fmt: skip
+
+
+async def test_no_strange_value_in_any_place_is_the_servers_fault(julia: Julia) -> None:
+    places = [
+        "/health/ready?strict={}", "/health/jobs?strict={}", "/health/circuits/history?horas={}",
+        "/health/circuits/history?circuit_name={}", "/jobs?lang={}", "/painel?q={}&estado={}&categoria={}",
+        "/painel/execucoes?antes={}", "/painel/execucoes?situacao={}", "/painel/execucoes?tarefa={}", "/painel/execucoes/{}",
+        "/painel/tarefas/{}", "/painel/static/{}", "/painel/entrar?para={}", "/docs?lang={}", "/{}", "/health/{}", "/painel/{}",
+    ]  # fmt: skip
+    async with julia.client() as client:
+        for place in places:
+            for n, value in enumerate(STRANGE):
+                path = place.replace("{}", value)
+                answer = await client.get(path, headers={**BEARER, "Accept": "text/html" if n % 2 else "*/*"})
+                assert answer.status_code < 500, (path[:200], answer.status_code, answer.text[:300])
+
+
+async def test_a_job_can_be_called_with_anything_and_says_what_is_wrong(julia: Julia) -> None:
+    async with julia.client() as client:
+        for value in STRANGE:
+            for path in (
+                f"/jobs/{value}",
+                f"/jobs/conta?x={value}",
+                f"/jobs/conta?{value}=x",
+                f"/jobs/heartbeat?x={value}",
+            ):
+                answer = await client.post(path, headers=BEARER)
+                assert answer.status_code < 500, (path[:200], answer.text[:300])
+            for header in (
+                "Idempotency-Key",
+                "X-Batuta-Deadline",
+                "X-Batuta-Timeout",
+                "X-Request-Id",
+                "traceparent",
+                "Accept-Language",
+                "Cookie",
+            ):
+                raw = value.replace("%0d%0a", " ").encode() + b"\xff\xfe"
+                answer = await client.post(
+                    "/jobs/conta", headers={b"Authorization": BEARER["Authorization"].encode(), header.encode(): raw}
+                )
+                assert answer.status_code < 500 or answer.status_code == 504, (header, value[:80], answer.text[:300])
+
+
+@pytest.mark.parametrize(
+    "deadline",
+    [
+        "0001-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59-23:59",
+        "9999-12-31T23:59:59.999999+00:00",
+        "1e300",
+        "-62135596800",
+        "99999999999",
+    ],
+)
+async def test_a_deadline_that_no_clock_reaches_is_an_answer_too(julia: Julia, deadline: str) -> None:
+    answer = await julia.ask("POST", "/jobs/conta", headers={**BEARER, "X-Batuta-Deadline": deadline})
+    assert answer.status_code in (200, 400, 422, 504)
+
+
+@pytest.mark.parametrize("body", [b"\x00", b"\xff" * 10, b"[" * 100_000, b'{"a":' * 50_000, b'"\\ud800"', b"1" * 5000])
+async def test_no_body_is_the_servers_fault(julia: Julia, body: bytes) -> None:
+    for path in ("/jobs/conta", "/webhook/evolution", "/painel/entrar", "/painel/sair"):
+        for kind in ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
+            answer = await julia.ask("POST", path, content=body, headers={**BEARER, **WEBHOOK, "Content-Type": kind})
+            assert answer.status_code < 500, (path, kind, answer.text)
+
+
+async def test_no_field_of_a_delivery_is_the_servers_fault(julia: Julia) -> None:
+    strange: list[Any] = [
+        *(
+            None,
+            True,
+            0,
+            -1,
+            2**63,
+            2**64,
+            -(2**70),
+            10**400,
+            1e308,
+            "",
+            "\x00",
+            "a\x00b",
+            "\ud800",
+            "x" * 70_000,
+            [],
+            [[]],
+            {},
+        ),
+        *({"x": "\x00"}, ["\udfff"], "0001-01-01T00:00:00Z", "99999-01-01", {"\x00": 1}, {"\ud800": 1}),
+    ]
+    whole: dict[str, Any] = {
+        "event": "messages.upsert",
+        "instance": "julia-01",
+        "date_time": "2026-01-05T12:00:00.000Z",
+        "data": {
+            "key": {"remoteJid": "5511900000001@s.whatsapp.net", "fromMe": False, "id": "3EB0A1"},
+            "pushName": "Pessoa Um",
+            "message": {"conversation": "oi"},
+            "messageType": "conversation",
+            "messageTimestamp": 1767614400,
+            "status": "DELIVERY_ACK",
+        },
+    }
+    wrong = []
+    for event in ("messages.upsert", "connection.update"):
+        for place in _places(whole):
+            for value in strange:
+                body = json.dumps(_with({**whole, "event": event}, place, value))
+                answer = await julia.ask("POST", "/webhook/evolution", content=body, headers=WEBHOOK)
+                wrong += [(event, place, str(value)[:80])] if answer.status_code >= 500 else []
+    assert wrong == []
+
+
+def _places(document: dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in document.items():
+        yield (*before, name)
+        if isinstance(value, dict):
+            yield from _places(value, (*before, name))
+
+
+def _with(document: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:
+    first, *rest = place
+    return {**document, first: _with(document[first], tuple(rest), value) if rest else value}

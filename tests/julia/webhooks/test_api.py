@@ -1,0 +1,167 @@
+"""``POST /webhook/evolution`` as the gateway meets it: proved, kept, answered; and worked off by the worker."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import shlex
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.composition.simulator import SIMULATED
+from app.contexts.grupos.fila import Estagio
+from app.contexts.webhooks.inbox import WEBHOOK_INBOX
+from batuta.kernel.clock import SystemClock
+from tests import ROOT
+from tests.julia.tables import PHONE, add_doctor, one, rows
+from tests.julia.web.test_api import BEARER, Julia, open_julia
+
+SECRET = "segredo-de-teste"
+PATH = "/webhook/evolution"
+ELSEWHERE = "203.0.113.7"
+
+
+@pytest.fixture
+async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
+    opened = await open_julia(tmp_path, WEBHOOK_SECRET=SECRET)
+    async with opened.work:
+        yield opened
+
+
+def delivery(text: str = "Olá", id: str = "3EB0A", event: str = "messages.upsert") -> dict[str, Any]:
+    key = {"id": id, "remoteJid": f"{PHONE}@s.whatsapp.net", "fromMe": False}
+    data = {"key": key, "message": {"conversation": text}, "messageType": "conversation"}
+    return {"event": event, "instance": "julia-sim", "data": data, "apikey": "chave-da-instancia"}
+
+
+def jwt(secret: str, now: datetime, *, lives: int = 600, alg: str = "HS256", action: str = "webhook") -> str:
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    at = int(now.timestamp())
+    signed = f"{part({'alg': alg, 'typ': 'JWT'})}.{part({'iat': at, 'exp': at + lives, 'app': 'evolution', 'action': action})}"
+    signature = base64.urlsafe_b64encode(hmac.digest(secret.encode(), signed.encode(), hashlib.sha256)).rstrip(b"=")
+    return f"{signed}.{signature.decode()}"
+
+
+async def post(julia: Julia, path: str = PATH, **options: Any) -> httpx2.Response:
+    async with julia.client(ELSEWHERE, "http://api.exemplo.test") as client:
+        return await client.post(path, **{"json": delivery(), **options})
+
+
+async def test_a_delivery_is_kept_before_it_is_answered_and_a_repeat_is_harmless(julia: Julia) -> None:
+    headers = {"X-Webhook-Secret": SECRET}
+    first, again = await post(julia, headers=headers), await post(julia, headers=headers)
+    assert [(each.status_code, each.json()) for each in (first, again)] == [
+        (200, {"status": "ok", "new": True}), (200, {"status": "ok", "new": False}),
+    ]  # fmt: skip
+    row = await one(julia.work.database, "SELECT canal, instance_name, status FROM webhook_inbox")
+    assert row == {"canal": "evolution", "instance_name": "julia-sim", "status": "pendente"}
+
+
+async def test_each_proof_the_gateway_can_give_is_taken(julia: Julia) -> None:
+    now = SystemClock().now()
+    for path, headers in (
+        (PATH, {"X-Webhook-Secret": SECRET}),
+        (PATH, {"Authorization": f"Bearer {jwt(SECRET, now)}"}),
+        (f"{PATH}?token={SECRET}", {}),
+    ):
+        assert (await post(julia, path, headers=headers)).status_code == 200
+
+
+async def test_nothing_else_opens_it_not_even_a_token_of_ours_or_this_machine(julia: Julia) -> None:
+    now = SystemClock().now()
+    wrong: list[dict[str, str]] = [
+        {},
+        BEARER,
+        {"X-Webhook-Secret": "outro"},
+        {"Authorization": f"Bearer {jwt('outro', now)}"},
+        {"Authorization": f"Bearer {jwt(SECRET, now, lives=-3600)}"},
+        {"Authorization": f"Bearer {jwt(SECRET, now, alg='none')}"},
+        {"Authorization": f"Bearer {jwt(SECRET, now, action='other')}"},
+        {"Authorization": "Bearer a.b.c"},
+        {"Authorization": "Bearer " + "a." * 10_000},
+    ]
+    for headers in wrong:
+        answer = await post(julia, headers=headers)
+        assert (answer.status_code, answer.json()["type"]) == (401, "/problemas/webhook_unproved")
+    assert (await julia.ask("POST", PATH, json=delivery())).status_code == 401
+    assert (await post(julia, f"{PATH}?token=")).status_code == 401
+    assert await rows(julia.work.database, "SELECT id FROM webhook_inbox") == []
+
+
+async def test_the_proof_opens_nothing_else(julia: Julia) -> None:
+    async with julia.client(ELSEWHERE, "http://api.exemplo.test") as client:
+        answer = await client.post(f"/jobs/heartbeat?token={SECRET}", headers={"X-Webhook-Secret": SECRET})
+        assert answer.status_code == 401
+        assert (await client.get(PATH, headers={"X-Webhook-Secret": SECRET})).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"nonsense", b"[]", b'{"event": 1}', b'{"event": "messages.upsert"}', b"[" * 50_000]
+)
+async def test_what_is_no_delivery_is_refused_and_not_asked_for_again(julia: Julia, body: bytes) -> None:
+    answer = await post(julia, json=None, content=body, headers={"X-Webhook-Secret": SECRET})
+    assert (answer.status_code, answer.json()["type"]) == (400, "/problemas/webhook_strange")
+
+
+async def test_what_we_do_not_want_to_know_is_answered_and_not_kept(julia: Julia) -> None:
+    answer = await post(julia, json=delivery(event="presence.update"), headers={"X-Webhook-Secret": SECRET})
+    assert answer.json() == {"status": "ignored", "event": "presence.update"}
+    assert await rows(julia.work.database, "SELECT id FROM webhook_inbox") == []
+
+
+async def test_a_delivery_that_is_too_long_is_refused(julia: Julia) -> None:
+    answer = await post(julia, json=delivery("x" * 2_000_000), headers={"X-Webhook-Secret": SECRET})
+    assert answer.status_code == 413
+
+
+async def test_without_a_secret_only_this_machine_is_heard_and_others_are_asked_to_come_again(tmp_path: Path) -> None:
+    opened = await open_julia(tmp_path)
+    async with opened.work:
+        assert (await opened.ask("POST", PATH, json=delivery())).status_code == 200
+        answer = await post(opened)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
+
+
+async def test_the_worker_works_it_off(julia: Julia) -> None:
+    database = julia.work.database
+    await add_doctor(database)
+    await post(julia, headers={"X-Webhook-Secret": SECRET})
+    stop = asyncio.Event()
+    serving = asyncio.create_task(julia.work.supervisor().run(stop, timedelta(seconds=5)))
+    await until(julia, "SELECT id FROM webhook_inbox WHERE status = 'processada'")
+    stop.set()
+    await serving
+    assert (await one(database, "SELECT conteudo FROM interacoes"))["conteudo"] == "Olá"
+    assert julia.work.queues["webhook_inbox"].name == "webhook_inbox"
+
+
+async def until(julia: Julia, question: str) -> None:
+    async with asyncio.timeout(60):
+        while not await rows(julia.work.database, question):
+            await SystemClock().sleep(0.05)
+
+
+async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the_secret_of_make_run(
+    tmp_path: Path,
+) -> None:
+    page = (ROOT / "docs/grupos.md").read_text(encoding="utf-8")
+    words = shlex.split(page.partition("```sh\n")[2].partition("```")[0])
+    headers = dict(words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H")
+    opened = await open_julia(tmp_path, WEBHOOK_SECRET=SIMULATED)
+    async with opened.work as work:
+        body = words[words.index("-d") + 1]
+        answer = await opened.ask("POST", PATH, content=body.encode(), headers=headers)
+        assert (words[:3], answer.json()) == (["curl", "-X", "POST"], {"status": "ok", "new": True})
+        for queue in (WEBHOOK_INBOX.name, *Estagio):
+            await work.work_once(queue, 100)
+        assert [row["status"] for row in await rows(work.database, "SELECT status FROM vagas")] == ["aberta"]
+    described = opened.api.openapi()["paths"][PATH]["post"]["requestBody"]["content"]["application/json"]
+    assert described["example"] == json.loads(body)

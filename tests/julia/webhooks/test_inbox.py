@@ -1,0 +1,487 @@
+"""What the gateway tells us becomes what it means, once, whatever is repeated, late or strange. On both databases."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.contexts.chips.service import Chips
+from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.whatsapp import Entrega
+from app.contexts.conversas.service import Conversas, Saida
+from app.contexts.grupos.fila import FILA_GRUPOS
+from app.contexts.grupos.service import Grupos
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.service import Mensagens
+from app.contexts.operacao.service import Eventos
+from app.contexts.webhooks.api import Entregue
+from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
+from app.integrations.evolution.events import delivery_of, facts_of
+from batuta.kernel.ids import Ids
+from batuta.queue.item import Lease, NewItem
+from batuta.queue.outcome import after_seconds, settle
+from batuta.stores.sql.database import Database
+from batuta.stores.sql.queue.store import SqlQueue
+from batuta.testing import FakeClock
+from batuta.testing.contracts.queue import ANN, BEN
+from tests.julia.tables import PHONE, add_chip, add_doctor, one, prune, rows, write
+
+CHIP, GROUP, HIDDEN = "julia-sim", "120363000000000001@g.us", "999000111222333@lid"
+JID = f"{PHONE}@s.whatsapp.net"
+
+
+@dataclass
+class Desk:
+    """An inbox, whoever works it off, and the hands of a test."""
+
+    database: Database
+    clock: FakeClock
+    ids: Ids
+    numbers: Any = field(default_factory=lambda: iter(range(1, 10_000)))
+
+    def __post_init__(self) -> None:
+        dialect = self.database.dialect
+        eventos = Eventos(dialect, self.ids)
+        self.conversas = Conversas(dialect, self.ids, Mensagens(dialect), eventos)
+        self.queue = SqlQueue(self.database, WEBHOOK_INBOX, self.ids, self.clock, own_time=True)
+        self.inbox = Inbox(self.queue)
+        self.fila = SqlQueue(self.database, FILA_GRUPOS, self.ids, self.clock, queue="pendente", own_time=True)
+        self.work = InboxWork(
+            lambda evento, payload: facts_of(evento, payload, self.clock.now()),
+            self.conversas,
+            Grupos(dialect, self.ids, self.conversas, self.fila),
+            Chips(dialect, self.ids, eventos),
+            self.clock.now,
+        )
+
+    async def hears(self, event: str, data: Any, *, instance: str = CHIP, at: datetime | None = None) -> bool:
+        """False: it was here already."""
+        told_at = (at or self.clock.now()).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        body = {
+            "event": event,
+            "instance": instance,
+            "data": data,
+            "date_time": told_at,
+            "apikey": "chave-da-instancia",
+        }
+        delivery = delivery_of(body)
+        assert isinstance(delivery, Entregue)
+        return await self.inbox.keep(delivery)
+
+    async def works(self) -> None:
+        for lease in (await self.queue.settle_and_claim([], ANN, 100)).leases:
+            settlement = settle(lease.attempt, await self.work.handle(lease), after_seconds([1]), random.random)
+            assert await self.queue.conclude(lease, settlement)
+
+    async def told(self, event: str, data: Any, **more: Any) -> None:
+        await self.hears(event, data, **more)
+        await self.works()
+
+    def message(
+        self, text: str = "Olá", jid: str = JID, *, id: str | None = None, mine: bool = False, **key: Any
+    ) -> Any:
+        return {
+            "key": {"id": id or f"3EB0{next(self.numbers):08d}", "remoteJid": jid, "fromMe": mine, **key},
+            "pushName": "Pessoa Teste",
+            "message": {"conversation": text},
+            "messageType": "conversation",
+            "messageTimestamp": int(self.clock.now().timestamp()),
+        }
+
+
+@pytest.fixture
+async def desk(julia: Database, clock: FakeClock, ids: Ids) -> Desk:
+    await add_chip(julia, CHIP)
+    return Desk(julia, clock, ids)
+
+
+async def queued(desk: Desk, doctor: str, count: int = 1) -> list[str]:
+    store = SqlQueue(desk.database, FILA_MENSAGENS, desk.ids, desk.clock, own_time=True)
+    values = {"cliente_id": doctor, "telefone_destino": PHONE, "conteudo": "mensagem de teste"}
+    return [id for id in await store.put([NewItem(values=values) for _ in range(count)]) if id is not None]
+
+
+# The inbox itself
+
+
+async def test_a_delivery_is_kept_once_and_without_the_instances_key(desk: Desk) -> None:
+    message = desk.message()
+    assert await desk.hears("messages.upsert", message)
+    await desk.works()
+    assert not await desk.hears("messages.upsert", message, at=desk.clock.now() + timedelta(minutes=5))
+    row = await one(desk.database, "SELECT payload, status, evento FROM webhook_inbox")
+    assert (row["status"], row["evento"]) == ("processada", "messages.upsert")
+    assert "apikey" not in row["payload"]
+    assert "chave-da-instancia" not in str(row)
+
+
+async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginning(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    await desk.hears("messages.upsert", desk.message())
+    (lease,) = (await desk.queue.settle_and_claim([], ANN, 1)).leases
+    await desk.work.handle(lease)  # and dies before it could settle: nothing was written
+    assert await rows(desk.database, "SELECT id FROM interacoes") == []
+    desk.clock.step(ANN.lease + timedelta(seconds=1))
+    await desk.queue.rescue(10)
+    await desk.works()
+    assert len(await rows(desk.database, "SELECT id FROM interacoes")) == 1
+
+
+async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> None:
+    await desk.hears("messages.upsert", desk.message())
+    (late,) = (await desk.queue.settle_and_claim([], ANN, 1)).leases
+    desk.clock.step(ANN.lease + timedelta(seconds=1))
+    await desk.queue.rescue(10)
+    await desk.queue.settle_and_claim([], BEN, 1)
+    settlement = settle(1, await desk.work.handle(late), after_seconds([1]), random.random)
+    assert not await desk.queue.conclude(late, settlement)
+    assert await rows(desk.database, "SELECT id FROM interacoes") == []
+
+
+@pytest.mark.parametrize(
+    ("event", "data"),
+    [
+        ("messages.upsert", {}), ("messages.upsert", []), ("messages.upsert", {"key": {"id": 5}}),
+        ("messages.update", {"status": "READ"}),
+        ("messages.upsert", {"key": {"id": "a", "remoteJid": "status@broadcast"}, "message": {"conversation": "x"}}),
+        ("messages.upsert",
+         {"key": {"id": "b", "remoteJid": JID}, "messageType": "protocolMessage", "message": {"protocolMessage": {}}}),
+        ("messages.upsert",
+         {"key": {"id": "c", "remoteJid": JID}, "message": {"conversation": "\x00 nulo"}, "messageTimestamp": 10**30}),
+        ("messages.update", {"keyId": "d", "status": "DELETED"}), ("connection.update", {}), ("status.instance", {"status": 3}),
+        ("send.message", {"key": {"id": "e", "remoteJid": GROUP}, "message": None}),
+    ],
+)  # fmt: skip
+async def test_strange_deliveries_are_worked_off_and_harm_nobody(desk: Desk, event: str, data: Any) -> None:
+    await desk.told(event, data)
+    assert (await one(desk.database, "SELECT status FROM webhook_inbox"))["status"] == "processada"
+
+
+async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(desk: Desk) -> None:
+    await desk.told("messages.upsert", desk.message())
+    await desk.told("send.message", desk.message(mine=True))
+    await desk.hears("messages.upsert", desk.message())
+    before = desk.clock.now()
+    assert await prune(desk.database, "webhooks", before=before) == {"webhook_inbox": 0, "provedor_mensagens": 0}
+    later = before + timedelta(seconds=1)
+    assert await prune(desk.database, "webhooks", before=later, limit=1) == {
+        "webhook_inbox": 1,
+        "provedor_mensagens": 1,
+    }
+    assert await prune(desk.database, "webhooks", before=later) == {"webhook_inbox": 1, "provedor_mensagens": 0}
+    assert [row["status"] for row in await rows(desk.database, "SELECT status FROM webhook_inbox")] == ["pendente"]
+
+
+# Messages that come
+
+
+async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conversation(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    await desk.told("messages.upsert", desk.message("Tenho interesse"))
+    row = await one(desk.database, "SELECT * FROM interacoes")
+    assert (row["tipo"], row["autor_tipo"], row["conteudo"]) == ("entrada", "medico", "Tenho interesse")
+    assert (row["cliente_id"], row["telefone"]) == (doctor, PHONE)
+    talk = await one(desk.database, "SELECT id, message_count, stage FROM conversations")
+    assert (row["conversation_id"], talk["message_count"], talk["stage"]) == (talk["id"], 1, "respondeu")
+    state = await one(desk.database, "SELECT permission_state, last_inbound_at FROM doctor_state")
+    assert state == {"permission_state": "active", "last_inbound_at": desk.clock.now()}
+    assert (await one(desk.database, "SELECT msgs_recebidas_hoje FROM chips"))["msgs_recebidas_hoje"] == 1
+
+
+async def test_a_repeat_by_another_event_counts_nothing_twice(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    message = desk.message()
+    await desk.told("messages.upsert", message)
+    await desk.told("messages.upsert", {**message, "status": "DELIVERY_ACK"})  # another delivery of the same message
+    assert len(await rows(desk.database, "SELECT id FROM interacoes")) == 1
+    assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 1
+    assert (await one(desk.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 1
+
+
+async def test_a_doctor_is_known_with_and_without_the_ninth_digit(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database, "5531988880001")
+    await desk.told("messages.upsert", desk.message(jid="553188880001@s.whatsapp.net"))
+    assert (await one(desk.database, "SELECT cliente_id FROM interacoes"))["cliente_id"] == doctor
+
+
+async def test_a_stranger_is_recorded_and_becomes_no_doctor(desk: Desk) -> None:
+    await desk.told("messages.upsert", desk.message("quem é?"))
+    row = await one(desk.database, "SELECT cliente_id, autor_tipo, telefone FROM interacoes")
+    assert row == {"cliente_id": None, "autor_tipo": "externo", "telefone": PHONE}
+    assert await rows(desk.database, "SELECT id FROM clientes") == []
+
+
+async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_somebody_tells(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    await desk.told("messages.upsert", desk.message("oi", jid=HIDDEN))
+    row = await one(desk.database, "SELECT telefone, cliente_id, remote_jid FROM interacoes")
+    assert row == {"telefone": None, "cliente_id": None, "remote_jid": HIDDEN}
+    await desk.told("messages.upsert", desk.message("sou eu", jid=HIDDEN, remoteJidAlt=JID))
+    assert {row["cliente_id"] for row in await rows(desk.database, "SELECT cliente_id FROM interacoes")} == {doctor}
+    await desk.told("messages.upsert", desk.message("de novo", jid=HIDDEN))
+    found = await rows(desk.database, "SELECT cliente_id FROM interacoes WHERE telefone = :phone", phone=PHONE)
+    assert len(found) == 3
+
+
+async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_nothing(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    for n in range(15):
+        await desk.hears("messages.upsert", desk.message(f"mensagem {n}"))
+        await desk.hears("messages.upsert", desk.message(f"vaga fictícia {n}", GROUP, participant=JID))
+        await desk.hears("messages.update", {"keyId": "3EB0A", "fromMe": True, "status": ("SERVER_ACK", "READ")[n % 2]})
+
+    async def one_of_them(lease: Lease) -> bool:
+        settlement = settle(1, await desk.work.handle(lease), after_seconds([1]), random.random)
+        return await desk.queue.conclude(lease, settlement)
+
+    leases = (await desk.queue.settle_and_claim([], ANN, 100)).leases
+    assert len(leases) == 15 + 15 + 2  # the same receipt again is no other delivery
+    assert all(await asyncio.gather(*(one_of_them(lease) for lease in leases)))
+    assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 15
+    assert (await one(desk.database, "SELECT total_interacoes FROM clientes WHERE id = :id", id=doctor))[
+        "total_interacoes"
+    ] == 15
+    assert (await one(desk.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 15
+    assert (await one(desk.database, "SELECT total_mensagens FROM grupos_whatsapp"))["total_mensagens"] == 15
+    assert (await one(desk.database, "SELECT total_mensagens FROM contatos_grupo"))["total_mensagens"] == 15
+    assert (await one(desk.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
+
+
+async def test_nobody_can_have_written_tomorrow(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    ahead = int((desk.clock.now() + timedelta(hours=6)).timestamp())
+    await desk.told("messages.upsert", {**desk.message(), "messageTimestamp": ahead})
+    assert (await one(desk.database, "SELECT last_inbound_at FROM doctor_state"))["last_inbound_at"] == desk.clock.now()
+
+
+# The wish to be left alone
+
+
+async def test_whoever_asks_us_to_stop_is_left_alone_at_once(desk: Desk) -> None:
+    doctor, other = await add_doctor(desk.database), await add_doctor(desk.database, "5511900000002")
+    waiting = await queued(desk, doctor, 3)
+    (kept,) = await queued(desk, other)
+    await desk.told("messages.upsert", desk.message("Não me mande mais mensagens"))
+    person = await one(desk.database, "SELECT opt_out, opted_out, opted_out_at FROM clientes WHERE id = :id", id=doctor)
+    assert person == {"opt_out": True, "opted_out": True, "opted_out_at": desk.clock.now()}
+    states = await rows(desk.database, "SELECT permission_state FROM doctor_state")
+    assert states == [{"permission_state": "opted_out"}]
+    found = await rows(desk.database, "SELECT id, status, outcome FROM fila_mensagens")
+    by_id = {row["id"]: (row["status"], row["outcome"]) for row in found}
+    assert {by_id[id] for id in waiting} == {("cancelada", "BLOCKED_OPTED_OUT")}
+    assert by_id[kept] == ("pendente", None)
+    event = await one(desk.database, "SELECT event_type, cliente_id, event_props FROM business_events")
+    assert event == {"event_type": "medico_optout", "cliente_id": doctor, "event_props": {"canceladas": 3}}
+    assert (await one(desk.database, "SELECT stage FROM conversations"))["stage"] == "optout"
+
+
+async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_stays_one(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    running, doubted = await queued(desk, doctor, 2)
+    until = desk.clock.now() + timedelta(minutes=1)
+    await write(
+        desk.database,
+        "UPDATE fila_mensagens SET status = 'processando', lease_until = :t WHERE id = :id",
+        t=until,
+        id=running,
+    )
+    await write(
+        desk.database,
+        "UPDATE fila_mensagens SET envio_estado = 'unknown', envio_desde = :now WHERE id = :id",
+        now=desk.clock.now(),
+        id=doubted,
+    )
+    await desk.told("messages.upsert", desk.message("parar"))
+    found = await rows(desk.database, "SELECT id, status, cancelamento_pedido, envio_estado FROM fila_mensagens")
+    assert {row["id"]: (row["status"], row["cancelamento_pedido"], row["envio_estado"]) for row in found} == {
+        running: ("processando", True, None),
+        doubted: ("pendente", True, "unknown"),
+    }
+
+
+async def test_writing_again_does_not_take_the_wish_back(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    await desk.told("messages.upsert", desk.message("parar"))
+    await desk.told("messages.upsert", desk.message("bom dia"))
+    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
+
+
+async def test_a_strangers_wish_counts_as_well(desk: Desk) -> None:
+    await desk.told("messages.upsert", desk.message("pare"))
+    row = await one(desk.database, "SELECT telefone, permission_state FROM external_contacts")
+    assert row == {"telefone": PHONE, "permission_state": "opted_out"}
+
+
+async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_is(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    await queued(desk, doctor)
+    await desk.told("messages.upsert", desk.message("parar", jid=HIDDEN))
+    assert (await one(desk.database, "SELECT status FROM fila_mensagens"))["status"] == "pendente"
+    await desk.told("messages.upsert", desk.message("?", jid=JID, remoteJidAlt=HIDDEN))
+    assert (await one(desk.database, "SELECT status FROM fila_mensagens"))["status"] == "cancelada"
+    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
+
+
+# Messages that went
+
+
+@pytest.mark.parametrize(
+    "order",
+    [("SERVER_ACK", "DELIVERY_ACK", "READ"), ("READ", "SERVER_ACK", "DELIVERY_ACK"), ("DELIVERY_ACK", "READ", "ERROR")],
+)
+async def test_delivery_only_moves_forward(desk: Desk, order: tuple[str, ...]) -> None:
+    doctor = await add_doctor(desk.database)
+    async with desk.database.transaction() as transaction:
+        await desk.conversas.saiu(transaction, saida(desk, doctor))
+    for status in order:
+        await desk.told("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": status})
+    assert (await one(desk.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "read"
+    assert (await one(desk.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
+
+
+async def test_a_receipt_that_is_faster_than_our_own_note_is_not_lost(desk: Desk) -> None:
+    doctor = await add_doctor(desk.database)
+    await desk.told("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "DELIVERY_ACK"})
+    async with desk.database.transaction() as transaction:
+        assert await desk.conversas.saiu(transaction, saida(desk, doctor))
+        assert not await desk.conversas.saiu(transaction, saida(desk, doctor))
+    assert (await one(desk.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "delivered"
+
+
+async def test_an_unknown_send_is_found_again_by_its_echo(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    since = desk.clock.now() - timedelta(seconds=5)
+    message = desk.message("Olá,  teste\n", id="3EB0A", mine=True)
+    await desk.told("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "SERVER_ACK"})
+    await desk.told("send.message", {**message, "status": "PENDING"})
+    await desk.told("messages.upsert", message)
+    (found,) = await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("Olá, teste"), since=since)
+    assert (found.provider_message_id, found.instance, found.entrega) == ("3EB0A", CHIP, Entrega.SENT)
+    assert found.fila_id is None
+    assert await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("outra"), since=since) == []
+    later = desk.clock.now() + timedelta(seconds=5)
+    assert await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("Olá, teste"), since=later) == []
+    assert await rows(desk.database, "SELECT id FROM interacoes") == []  # an echo alone says not who sent it
+
+
+def saida(desk: Desk, doctor: str) -> Saida:
+    return Saida(
+        message_id="3EB0A", jid=JID, telefone=PHONE, cliente_id=doctor, conversation_id=None, chip_id=None, campaign_id=None,
+        texto="Olá", autor="julia", em=desk.clock.now(),
+    )  # fmt: skip
+
+
+# Chips
+
+
+async def test_a_connection_that_comes_and_goes_changes_no_status(desk: Desk) -> None:
+    for state in ("connecting", "open", "connecting"):
+        await desk.told("connection.update", {"instance": CHIP, "state": state, "statusReason": 200})
+        desk.clock.step(timedelta(seconds=1))
+    chip = await one(desk.database, "SELECT status, evolution_connected FROM chips")
+    assert chip == {"status": "active", "evolution_connected": False}
+    await desk.told("connection.update", {"instance": CHIP, "state": "open", "statusReason": 200, "wuid": JID})
+    chip = await one(desk.database, "SELECT status, evolution_connected, telefone FROM chips")
+    assert chip == {"status": "active", "evolution_connected": True, "telefone": PHONE}
+
+
+async def test_an_older_word_that_comes_later_changes_nothing(desk: Desk) -> None:
+    earlier = desk.clock.now() - timedelta(seconds=30)
+    await desk.told("connection.update", {"state": "open", "statusReason": 200})
+    await desk.told("connection.update", {"state": "close", "statusReason": 401}, at=earlier)
+    chip = await one(desk.database, "SELECT status, evolution_connected FROM chips")
+    assert chip == {"status": "active", "evolution_connected": True}
+
+
+async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(desk: Desk) -> None:
+    await desk.told(
+        "connection.update", {"state": "close", "statusReason": 428}, at=desk.clock.now() + timedelta(days=400)
+    )
+    assert not (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
+    desk.clock.step(timedelta(seconds=5))
+    await desk.told("connection.update", {"state": "open", "statusReason": 200})
+    assert (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
+
+
+@pytest.mark.parametrize("code", [402, 403, 406])
+async def test_a_ban_marks_the_chip_for_good_however_it_is_told(desk: Desk, code: int) -> None:
+    await desk.told("connection.update", {"state": "close", "statusReason": code})
+    await desk.told("status.instance", {"instance": CHIP, "status": "closed", "disconnectionReasonCode": code})
+    desk.clock.step(timedelta(seconds=5))
+    await desk.told("connection.update", {"state": "open", "statusReason": 200})
+    chip = await one(desk.database, "SELECT status, ban_reason FROM chips")
+    assert chip["status"] == "banned"
+    assert chip["ban_reason"].startswith(str(code))
+    (moved,) = await rows(desk.database, "SELECT from_status, to_status FROM chip_transitions")
+    assert moved == {"from_status": "active", "to_status": "banned"}
+    assert len(await rows(desk.database, "SELECT id FROM business_events WHERE event_type = 'chip_banido'")) == 1
+
+
+async def test_a_phone_that_logged_out_needs_a_person(desk: Desk) -> None:
+    await desk.told("connection.update", {"state": "close", "statusReason": 401})
+    assert (await one(desk.database, "SELECT status FROM chips"))["status"] == "pending"
+    await desk.told("connection.update", {"state": "open"}, instance="nobody's")  # an instance without a chip
+
+
+# Groups
+
+
+async def test_what_a_group_says_is_kept_once_through_however_many_chips(desk: Desk) -> None:
+    await add_chip(desk.database, "escuta", tipo="listener")
+    message = desk.message("Vaga teste: plantão fictício", GROUP, participant=JID)
+    for chip in (CHIP, "escuta"):
+        await desk.told("messages.upsert", message, instance=chip)
+    row = await one(desk.database, "SELECT * FROM mensagens_grupo")
+    assert (row["status"], row["texto"], row["sender_nome"]) == (
+        "pendente",
+        "Vaga teste: plantão fictício",
+        "Pessoa Teste",
+    )
+    assert (row["timestamp_msg"], row["is_forwarded"], row["instance_name"]) == (desk.clock.now(), False, CHIP)
+    assert (await one(desk.database, "SELECT jid, total_mensagens FROM grupos_whatsapp")) == {
+        "jid": GROUP,
+        "total_mensagens": 1,
+    }
+    assert (await one(desk.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE
+    assert await rows(desk.database, "SELECT id FROM interacoes") == []
+
+
+async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(desk: Desk) -> None:
+    picture = {"messageType": "imageMessage", "message": {"imageMessage": {"caption": "Plantão fictício 12h"}}}
+    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **picture})
+    bare = {"messageType": "imageMessage", "message": {"imageMessage": {"contextInfo": {"isForwarded": True}}}}
+    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **bare})
+    await desk.told("messages.upsert", desk.message("ok", GROUP, participant=JID))
+    await desk.told("messages.upsert", desk.message("dito por nós", GROUP, mine=True))
+    found = await rows(desk.database, "SELECT status, tem_midia, is_forwarded FROM mensagens_grupo ORDER BY id")
+    assert [(row["status"], row["tem_midia"], row["is_forwarded"]) for row in found] == [
+        ("pendente", True, False), ("ignorada_midia", True, True), ("ignorada_curta", False, False),
+    ]  # fmt: skip
+
+
+async def test_what_a_message_answers_is_kept_with_it(desk: Desk) -> None:
+    answer = {"messageType": "extendedTextMessage", "message": {"extendedTextMessage": {
+        "text": "vaga preenchida", "contextInfo": {"stanzaId": "3EB0FICTICIO", "participant": JID}}}}  # fmt: skip
+    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **answer})
+    beside = {"contextInfo": {"stanzaId": "3EB0OUTRA"}}
+    await desk.told("messages.upsert", {**desk.message("plantão fechado", GROUP, participant=JID), **beside})
+    await desk.told("messages.upsert", desk.message("uma vaga", GROUP, participant=JID))
+    found = await rows(desk.database, "SELECT citada FROM mensagens_grupo ORDER BY id")
+    assert [row["citada"] for row in found] == ["3EB0FICTICIO", "3EB0OUTRA", None]
+
+
+async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(desk: Desk) -> None:
+    await add_doctor(desk.database)
+    await desk.told("messages.upsert", desk.message("parar", jid=HIDDEN))
+    await desk.told("messages.upsert", desk.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
+    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
+
+
+async def test_a_hidden_author_has_no_phone_until_somebody_tells_it(desk: Desk) -> None:
+    await desk.told("messages.upsert", desk.message("primeira vaga", GROUP, participant=HIDDEN))
+    assert (await one(desk.database, "SELECT jid, telefone FROM contatos_grupo")) == {"jid": HIDDEN, "telefone": None}
+    await desk.told("messages.upsert", desk.message("segunda vaga", GROUP, participant=HIDDEN, participantAlt=JID))
+    assert (await one(desk.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE
