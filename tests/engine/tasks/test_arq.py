@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
@@ -216,10 +216,31 @@ class Hole:
         self.arrives = arrives  # the transaction does, and what Redis answers is swallowed
         self.is_silent: bool | None = None
         self._dead: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        here = cast("asyncio.Task[None]", asyncio.current_task())
+        self._serving.add(here)
+        here.add_done_callback(self._serving.discard)
         redis, to_redis = await asyncio.open_connection("127.0.0.1", self.port)
         back = asyncio.create_task(self._back(redis, writer))
+        try:
+            await self._forward(reader, writer, to_redis)
+        finally:
+            to_redis.close()
+            await back
+            writer.close()
+
+    async def close(self) -> None:
+        """End the connections that are still open: a server that closes leaves them alone."""
+        serving = list(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_redis: asyncio.StreamWriter
+    ) -> None:
         while data := await reader.read(65536):
             is_first = self.is_silent is None and b"EXEC" in data
             self.is_silent = True if is_first else self.is_silent
@@ -227,9 +248,6 @@ class Hole:
                 self._dead.add(writer)
             if writer not in self._dead or (is_first and self.arrives):
                 to_redis.write(data)
-        to_redis.close()
-        await back
-        writer.close()
 
     async def _back(self, redis: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await redis.read(65536):
@@ -267,6 +285,7 @@ async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent
                 await settle()
         assert await waiting == (Done(result=42) if arrives else Snooze(timedelta(0), "Redis lost it"))
         await relay.close()
+        await hole.close()
 
 
 async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_no_attempt(

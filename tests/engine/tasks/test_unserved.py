@@ -11,12 +11,13 @@ from batuta.health.finding import Finding, Severity
 from batuta.health.queues import REPORTED_AFTER
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
+from batuta.kernel.reasons import decode
 from batuta.queue.item import NewItem
 from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.queue.store import DISCARDED, SqlQueue
 from batuta.supervise.loop import Again, Idle
 from batuta.tasks.maintenance import REHOMED_AT_ONCE, TaskRehomer
 from batuta.tasks.registry import TaskFunction
@@ -158,8 +159,11 @@ class TestARemovedStage:
         assert await line.discard_waiting("removed", 10, by="ana") == 3
         assert await line.unserved() == []
         query = query_of("rows", "SELECT estagio, ultimo_erro FROM fila_grupos ORDER BY chave", writes=False)
-        rows = [tuple(dict(row).values()) for row in await migrated.all(in_dialect(query, migrated.dialect))]
-        assert rows == [("pendente", None), *[(FILA.cancelled, "discarded by an operator: nothing serves removed")] * 3]
+        rows = [
+            (row["estagio"], decode(row["ultimo_erro"]))
+            for row in await migrated.all(in_dialect(query, migrated.dialect))
+        ]
+        assert rows == [("pendente", None), *[(FILA.cancelled, DISCARDED(queue="removed"))] * 3]
 
     async def test_a_table_without_stages_has_none(self, migrated: Database, clock: FakeClock, ids: Ids) -> None:
         table = replace(FILA, queue=None, running="rodando")
