@@ -33,7 +33,8 @@ EVERYWHERE = {
 }  # fmt: skip
 OF = {
     "SQLite": EVERYWHERE | {"open take", "committed take", "committed settle>take"},
-    "PostgreSQL": EVERYWHERE | {"before turn", "after turn", "open claim_reversed", "committed claim_reversed"},
+    "PostgreSQL": EVERYWHERE
+    | {"before settle_and_claim", "after settle_and_claim", "open claim_reversed", "committed claim_reversed"},
 }
 
 
