@@ -165,7 +165,7 @@ def test_a_line_that_cannot_be_made_is_told_without_what_was_in_it(capsys: pytes
     line = json_lines(stream)[0]
     assert line["event"] == "a log line could not be written"
     assert line["because"] == "RuntimeError"
-    assert line["of"].startswith("test_logs_setup:")
+    assert line["of"].startswith("test_setup:")
     assert "canary" not in stream.getvalue() + "".join(capsys.readouterr())
 
 

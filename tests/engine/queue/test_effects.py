@@ -232,7 +232,7 @@ async def test_an_item_whose_effect_hangs_at_a_shutdown_is_handed_back(plant: Pl
     id = await plant.work.enqueue("longa")
     await plant.passes(5, until=lambda: plant.effects)
     plant.stop.set()
-    await plant.passes(11, step=0.05)
+    await plant.passes(11, step=0.02)
     row = await plant.work.queues["default"].item(id)
     assert row is not None
     assert (row["status"], row["attempts"], row["crashes"], code_of(decode(row["error"]))) == (

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -216,12 +216,8 @@ class Hole:
         self.arrives = arrives  # the transaction does, and what Redis answers is swallowed
         self.is_silent: bool | None = None
         self._dead: set[asyncio.StreamWriter] = set()
-        self._serving: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        here = cast("asyncio.Task[None]", asyncio.current_task())
-        self._serving.add(here)
-        here.add_done_callback(self._serving.discard)
         redis, to_redis = await asyncio.open_connection("127.0.0.1", self.port)
         back = asyncio.create_task(self._back(redis, writer))
         try:
@@ -229,14 +225,6 @@ class Hole:
         finally:
             to_redis.close()
             await back
-            writer.close()
-
-    async def close(self) -> None:
-        """End the connections that are still open: a server that closes leaves them alone."""
-        serving = list(self._serving)
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
 
     async def _forward(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_redis: asyncio.StreamWriter
@@ -262,9 +250,8 @@ async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(seconds=1))
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
     hole = Hole(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
-    async with await asyncio.start_server(hole.serve, "127.0.0.1", 0) as server, redis_at(redis_url) as redis:
+    async with listening(hole.serve) as near, redis_at(redis_url) as redis:
         await redis.flushdb()
-        near = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
         relay = ArqRelay(lambda: create_pool(near), clock, all_wanted)
         waiting = asyncio.create_task(relay.run(task, a_lease()))
         await sent(relay, waiting)
@@ -285,7 +272,6 @@ async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent
                 await settle()
         assert await waiting == (Done(result=42) if arrives else Snooze(timedelta(0), "Redis lost it"))
         await relay.close()
-        await hole.close()
 
 
 async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_no_attempt(
@@ -294,8 +280,7 @@ async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=100))
     monkeypatch.setattr(relaying, "AWAY_FOR", timedelta(milliseconds=10))
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
-    async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
-        there = RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
+    async with listening(silence) as there:
         relay = ArqRelay(lambda: create_pool(there), SystemClock(), all_wanted)
         async with asyncio.timeout(60):
             told = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
@@ -306,7 +291,30 @@ async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.read()
-    writer.close()
+
+
+@asynccontextmanager
+async def listening(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[RedisSettings]:
+    """A server on a port of its own. At the end its connections are closed: asyncio's own server leaves them open."""
+    serving: set[asyncio.Task[None]] = set()
+
+    async def track(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        try:
+            await serve(reader, writer)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async with await asyncio.start_server(track, "127.0.0.1", 0) as server:
+        yield RedisSettings(port=server.sockets[0].getsockname()[1], conn_retries=0)
+        server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
@@ -398,8 +406,8 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
 async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is refused and nothing answered: whoever waits for it must notice by himself."""
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
-    async with await asyncio.start_server(silence, "127.0.0.1", 0) as server:
-        redis = ArqRedis(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+    async with listening(silence) as there:
+        redis = ArqRedis(host="127.0.0.1", port=there.port)
         with pytest.raises(TimeoutError):
             await ArqRunner(redis).tick()
         await redis.aclose(close_connection_pool=True)
