@@ -25,6 +25,7 @@ from app.composition.julia import julia_of
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import DeGrupo
 from batuta.engine.batuta import Batuta
+from batuta.kernel.reasons import decode
 from batuta.processes.address import listen
 from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -140,11 +141,12 @@ class Show:
 def _said(row: Mapping[str, Any]) -> str | None:
     if row["envio_estado"] is not None and row["envio_estado"] != "intent":
         return "in doubt "
+    reason = decode(row["outcome_reason_code"])
     match row["status"]:
-        case "enviada" if row["outcome_reason_code"]:
-            return f"known     to have left ({row['outcome_reason_code']})"
+        case "enviada" if reason:
+            return f"known     to have left ({reason})"
         case "bloqueada" | "cancelada" | "erro":
-            return f"not sent  ({row['outcome']}: {row['outcome_reason_code']})"
+            return f"not sent  ({row['outcome']}: {reason})"
         case _:
             return None
 
