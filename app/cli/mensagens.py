@@ -36,7 +36,7 @@ def seed_demo(
 
 def set_webhook(context: typer.Context, instance: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    # A running `batuta up` may know a gateway that this terminal was not told of: the simulator.
+    # A running `batuta up` passes its gateway (in development, the simulator) to commands in other terminals.
     julia = julia_of(as_it_runs(ctx, ctx.settings(), ctx.work()))
     if julia.line is None:
         ctx.say_wrong(ctx.texts()("cli.set-webhook.nowhere"))
@@ -109,7 +109,7 @@ async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str)
 def optout(
     context: typer.Context,
     telefone: Annotated[str, typer.Argument(metavar="TELEFONE")],
-    reason: Annotated[str, typer.Option("--reason", help="how it was asked for, for whoever reads it later")] = "-",
+    reason: Annotated[str, typer.Option("--reason", help="how the person asked for it; kept in the record")] = "-",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
@@ -122,7 +122,7 @@ def optout(
 def remover(
     context: typer.Context,
     telefone: Annotated[str, typer.Argument(metavar="TELEFONE")],
-    reason: Annotated[str, typer.Option("--reason", help="how it was asked for, for whoever reads it later")] = "-",
+    reason: Annotated[str, typer.Option("--reason", help="how the person asked for it; kept in the record")] = "-",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)

@@ -119,7 +119,7 @@ INCOMPLETO: Final = "match_incompleto"
 
 
 def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
-    """What a person wrote as the reason, or a word nobody put into the texts, is told as it is."""
+    """Render a reason code in the reader's language. Free text and unknown codes come back unchanged."""
     if not motivo:
         return ""
     code, _, lacks = motivo.partition(":")

@@ -176,7 +176,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         request: Request,
         id: Id,
         situacao: Literal["selecionado", "enfileirado", "excluido"] | None = None,
-        motivo: Annotated[MotivoDaExclusao | None, Query(description="why somebody was left out")] = None,
+        motivo: Annotated[MotivoDaExclusao | None, Query(description="reason a doctor was left out")] = None,
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 # Who means longer than a century means without end.
 LONGEST_PAUSE = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-Because = Annotated[str, typer.Option("--reason", help="why, for whoever reads it later")]
+Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
 Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then it is as if nobody had turned it")]
 
 

@@ -123,18 +123,6 @@ def identity() -> ProcessIdentity:
     return _identity(os.getpid())
 
 
-def identity_of_child(pid: int) -> ProcessIdentity | None:
-    """Of a child that is not reaped yet, so that its pid cannot belong to another process. None: the kernel does not tell."""
-    here = identity()
-    try:
-        status = ProcFiles().status(pid)
-    except (OSError, ValueError, IndexError):
-        return None
-    if status is None or not here.is_provable:
-        return None
-    return ProcessIdentity(here.host, pid, status.started, here.place)
-
-
 def make_owner(ids: Ids) -> str:
     """A new lease owner of this process: never the same twice, also in a process restarted under the same name."""
     return f"{identity()}:{ids.new()}"

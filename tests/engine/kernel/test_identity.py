@@ -17,7 +17,6 @@ from batuta.kernel.identity import (
     ProcFiles,
     Verdict,
     identity,
-    identity_of_child,
     make_owner,
     short,
     verdict,
@@ -128,8 +127,9 @@ def test_two_owners_of_one_process_differ_and_operators_read_host_and_pid() -> N
 def test_this_process_is_alive_and_a_child_is_dead_before_and_after_it_is_reaped() -> None:
     assert verdict(identity(), identity(), ProcFiles()) is Verdict.ALIVE
     child = subprocess.Popen(["sleep", "600"])
-    known = identity_of_child(child.pid)
-    assert known is not None
+    status = ProcFiles().status(child.pid)
+    assert status is not None
+    known = replace(identity(), pid=child.pid, started=status.started)
     assert verdict(known, identity(), ProcFiles()) is Verdict.ALIVE
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie until it is reaped

@@ -266,7 +266,7 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
     if settlement.gives_back:
         said["back"] = 1
     if settlement.stage is not None:
-        said["anew"] = True
+        said["resets"] = True
     if settlement.untried:
         said["untried"] = True
     if settlement.error is not None:

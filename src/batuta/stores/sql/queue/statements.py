@@ -409,7 +409,7 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bo
         f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}'"
         f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
         f"{table.available_at} = coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
-        f"{table.attempts} = CASE WHEN {of('anew')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
+        f"{table.attempts} = CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
         f"{table.crashes} = CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
         f"{table.error} = {of('error')}",
         f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
@@ -443,7 +443,7 @@ def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
         return "json_each(:endings) AS ending"
     source = (
         "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
-        " back integer, anew boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
+        " back integer, resets boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
     )
     if not skips_locked:
         return source
