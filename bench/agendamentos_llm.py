@@ -23,7 +23,7 @@ from app.main import build
 from app.settings import Settings
 from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.main import create_app
 from tests.servers import free_port, postgres_server, redis_server
 

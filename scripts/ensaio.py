@@ -30,7 +30,7 @@ from batuta.logs import begin_logging
 from batuta.processes.address import listen
 from batuta.processes.exit import stop_on_signals
 from batuta.testing import FastClock
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.comportamento import Comportamento
 from simulador.main import create_app as simulated_app
 from simulador.main import keeper

@@ -8,8 +8,8 @@ from app.composition.jobs import PROFILES, WINDOWS, Profile
 from app.main import build
 from app.settings import Settings
 from batuta.config import load_settings
-from batuta.dispatch.forecast import Change, Comparison, compare, day_of
 from batuta.dispatch.job import Job
+from batuta.dispatch.plan import Change, Comparison, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.due import fires_per_week
 

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
-from batuta.kernel.nearest import nearest
+from batuta.kernel.options import nearest
 from batuta.kernel.reasons import Reason, Reasons
 from batuta.texts import Language
 

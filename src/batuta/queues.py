@@ -1,10 +1,9 @@
 """A table of the application as a queue: its columns, items, handlers and retries."""
 
 from batuta.queue.handler import ItemHandler
-from batuta.queue.item import Lease, NewItem
+from batuta.queue.item import Lease, NewItem, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, FullJitter, ItemEffect, RetryPolicy, Waits, Writes, after_seconds
 from batuta.queue.store import Depth
-from batuta.queue.table import QueueTable
 from batuta.stores.arq import ARQ_RUNNER
 
 __all__ = [

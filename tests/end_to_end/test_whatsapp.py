@@ -23,7 +23,7 @@ from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.processes.address import listen
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.comportamento import Comportamento
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app as create_world

@@ -16,7 +16,7 @@ import pytest
 from app.composition.demo import LISTENER, SENDER
 from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.evolution import KEY
 from simulador.main import create_app
 from tests.command import Command

@@ -24,7 +24,7 @@ from batuta.logs import begin_logging
 from batuta.processes.address import listen
 from batuta.processes.exit import stop_on_signals
 from batuta.testing import FastClock
-from batuta.web.server import serve
+from batuta.web.api import serve
 
 GRACE = timedelta(seconds=5)
 TOKEN = "ensaio-0123456789abcdef"

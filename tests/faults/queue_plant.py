@@ -20,12 +20,11 @@ from batuta import Batuta, Done
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
 from batuta.processes.exit import stop_on_signals
-from batuta.queue.item import Lease, LeaseHolder, NewItem
+from batuta.queue.item import Lease, LeaseHolder, NewItem, QueueTable
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.outcome import Failed, Next, StageOutcome, after_seconds
 from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.rescuer import Rescuer
-from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of

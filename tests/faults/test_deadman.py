@@ -25,7 +25,7 @@ from batuta.supervise.loop import Again
 from batuta.testing import FakeClock, FastClock
 from batuta.texts import Texts
 from batuta.texts.findings import FindingWords
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.main import create_app
 from tests.engine.dispatch.scheduling import Endpoint
 from tests.faults.conftest import together

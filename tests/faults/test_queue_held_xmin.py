@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncpg
 
-from batuta.health.transactions import CAUSE, OLD, judge_transaction
+from batuta.health.checks import CAUSE, OLD, judge_transaction
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import Shop, shop
 

@@ -33,7 +33,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.evolution import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from batuta.engine.batuta import Batuta
-from batuta.queue.table import QueueTable
+from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Query
 from batuta.stores.sql.queue import claim
 from batuta.stores.sql.queue.statements import (

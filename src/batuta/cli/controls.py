@@ -16,9 +16,9 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import InvalidName
-from batuta.kernel.nearest import unknown
+from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
-from batuta.queue.table import pause_of_queue
+from batuta.queue.item import pause_of_queue
 from batuta.texts import Texts
 
 EVERYTHING = frozenset({"all", "tudo"})

@@ -11,7 +11,7 @@ from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_f
 from batuta.cli.output import answers
 from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses, unset
 from batuta.engine.batuta import Batuta
-from batuta.health.ready import State, look
+from batuta.health.aggregator import State, look
 from batuta.kernel.errors import AddressTaken, BatutaError
 from batuta.kernel.identity import identity
 from batuta.processes.address import listen

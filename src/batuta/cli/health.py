@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for
+from batuta.health.alerts import Incident, IncidentStats, stats
 from batuta.health.finding import WHOLE, Assessment, Grade, Severity
-from batuta.health.incidents import Incident, IncidentStats, stats
 from batuta.kernel.clock import brief
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of

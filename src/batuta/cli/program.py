@@ -1,16 +1,238 @@
 """The command tree. Every error becomes one sentence in the operator's language and an exit code."""
 
+import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
+from typer._click import exceptions
 from typer._click.exceptions import NoArgsIsHelpError
 
 from batuta import __version__
 from batuta.cli import controls, database, doctor, guards, health, jobs, queues, roles, timetable, tokens, up, workers
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, make_cli_context
-from batuta.cli.usage import translate, usage_sentence
-from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate
+from batuta.config import reason_of
+from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
+from batuta.kernel.options import nearest
+from batuta.texts import Texts
+
+# Only to show a form: any instant with two digits everywhere does.
+_EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - what people type has no zone
+WIDEST = 100
+
+
+def translate(command: Any, texts: Texts) -> Any:
+    """Give every command of the tree its help in one language.
+
+    ``cli.option`` has the text of an option by its name, or by the names of its command and its own.
+    """
+    for option in command.params:
+        general = texts.known(f"cli.option.{option.name}", option.help or "")
+        option.help = texts.known(f"cli.option.{command.name}_{option.name}", general)
+    command.format_help = partial(_write_help, command, texts)
+    for below in getattr(command, "commands", {}).values():
+        translate(below, texts)
+    return command
+
+
+def _write_help(command: Any, texts: Texts, context: Any, formatter: Any) -> None:
+    params = [each for each in command.get_params(context) if not each.hidden]
+    arguments = [each for each in params if each.param_type_name == "argument"]
+    options = [each for each in params if each.param_type_name == "option"]
+    below = [(name, each) for name, each in getattr(command, "commands", {}).items() if not each.hidden]
+    usage = [texts("cli.usage_options"), *map(_argument, arguments)]
+    usage += [texts("cli.usage_command")] if below else []
+    formatter.width = max(formatter.width, WIDEST)
+    formatter.write_usage(context.command_path, " ".join(usage), prefix=f"{texts('cli.usage_word')}: ")
+    command.format_help_text(context, formatter)
+    sections = (
+        ("cli.arguments_word", [(_argument(each), _about(texts, each)) for each in arguments if _about(texts, each)]),
+        ("cli.options_word", [(_option(texts, each), _about(texts, each)) for each in options]),
+        ("cli.commands_word", [(name, each.help or "") for name, each in below]),
+    )
+    for title, rows in sections:
+        if rows:
+            with formatter.section(texts(title)):
+                formatter.write_dl(rows)
+
+
+def _argument(param: Any) -> str:
+    name = param.name.upper() + ("..." if param.nargs != 1 else "")
+    return name if param.required else f"[{name}]"
+
+
+def _option(texts: Texts, param: Any) -> str:
+    names = " / ".join(", ".join(each) for each in (param.opts, param.secondary_opts) if each)
+    return names if param.is_flag else f"{names} {_form(texts, param)}"
+
+
+def _form(texts: Texts, param: Any) -> str:
+    if param.metavar is not None:
+        return str(param.metavar)
+    described = param.type_descriptor
+    if described.choices is not None:
+        return "|".join(str(getattr(each, "value", each)) for each in described.choices)
+    if described.is_datetime:
+        return texts("cli.form_day")
+    if described.is_path:
+        return texts("cli.form_path")
+    return texts("cli.form_number" if described.annotation in (int, float) else "cli.form_text")
+
+
+def _about(texts: Texts, param: Any) -> str:
+    if param.name == "help":
+        return texts("cli.help_option")
+    extra = []
+    if param.required and param.param_type_name == "option":
+        extra.append(texts("cli.required"))
+    if param.default is not None and not isinstance(param.default, bool) and not callable(param.default):
+        extra.append(texts("cli.default", value=getattr(param.default, "value", param.default)))
+    if param.min is not None and param.max is not None:
+        extra.append(texts("cli.between", least=param.min, most=param.max))
+    elif param.min is not None:
+        extra.append(texts("cli.at_least", least=param.min))
+    return "  ".join(each for each in (param.help or "", f"[{'; '.join(extra)}]" if extra else "") if each)
+
+
+def usage_sentence(
+    texts: Texts,
+    command: Any,
+    argv: Sequence[str],
+    mistake: typer.TyperException,
+    unloaded: BatutaError | None = None,
+) -> str:
+    """Say what was wrong and what to type instead. ``unloaded``: why the application's own commands are missing."""
+    context = getattr(mistake, "ctx", None)
+    path, called, rest = _split(command, argv)
+    path = path if context is None else context.command_path
+    unknown = _unknown_command(mistake, context, rest)
+    if unknown is None or context is None:
+        return texts("cli.usage", problem=_problem(texts, mistake, called, rest), help=f"{path} --help")
+    near = nearest(unknown, context.command.list_commands(context))
+    if near is None and unloaded is not None and context.parent is None:
+        if isinstance(unloaded, UnknownApp) and not unloaded.facts["app"]:
+            return texts("cli.unknown_word_here", word=unknown, folder=str(Path.cwd()))
+        return texts("cli.unknown_word_unloaded", word=unknown, why=texts.error(unloaded))
+    return texts("cli.unknown_word", word=unknown, instead=f"{path} {near or '--help'}")
+
+
+def _unknown_command(mistake: typer.TyperException, context: Any, rest: Sequence[str]) -> str | None:
+    """The word that names no command of a group; None: the mistake is another one."""
+    if type(mistake) is not exceptions.UsageError or context is None or not hasattr(context.command, "commands"):
+        return None
+    left = context.command.make_parser(context).parse_args(args=list(rest))[1]
+    return left[0] if left else None
+
+
+def _problem(texts: Texts, mistake: typer.TyperException, called: Any, rest: Sequence[str]) -> str:
+    match mistake:
+        case exceptions.MissingParameter():
+            return _missing(texts, mistake)
+        case exceptions.BadParameter():
+            return _bad(texts, mistake, rest)
+        case exceptions.NoSuchOption():
+            return _no_option(texts, mistake)
+        case exceptions.BadOptionUsage(option_name=name):
+            options = [each for each in called.params if each.param_type_name == "option"]
+            is_flag = any(name in (*each.opts, *each.secondary_opts) and each.is_flag for each in options)
+            return texts(f"cli.mistake.{'takes_no_value' if is_flag else 'wants_value'}", name=name)
+        case exceptions.UsageError(ctx=context) if hasattr(getattr(context, "command", None), "commands"):
+            return texts("cli.mistake.no_command")
+        case exceptions.UsageError(ctx=context) if context is not None:
+            return texts("cli.mistake.extra", words=" ".join(_extra(context, rest)))
+        case _:
+            return " ".join(mistake.format_message().split()).rstrip(".")
+
+
+def _extra(context: Any, rest: Sequence[str]) -> Sequence[str]:
+    """The words that no argument takes."""
+    again = context.command.make_context(
+        context.info_name, list(rest), parent=context.parent, resilient_parsing=True, allow_extra_args=True
+    )
+    return list(again.args)
+
+
+def _missing(texts: Texts, mistake: Any) -> str:
+    kind = "missing_option" if mistake.param.param_type_name == "option" else "missing_argument"
+    return texts(f"cli.mistake.{kind}", name=_named(mistake.param))
+
+
+def _named(param: Any) -> str:
+    return param.opts[0] if param.param_type_name == "option" else str(param.name).upper()
+
+
+def _no_option(texts: Texts, mistake: Any) -> str:
+    if mistake.ctx is not None and mistake.option_name in _options_of(mistake.ctx.find_root()):
+        return texts("cli.mistake.option_first", name=mistake.option_name)
+    options = [] if mistake.ctx is None else _options_of(mistake.ctx)
+    near = nearest(mistake.option_name, options)
+    key = "cli.mistake.no_option" if near is None else "cli.mistake.no_option_near"
+    return texts(key, name=mistake.option_name, nearest=near)
+
+
+def _options_of(context: Any) -> list[str]:
+    return [each for param in context.command.params for each in param.opts]
+
+
+def _bad(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
+    """A command of ours that refuses a value gives the form it takes as the message; the rest the parser found."""
+    if mistake.param is None:
+        return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
+    cause, name, described = mistake.__cause__, _named(mistake.param), mistake.param.type_descriptor
+    if described.is_path and not isinstance(cause, ValidationError):
+        value = _given(mistake, rest)
+        return texts(f"cli.mistake.{_wrong_with_file(value, described.parameter_info)}", name=name, value=value)
+    if not isinstance(cause, ValidationError):
+        return texts("cli.mistake.form", name=name, form=mistake.message.rstrip("."))
+    found = cause.errors()[0]
+    value = found["input"]
+    if described.choices is not None:
+        choices = ", ".join(str(getattr(each, "value", each)) for each in described.choices)
+        return texts("cli.mistake.choice", name=name, value=_one(value), choices=choices)
+    if described.parameter_info.formats:
+        form = _EXAMPLE.strftime(described.parameter_info.formats[0])
+        return texts("cli.mistake.form", name=name, form=form)
+    return texts("cli.mistake.value", name=name, value=value, why=texts.reason(reason_of(found)))
+
+
+def _given(mistake: Any, rest: Sequence[str]) -> str:
+    """The value that was typed for the parameter."""
+    parsed, *_ = mistake.ctx.command.make_parser(mistake.ctx).parse_args(args=list(rest))
+    value = parsed.get(mistake.param.name)
+    return str(value[-1] if isinstance(value, list | tuple) and value else value)
+
+
+def _wrong_with_file(value: str, wanted: Any) -> str:
+    """Decide as the parser did."""
+    file = Path(value)
+    if not file.exists():
+        return "no_file"
+    if file.is_dir() and not wanted.dir_okay:
+        return "is_folder"
+    if file.is_file() and not wanted.file_okay:
+        return "is_file"
+    return "unwritable" if os.access(file, os.R_OK) else "unreadable"
+
+
+def _one(value: object) -> object:
+    """Of a list of values the parser does not say which was wrong."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _split(command: Any, argv: Sequence[str]) -> tuple[str, Any, list[str]]:
+    """The path of the command that the words name, the command, and the words after it."""
+    names, rest = ["batuta"], list(argv)
+    for place, word in enumerate(argv):
+        if (below := getattr(command, "commands", {}).get(word)) is not None:
+            command = below
+            names.append(word)
+            rest = list(argv[place + 1 :])
+    return " ".join(names), command, rest
 
 
 def main(argv: list[str] | None = None) -> int:

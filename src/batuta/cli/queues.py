@@ -11,10 +11,9 @@ from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, curren
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel import reasons
 from batuta.kernel.errors import ConfigError
-from batuta.kernel.nearest import unknown
+from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason, decode
-from batuta.queue.item import ItemState
-from batuta.queue.table import QueueTable
+from batuta.queue.item import ItemState, QueueTable
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.short_ids import full_id
 from batuta.texts import Texts

@@ -23,10 +23,9 @@ from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain,
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.processes.address import listen
-from batuta.processes.exit import run_to_exit, stop_on_signals
+from batuta.processes.exit import WATCHING_FILE, FileWatch, run_to_exit, stop_on_signals
 from batuta.processes.loop_monitor import leave
 from batuta.processes.notify import Notifier, WatchdogPing
-from batuta.processes.recycling import WATCHING_FILE, FileWatch
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.processes.tree import die_with_parent
 from batuta.supervise.loop import LoopPolicy
@@ -47,8 +46,7 @@ async def serve_metrics(
         yield
         return
     try:
-        from batuta.web.api import create_side_api
-        from batuta.web.server import serve
+        from batuta.web.api import create_side_api, serve
     except ModuleNotFoundError as missing:
         problem, next_step = f"BATUTA_METRICS_PORT needs {missing.name}", "pip install 'batuta[web]'"
         raise ConfigError(problem=problem, next_step=next_step) from None
@@ -123,7 +121,7 @@ def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None =
 async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event, notifier: Notifier) -> None:
     try:
         from batuta.web import create_api
-        from batuta.web.server import serve
+        from batuta.web.api import serve
     except ModuleNotFoundError as missing:
         problem, next_step = f"the api needs {missing.name}", "pip install 'batuta[web]'"
         raise ConfigError(problem=problem, next_step=next_step) from None

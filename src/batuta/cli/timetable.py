@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
-from batuta.dispatch.forecast import Change, Comparison, Fire, compare, day_of
+from batuta.dispatch.plan import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.texts import Texts

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 
-from batuta.access.tokens import Scope, Token, mint
+from batuta.access import Scope, Token, mint
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId

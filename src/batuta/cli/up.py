@@ -19,8 +19,7 @@ from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.processes.address import listen
 from batuta.processes.exit import run_to_exit
 from batuta.processes.notify import Notifier, NotifySocket
-from batuta.processes.restart_log import WRITING, RestartLog
-from batuta.processes.tree import KILLING, ChildSpec, ProcessTree, Timeouts
+from batuta.processes.tree import KILLING, WRITING, ChildSpec, ProcessTree, RestartLog, Timeouts
 from batuta.supervise.loop import FOR_EVER, LoopPolicy
 from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.stacks import StackFolder

@@ -1,8 +1,10 @@
 """What becomes of a job's fires: decided here, from what the database knows, without touching anything."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import chain
+from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Overlap
 from batuta.guard.base import Hold
@@ -10,10 +12,11 @@ from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
-from batuta.runlog import reasons
+from batuta.runlog import execution
 from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger
-from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, CatchUp, Owed, due
+from batuta.schedule.cron import first_instant
+from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, CatchUp, Owed, due, fires, fires_per_week
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
@@ -49,10 +52,10 @@ def _paused(job: Job, rule: SwitchRule, why: str) -> str:
         return why
     turned = why.facts["turned"]
     if rule.key == PAUSE_ALL:
-        return reasons.PAUSED_ALL(turned=turned)
+        return execution.PAUSED_ALL(turned=turned)
     if rule.key == pause_of_category(job.category):
-        return reasons.PAUSED_CATEGORY(name=job.category, turned=turned)
-    return reasons.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
+        return execution.PAUSED_CATEGORY(name=job.category, turned=turned)
+    return execution.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
 
 
 def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
@@ -60,7 +63,7 @@ def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str |
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.turned_at > fire:
-            return reasons.LIFTED_LATER(switch=rule.key, by=switch.turned_by)
+            return execution.LIFTED_LATER(switch=rule.key, by=switch.turned_by)
     return None
 
 
@@ -69,7 +72,7 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
     if (held := held_by_switch(job, switches, now)) is not None:
         return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
-        return reasons.WINDOW_CLOSED(window=job.window)
+        return execution.WINDOW_CLOSED(window=job.window)
     return None
 
 
@@ -93,9 +96,9 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
             if is_late and job.catch_up is CatchUp.ALL:
                 waits = True  # for its turn: what is left is owed still
                 break
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.OVERLAP()))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.OVERLAP()))
         elif held is not None:
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.held(held)))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.held(held)))
         else:
             openings.append(_row(job, fire, is_late, Status.RUNNING, None))
             is_running = True
@@ -112,7 +115,7 @@ def _missed(job: Job, owed: Owed) -> Iterator[Opening]:
     for fire in owed.missed:
         yield _row(job, fire, True, Status.MISSED, _why_missed(job))
     if (gap := owed.gap) is not None:
-        row = _row(job, gap.last, True, Status.MISSED, reasons.MANY_FIRES(why=_why_missed(job), count=gap.count))
+        row = _row(job, gap.last, True, Status.MISSED, execution.MANY_FIRES(why=_why_missed(job), count=gap.count))
         span: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
         yield replace(row, covers=span)
 
@@ -120,11 +123,11 @@ def _missed(job: Job, owed: Owed) -> Iterator[Opening]:
 def _why_missed(job: Job) -> str:
     match job.catch_up:
         case CatchUp.SKIP:
-            return reasons.MISSED_SKIP()
+            return execution.MISSED_SKIP()
         case CatchUp.LATEST:
-            return reasons.MISSED_LATEST()
+            return execution.MISSED_LATEST()
         case CatchUp.ALL:
-            return reasons.MISSED_OLD()
+            return execution.MISSED_OLD()
 
 
 def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | None) -> Opening:
@@ -143,17 +146,102 @@ def plan_manual(
 ) -> Decisions:
     """One run that a person asked for; or JobRefused."""
     if job.overlap is Overlap.SKIP and job.name in ledger.running:
-        raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())
+        raise JobRefused(job=job.name, why=execution.ALREADY_RUNNING(), next_step=execution.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
     if held is not None and not even_if_held:
-        raise JobRefused(job=job.name, why=reasons.held(held), next_step=reasons.LIFT_OR_INSIST())
+        raise JobRefused(job=job.name, why=execution.held(held), next_step=execution.LIFT_OR_INSIST())
     opening = Opening(
         job=job.name,
         category=job.category,
         scheduled_for=None,
         trigger=Trigger.MANUAL,
         status=Status.RUNNING,
-        reason=None if held is None else reasons.BY_HAND(why=reasons.held(held)),
+        reason=None if held is None else execution.BY_HAND(why=execution.held(held)),
         params=params or None,
     )
     return Decisions([opening])
+
+
+# Any week without a change of the clocks near it.
+_WEEK = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
+_MOMENT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    at: datetime
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Fires a day, before and after. ``reduction`` is a share: 0.5 is half as many."""
+
+    job: str
+    before: float
+    after: float
+
+    @property
+    def reduction(self) -> float:
+        return 0.0 if self.before == 0 else 1 - self.after / self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    changed: Change  # the jobs whose schedule is another one, together
+    all: Change
+    per_job: tuple[Change, ...]
+    per_hour: tuple[Change, ...]  # by hour of the day
+
+
+def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
+    """Every fire of a day in the zone, in order."""
+    start, end = (first_instant(datetime.combine(each, time()), zone) for each in (day, day + timedelta(days=1)))
+    found = [Fire(at, job) for job in jobs for at in fires(job.cron, job.zone, start - _MOMENT, end - _MOMENT)]
+    return sorted(found, key=lambda fire: (fire.at, fire.job.name))
+
+
+def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
+    """Jobs are matched by what they replace: three windows are one job of the other timetable."""
+    old, new = _by_work(before), _by_work(after)
+    works = dict.fromkeys(chain(old, new))
+    per_job = tuple(Change(work, _per_day(old.get(work, [])), _per_day(new.get(work, []))) for work in works)
+    changed = [work for work in works if _schedules(old.get(work, [])) != _schedules(new.get(work, []))]
+    return Comparison(
+        changed=_sum("changed", [change for change in per_job if change.job in changed]),
+        all=_sum("all", per_job),
+        per_job=tuple(change for change in per_job if change.job in changed),
+        per_hour=_per_hour(before, after),
+    )
+
+
+def _by_work(jobs: Collection[Job]) -> Mapping[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(job.replaces or job.name, []).append(job)
+    return found
+
+
+def _schedules(jobs: Collection[Job]) -> list[str]:
+    return sorted(job.cron.text for job in jobs)
+
+
+def _per_day(jobs: Collection[Job]) -> float:
+    return sum(fires_per_week(job.cron, job.zone) for job in jobs) / 7
+
+
+def _sum(name: str, changes: Collection[Change]) -> Change:
+    return Change(name, sum(change.before for change in changes), sum(change.after for change in changes))
+
+
+def _per_hour(before: Collection[Job], after: Collection[Job]) -> tuple[Change, ...]:
+    old, new = _hours(before), _hours(after)
+    return tuple(Change(f"{hour:02d}", old[hour] / 7, new[hour] / 7) for hour in range(24))
+
+
+def _hours(jobs: Collection[Job]) -> list[int]:
+    counts = [0] * 24
+    for job in jobs:
+        for fire in fires(job.cron, job.zone, *_WEEK):
+            counts[fire.astimezone(job.zone).hour] += 1
+    return counts

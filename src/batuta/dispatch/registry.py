@@ -7,7 +7,7 @@ from types import MappingProxyType
 from batuta.dispatch.job import Job
 from batuta.kernel.errors import InvalidJob
 from batuta.kernel.json import Json, dumps
-from batuta.kernel.nearest import unknown
+from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
 from batuta.runlog.log import Controls, OwnTimetable
 from batuta.schedule.window import Window, encode_window

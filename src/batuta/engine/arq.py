@@ -18,7 +18,7 @@ from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.pruner import PRUNING, Pruner
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.maintenance import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
+from batuta.tasks.service import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
 
 LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
 

@@ -23,8 +23,8 @@ from batuta.engine.queues import Served, queue_loops, stages
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Limit
+from batuta.health.aggregator import Part, Probe, State
 from batuta.health.jobs import JobHealthQuery
-from batuta.health.ready import Part, Probe, State
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
@@ -36,17 +36,16 @@ from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, LeaseHolder
+from batuta.queue.item import Lease, LeaseHolder, QueueTable
 from batuta.queue.outcome import RetryPolicy
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
-from batuta.queue.table import QueueTable
 from batuta.queue.worker import WorkerPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.receive.receiver import JobReceiver
 from batuta.stores import ASIDE
-from batuta.stores.connections import Connections, PoolSizes
+from batuta.stores.connections import Connections, PoolSizes, Wakeups
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
@@ -59,17 +58,14 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.tokens import SqlTokens
-from batuta.stores.wakeups import Wakeups
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.pruner import PRUNING, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
-from batuta.targets.breaker import BreakerTarget
-from batuta.targets.call import CallTarget, JobFunction
-from batuta.tasks.maintenance import COUNTING_THREADS as THREADS
-from batuta.tasks.maintenance import REHOMING, TaskRehomer, ThreadWatch
+from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
-from batuta.tasks.service import TaskService
+from batuta.tasks.service import COUNTING_THREADS as THREADS
+from batuta.tasks.service import REHOMING, TaskRehomer, TaskService, ThreadWatch
 
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller

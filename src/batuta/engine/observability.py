@@ -11,15 +11,13 @@ from batuta.config import EngineSettings
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.circuits import Circuits
 from batuta.health import checks
-from batuta.health.aggregator import HealthAggregator
+from batuta.health.aggregator import HealthAggregator, Probe
 from batuta.health.alerts import AlertPolicy
-from batuta.health.deadman import PINGING, DeadMansSwitch
+from batuta.health.checks import transactions
 from batuta.health.finding import Section, Severity
-from batuta.health.hub import HUB_POLICY, AlertHub, LogSink, Sink
+from batuta.health.hub import HUB_POLICY, PINGING, AlertHub, DeadMansSwitch, LogSink, Sink
 from batuta.health.jobs import JobHealthQuery
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved
-from batuta.health.ready import Probe
-from batuta.health.transactions import transactions
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner

@@ -22,12 +22,11 @@ from batuta.kernel.errors import Recycled, StoreReplaced
 from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
 from batuta.kernel.identity import make_owner
 from batuta.kernel.reasons import define
+from batuta.processes.exit import LOOKING, WATCHING_FILE, FileWatch, Recycler
 from batuta.processes.heartbeat import BEATING, Heartbeat, Status
-from batuta.processes.loop_monitor import LoopMonitor, looking
+from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, looking
 from batuta.processes.notify import Notifier
-from batuta.processes.recycling import LOOKING, WATCHING_FILE, FileWatch, Recycler
 from batuta.processes.restarts import NewRestart, Reason, reason_of_dump
-from batuta.processes.watchdog_thread import WatchdogThread
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.stacks import StackFolder

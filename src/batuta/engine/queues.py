@@ -17,8 +17,8 @@ from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import ItemRecovery, Rescuer
 from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.stores.connections import Wakeups
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.stores.wakeups import Wakeups
 from batuta.supervise.loop import Loop, LoopPolicy
 
 WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=2), max_failures=20)

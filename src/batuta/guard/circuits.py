@@ -13,7 +13,7 @@ from batuta.guard.breaker import Change, Circuit, CircuitRule, CircuitState, Cir
 from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, StoreUnavailable
-from batuta.kernel.nearest import unknown
+from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
 
 # What another process found out is known here after this.

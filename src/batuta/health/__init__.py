@@ -1,6 +1,6 @@
 """Health: checks, findings and their score, probes, and the pages of an application."""
 
-from batuta.health.aggregator import HealthPage
+from batuta.health.aggregator import HealthPage, Part, Probe, State
 from batuta.health.checks import Now
 from batuta.health.finding import (
     CIRCUITS,
@@ -15,7 +15,6 @@ from batuta.health.finding import (
     merge_reports,
 )
 from batuta.health.queues import Pulse, QueueLimits
-from batuta.health.ready import Part, Probe, State
 from batuta.health.workers import FAILING_AFTER, FORGOTTEN_AFTER, Beats, Signs
 
 __all__ = [

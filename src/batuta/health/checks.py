@@ -1,12 +1,14 @@
 """The checks every application has: what it is connected to, its jobs, its scheduler, its queues and its processes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.circuits import Circuits
+from batuta.health.aggregator import PROBE_TIMEOUT, Part, Probes, State, look
 from batuta.health.finding import (
     BELOW_HEALTHY,
     CIRCUITS,
@@ -29,7 +31,6 @@ from batuta.health.jobs import (
     nothing_works,
 )
 from batuta.health.queues import WatchedQueue, judge_queue
-from batuta.health.ready import PROBE_TIMEOUT, Part, Probes, State, look
 from batuta.health.workers import (
     COUNTED,
     FORGOTTEN_AFTER,
@@ -39,7 +40,7 @@ from batuta.health.workers import (
     judge_scheduler,
     judge_workers,
 )
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import Clock, brief
 from batuta.processes.restarts import RestartStore
 from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
@@ -207,3 +208,61 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
         because=(f"circuit.{behind.get(family, family)}",) if colon else (),
     )
     return Report(findings=(finding,), lost=3 if colon or not is_open else 8)
+
+
+OLD = timedelta(minutes=1)
+# Fewer than so many transactions since: nothing is written, and so nothing piles up.
+BUSY = 10_000
+# So many times as old as what is old, under load: the queue is slow by now, and becomes slower.
+MUCH_TOO_OLD = 10
+CAUSE = "database.old_transaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    pid: int | None  # None: it is a prepared one, and has no process
+    name: str  # the program's name for itself, or the prepared transaction's
+    lasts: timedelta
+    transactions_since: int
+
+
+class Transactions(Protocol):
+    async def oldest(self) -> OpenTransaction | None:
+        """Of those that keep dead rows from being removed; None: there is none, or the database has no such thing."""
+        ...
+
+
+def transactions(store: Transactions, old: timedelta) -> Check:
+    async def ask() -> Report:
+        return judge_transaction(await store.oldest(), old)
+
+    return Check(name="transactions", section=CONNECTIVITY, ask=ask)
+
+
+def judge_transaction(oldest: OpenTransaction | None, old: timedelta) -> Report:
+    if oldest is None or oldest.lasts <= old:
+        return Report()
+    severity, lost = _weight(oldest, old)
+    finding = Finding(
+        severity=severity,
+        source=CONNECTIVITY,
+        cause=CAUSE,
+        says="old_transaction" if oldest.pid is not None else "old_prepared",
+        facts={
+            "pid": oldest.pid,
+            "name": oldest.name,
+            "lasts": brief(oldest.lasts),
+            "count": oldest.transactions_since,
+        },
+        value=oldest.lasts.total_seconds(),
+        threshold=old.total_seconds(),
+    )
+    return Report(findings=(finding,), lost=lost)
+
+
+def _weight(oldest: OpenTransaction, old: timedelta) -> tuple[Severity, int]:
+    if oldest.transactions_since < BUSY:
+        return Severity.WARNING, 4
+    if oldest.lasts < MUCH_TOO_OLD * old:
+        return Severity.ERROR, 8
+    return Severity.CRITICAL, 20

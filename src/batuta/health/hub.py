@@ -9,21 +9,34 @@ While the database is away nobody can decide for all: whoever decided last says 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.health.aggregator import DATABASE_DOWN, HealthAggregator
-from batuta.health.alerts import Alert, AlertedCause, AlertPolicy, Kind, Said, Wording, speak
+from batuta.health.alerts import (
+    Alert,
+    AlertedCause,
+    AlertPolicy,
+    Incident,
+    IncidentChange,
+    Kind,
+    LastSeen,
+    Said,
+    Wording,
+    change_incident,
+    speak,
+)
 from batuta.health.finding import Assessment, assess
-from batuta.health.incidents import Incident, IncidentChange, LastSeen, change_incident
-from batuta.kernel.backoff import exponential
+from batuta.health.workers import DISPATCHER
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
-from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events
+from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events, PingFailed
 from batuta.kernel.usercode import Returned, attempt, name_of
+from batuta.kernel.waiting import exponential
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.running import Running
 
 EVERY = timedelta(seconds=10)
 HUB_LEASE = timedelta(seconds=30)
@@ -230,3 +243,38 @@ class AlertHub:
         if self._sinks is None:
             self._sinks = {sink.name: sink for sink in self._make_sinks()}
         return self._sinks
+
+
+PING_EVERY = timedelta(minutes=1)
+PINGING = LoopPolicy(every=PING_EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000)
+FRESH = timedelta(seconds=30)  # a dispatcher that worked longer ago is not alive
+PING_TIMEOUT = timedelta(seconds=10)
+
+
+class DeadMansSwitch:
+    name = "deadman"
+
+    def __init__(
+        self,
+        ping: Callable[[], Awaitable[None]],
+        running: Callable[[], Collection[Running]],
+        clock: Clock,
+        events: Events,
+    ) -> None:
+        self.doorbell = Doorbell()
+        self._ping = ping
+        self._running = running
+        self._clock = clock
+        self._events = events
+
+    async def tick(self) -> Pace:
+        if not self._ticks():
+            return Idle(self._clock.now() + timedelta(seconds=1))  # the first ping goes out with the first tick
+        outcome = await attempt(self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch")
+        if not isinstance(outcome, Returned):
+            self._events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
+        return Idle()
+
+    def _ticks(self) -> bool:
+        worked = [each.worked_at for each in self._running() if each.loop.name == DISPATCHER]
+        return any(at is not None and self._clock.monotonic() - at <= FRESH.total_seconds() for at in worked)

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from batuta.health.aggregator import PROBE_TIMEOUT
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity, merge_reports
-from batuta.health.ready import PROBE_TIMEOUT
 from batuta.health.workers import FORGOTTEN_AFTER, Beats
 from batuta.kernel.clock import Clock, brief
 from batuta.queue.store import Unserved

@@ -20,10 +20,8 @@ from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import Fanout
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import current
-from batuta.logs.hooks import LOGGER, log_what_python_prints
-from batuta.logs.scrubbing import format_message, scrub_field, scrub_text, with_safe_message
-from batuta.logs.subscriber import LogSubscriber
-from batuta.logs.tracebacks import describe
+from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_text, with_safe_message
+from batuta.logs.subscriber import LOGGER, LogSubscriber, log_what_python_prints
 from batuta.texts.wording import Wording
 
 # Libraries that tell at INFO what we announce as a fact of our own, or quote addresses.

@@ -12,7 +12,9 @@ import contextlib
 import faulthandler
 import os
 import sys
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TextIO
@@ -25,6 +27,7 @@ from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, LEFT_BY_TIMEOUT
 from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
 from batuta.supervise.stacks import thread_stack
+from batuta.supervise.supervisor import Supervisor
 
 MARGIN = timedelta(seconds=1)  # of the timer in C over the thread, which does it more gently
 LAST_WORDS = timedelta(seconds=3)
@@ -148,3 +151,45 @@ class LoopMonitor:
             with contextlib.suppress(OSError):
                 self.dump.write(f"{LEFT_BY_TIMEOUT}\n{stack}\n")
                 self.dump.flush()
+
+
+THREAD_GRACE = timedelta(seconds=2)
+BEGINS_WITHIN = 10.0  # seconds
+ENDS_WITHIN = 4.0  # seconds, of the margin that a process has after its grace
+
+
+async def _nothing() -> None:
+    """Nothing to close."""
+
+
+class WatchdogThread:
+    def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]] = _nothing) -> None:
+        """``close``: called in the thread when everything in it has ended."""
+        self._supervisors = supervisors
+        self._close = close
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="batuta-sentry", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+        self._begun.wait(BEGINS_WITHIN)
+
+    async def end(self) -> None:
+        """Stop its loops and wait for their last heartbeat, for a limited time."""
+        if self._home is not None and self._stop is not None:
+            with suppress(RuntimeError):  # its loop has ended already
+                self._home.call_soon_threadsafe(self._stop.set)
+        await asyncio.to_thread(self._thread.join, ENDS_WITHIN)
+
+    def _run(self) -> None:
+        asyncio.run(self._watch())
+
+    async def _watch(self) -> None:
+        self._stop, self._home = asyncio.Event(), asyncio.get_running_loop()
+        self._begun.set()
+        try:
+            await asyncio.gather(*(supervisor.run(self._stop, THREAD_GRACE) for supervisor in self._supervisors))
+        finally:
+            await self._close()

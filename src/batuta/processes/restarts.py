@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from batuta.kernel.backoff import equal_jitter, exponential
+from batuta.kernel.waiting import equal_jitter, exponential
 
 
 class Reason(StrEnum):

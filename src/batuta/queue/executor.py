@@ -12,9 +12,9 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
+from batuta.kernel.writable import refuse_unstorable
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, RetryPolicy, Settlement, TimedOut, after_seconds
 from batuta.queue.running import Running
-from batuta.queue.storable import refuse_unstorable
 
 _NEVER = after_seconds([])
 

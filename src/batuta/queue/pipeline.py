@@ -8,7 +8,7 @@ from typing import assert_never
 
 from batuta.kernel.errors import InvalidName
 from batuta.queue.handler import ItemHandler
-from batuta.queue.item import ItemState, Lease, NewItem
+from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import (
     Cancelled,
     Done,
@@ -28,7 +28,6 @@ from batuta.queue.outcome import (
     Waits,
     settle,
 )
-from batuta.queue.table import QueueTable
 
 # The first attempt, and three retries.
 DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))

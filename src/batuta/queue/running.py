@@ -19,8 +19,7 @@ from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Cancelled
-from batuta.supervise.running import MOST_CANCELS
-from batuta.supervise.watchdog import CANCEL_GRACE
+from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 
 
 class Step(Enum):

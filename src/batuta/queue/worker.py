@@ -21,7 +21,7 @@ from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, Ite
 from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
 from batuta.kernel.waiting import first_of, insist
-from batuta.queue.effects import conclude
+from batuta.kernel.writable import MAX_PAYLOAD
 from batuta.queue.executor import Executed, decide, execute
 from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
@@ -29,8 +29,7 @@ from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, give_back, put_off
 from batuta.queue.running import Cancellations, Running, Step, Stop
-from batuta.queue.settler import Settler
-from batuta.queue.storable import MAX_PAYLOAD
+from batuta.queue.settler import Settler, conclude
 from batuta.queue.store import QueueStore, Renewed
 from batuta.supervise.loop import Again, Doorbell, Idle, Pace
 from batuta.supervise.loop import bind as bind_progress

@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
-from batuta.kernel.nearest import nearest
+from batuta.kernel.options import nearest
 from batuta.kernel.reasons import Reason, described
 from batuta.kernel.writable import count, json_object, mask_text
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeAlias, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, JobAnswered, JobCrashed
@@ -17,8 +17,60 @@ from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
 from batuta.kernel.waiting import cancel_and_wait, insist
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, Outcome, TimedOut
-from batuta.receive.calls import Answered, Busy, CallOpened, JobCalls, KeyReused, NewCall
 from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body, reply_status
+
+
+@dataclass(frozen=True, slots=True)
+class CallOpened:
+    """This process runs the call and closes it. ``at`` is the fence, by the clock that decides."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The same key was answered before."""
+
+    response_code: int
+    response: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The same work is running: under this very key, or under another."""
+
+    same_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReused:
+    """The same key came with other parameters: a mistake of the caller."""
+
+
+CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCall:
+    key: str
+    endpoint: str
+    subject: str  # what must not run twice at a time
+    fingerprint: str  # what makes a repeat a repeat
+    lease: timedelta  # without a renewal for so long, its process counts as dead
+
+
+class JobCalls(Protocol):
+    async def open(self, call: NewCall) -> CallOpening: ...
+    async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
+        """``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
+        ...
+
+    async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
+
+    async def forget(self, key: str, *, opened_at: datetime) -> None:
+        """As if it had never been opened: it was cut off, and a repeat may run it."""
+        ...
+
 
 # A call whose process shows no sign of life for this long may be run again by another.
 CALL_LEASE = timedelta(seconds=15)

@@ -4,12 +4,14 @@ What renews, settles and rescues never waits for handlers: on PostgreSQL it has 
 from the lease they protect. SQLite has one writer, and so one path.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.errors import StoreUnavailable
 from batuta.stores import connect, liveness_limits
 from batuta.stores.sql.database import (
     ChangeListener,
@@ -22,7 +24,7 @@ from batuta.stores.sql.database import (
     Transaction,
     Values,
 )
-from batuta.supervise.loop import note_progress
+from batuta.supervise.loop import Doorbell, Idle, Pace, note_progress
 
 T = TypeVar("T")
 # The kind of call, how many seconds it took, and what it failed with.
@@ -189,3 +191,51 @@ class Connections:
         made = connect(self._url, clock, limits, direct_url=self._direct_url, beside=first)
         self._first = first or made
         return made
+
+
+class Wakeups:
+    name = "ears"
+
+    def __init__(self, database: Database) -> None:
+        self.doorbell = Doorbell()
+        self._database = database
+        self._listener: ChangeListener | None = None
+        self._bells: dict[str, list[Doorbell]] = {}
+
+    def add(self, name: str, bell: Doorbell) -> None:
+        """``bell`` rings when something was written for ``name``."""
+        self._bells.setdefault(name, []).append(bell)
+
+    def ring(self, name: str | None = None) -> None:
+        for known, bells in self._bells.items():
+            if name in (None, known):
+                for bell in bells:
+                    bell.ring()
+
+    def _wake(self, name: str | None) -> None:
+        self.ring(name)
+        if name is None and self._database.dialect == "postgres":
+            self.doorbell.ring()  # the connection is lost: reconnect now and not at the next probe
+
+    async def tick(self) -> Pace:
+        try:
+            if self._listener is None:
+                self._listener = await self._database.listen(self._wake)
+                self.ring()  # whatever was said while nobody listened
+            await self._listener.probe()
+        except (StoreUnavailable, asyncio.CancelledError):  # away, or silent for so long that the watchdog stopped us
+            await self._forget()
+            raise
+        return Idle()
+
+    @property
+    def every(self) -> timedelta:
+        return timedelta(milliseconds=250) if self._database.dialect == "sqlite" else timedelta(seconds=15)
+
+    async def drain(self, grace: timedelta) -> None:
+        await self._forget()
+
+    async def _forget(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()

@@ -28,7 +28,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from batuta.kernel.backoff import equal_jitter, exponential
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import CancelIgnored, ExitRefused, InvalidName, LoopGaveUp, is_store_away
 from batuta.kernel.events import (
@@ -42,11 +41,10 @@ from batuta.kernel.events import (
     TaskDeaf,
 )
 from batuta.kernel.reasons import Reason
-from batuta.kernel.waiting import cancel_and_wait, first_of
+from batuta.kernel.waiting import cancel_and_wait, equal_jitter, exponential, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, bind, drain_of
-from batuta.supervise.running import Running, Treatment
+from batuta.supervise.running import CANCEL_GRACE, WATCHDOG_POLICY, Running, Treatment, Watchdog
 from batuta.supervise.shutdown import Phase, Shutdown
-from batuta.supervise.watchdog import CANCEL_GRACE, WATCHDOG_POLICY, Watchdog
 
 T = TypeVar("T")
 Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]

@@ -3,21 +3,24 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any, TypeAlias, assert_never
 
-from batuta.dispatch.job import Run
+from batuta.dispatch.job import Run, Target
 from batuta.dispatch.runner import RUNS
+from batuta.guard.base import Effect, EffectReport, Hold, effect_of_error, effect_of_status
+from batuta.guard.circuits import Breaker
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.json import Json
 from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, attempt
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
-from batuta.runlog import reasons
-from batuta.runlog.execution import Ending, Status
-from batuta.supervise.running import MOST_CANCELS
+from batuta.runlog import execution
+from batuta.runlog.execution import Ending, Status, held
+from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 from batuta.supervise.stacks import task_stack
-from batuta.supervise.watchdog import CANCEL_GRACE
 
 # It takes the run or nothing, and returns an answer, a number of items, or nothing.
 JobFunction: TypeAlias = Callable[[], object] | Callable[[Run], object]
@@ -44,7 +47,7 @@ class CallTarget:
 
     async def deliver(self, run: Run) -> Ending:
         if (left := self._threads.left_behind) >= MOST_LEFT_BEHIND:
-            return Ending(status=Status.SKIPPED, reason=reasons.OVERLAP_THREADS(count=left))
+            return Ending(status=Status.SKIPPED, reason=execution.OVERLAP_THREADS(count=left))
         match await self._attempt(run):
             case Returned(value=value):
                 return ending_of(outcome_of(value))
@@ -87,7 +90,7 @@ def outcome_of(returned: object) -> Outcome:
         case None:
             return Done()
         case bool():
-            return Done() if returned else Failed(reasons.RETURNED_FALSE())
+            return Done() if returned else Failed(execution.RETURNED_FALSE())
         case int():
             return Done(items=returned)
         case _:
@@ -99,7 +102,7 @@ def ending_of(outcome: Outcome) -> Ending:
         case Done(items=items, result=result):
             return Ending(status=Status.SUCCESS, items=items, result=_mapping(result))
         case Partial(reason=reason, items=items, result=result):
-            why = reasons.PARTIAL(why=reason)
+            why = execution.PARTIAL(why=reason)
             return Ending(status=Status.SUCCESS, reason=why, items=items, result=_mapping(result))
         case Skipped(reason=reason) | Snooze(reason=reason) | Cancelled(reason=reason):
             return Ending(status=Status.SKIPPED, reason=reason)
@@ -115,3 +118,56 @@ def _mapping(result: Json) -> Mapping[str, Json] | None:
     if isinstance(result, Mapping):
         return dict(result) or None
     return None if result is None else {"result": result}
+
+
+class BreakerTarget:
+    def __init__(self, target: Target, breaker: Breaker, clock: Clock) -> None:
+        self._target = target
+        self._breaker = breaker
+        self._clock = clock
+        self.repeatable = target.repeatable
+
+    @property
+    def address(self) -> str:
+        return self._target.address
+
+    async def deliver(self, run: Run) -> Ending:
+        verdict = await self._breaker.admit(self._clock.now())
+        if isinstance(verdict, Hold):
+            return _refused(run, verdict)
+        # Over before a probe is taken for dead, so that there is never a second one.
+        spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
+        try:
+            ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
+        except BaseException as error:
+            await verdict.ticket.used(EffectReport(effect_of_error(error), type(error).__name__))
+            raise
+        report = report_of(ending)
+        await (verdict.ticket.unused() if report is None else verdict.ticket.used(report))
+        return ending
+
+
+def report_of(ending: Ending) -> EffectReport | None:
+    """What an ending says about the other side; None: nothing."""
+    code = ending.response_code
+    match ending.status:
+        case Status.SUCCESS:
+            return EffectReport(Effect.WORKED)
+        case Status.TIMEOUT:
+            return EffectReport(Effect.TIMED_OUT, "timeout" if code is None else f"HTTP {code}")
+        case Status.SKIPPED:
+            return None if code is None else EffectReport(effect_of_status(code), f"HTTP {code}")
+        case _ if code is None:
+            return EffectReport(Effect.BROKE, "no answer")
+        case _:
+            effect = effect_of_status(code)
+            # A 200 that says it failed has failed.
+            effect = Effect.BROKE if effect is Effect.WORKED else effect
+            return EffectReport(effect, f"HTTP {code}", ending.retry_at)
+
+
+def _refused(run: Run, hold: Hold) -> Ending:
+    """A run that was delivered before and taken over may have happened: then nobody may say that it was skipped."""
+    if run.execution.attempt > 1:
+        return Ending(status=Status.ERROR, error=hold.reason)
+    return Ending(status=Status.SKIPPED, reason=held(hold.reason))

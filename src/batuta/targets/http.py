@@ -18,14 +18,13 @@ import httpx2
 
 from batuta.dispatch.job import Run
 from batuta.health.alerts import Alert, Kind
-from batuta.kernel.backoff import exponential, full_jitter
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, DeliveryRefused
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason, ReasonCode, heard
 from batuta.kernel.trace import HEADER, onward
-from batuta.kernel.waiting import with_deadline
-from batuta.runlog import reasons
+from batuta.kernel.waiting import exponential, full_jitter, with_deadline
+from batuta.runlog import execution
 from batuta.runlog.execution import Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
@@ -122,7 +121,7 @@ class HttpTarget:
                 if clock.now() + rest >= connect_by:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
-                    return Ending(status=Status.SKIPPED, reason=reasons.held(held))
+                    return Ending(status=Status.SKIPPED, reason=execution.held(held))
                 # The limit is for the work: time spent waiting for a connection does not count against it.
                 deadline = clock.now() + rest + run.timeout
             else:
@@ -174,11 +173,11 @@ def _content_length(headers: httpx2.Headers) -> int:
 def ending_of(answer: Answer) -> Ending:
     body, code = answer.body, answer.status
     if answer.lost is not None:
-        return Ending(status=Status.ERROR, error=reasons.CONNECTION_LOST(error=answer.lost))
+        return Ending(status=Status.ERROR, error=execution.CONNECTION_LOST(error=answer.lost))
     if answer.too_long:
-        return Ending(status=Status.ERROR, response_code=code, error=reasons.ANSWER_TOO_LONG())
+        return Ending(status=Status.ERROR, response_code=code, error=execution.ANSWER_TOO_LONG())
     if code == 409:
-        return Ending(status=Status.SKIPPED, response_code=code, reason=reasons.OVERLAP_BUSY())
+        return Ending(status=Status.SKIPPED, response_code=code, reason=execution.OVERLAP_BUSY())
     if code == 504:
         return _ending_of_timeout(code)
     if not 200 <= code < 300:
@@ -186,7 +185,7 @@ def ending_of(answer: Answer) -> Ending:
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
         # A page of somebody's proxy, say: it must not pass for success.
-        return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
+        return Ending(status=Status.ERROR, response_code=code, error=execution.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
 
@@ -197,7 +196,7 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
         case "ok":
             return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_details_to_keep(body))
         case "partial":
-            reason = reasons.PARTIAL(why=reason)
+            reason = execution.PARTIAL(why=reason)
             return Ending(
                 status=Status.SUCCESS, response_code=code, items=items, reason=reason, result=_details_to_keep(body)
             )
@@ -208,12 +207,12 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
             return Ending(
                 status=Status.ERROR,
                 response_code=code,
-                error=_with_words(reasons.ENDPOINT_ERROR, reasons.ENDPOINT_ERROR_SAID, body),
+                error=_with_words(execution.ENDPOINT_ERROR, execution.ENDPOINT_ERROR_SAID, body),
             )
 
 
 def _ending_of_timeout(code: int | None = None) -> Ending:
-    return Ending(status=Status.TIMEOUT, response_code=code, error=reasons.NO_ANSWER())
+    return Ending(status=Status.TIMEOUT, response_code=code, error=execution.NO_ANSWER())
 
 
 def _ending_of_refusal(error: Exception, tries: int, url: str) -> Ending:
@@ -221,21 +220,21 @@ def _ending_of_refusal(error: Exception, tries: int, url: str) -> Ending:
     where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
     return Ending(
         status=Status.ERROR,
-        error=reasons.REFUSED(where=where, count=tries, error=type(error).__name__),
+        error=execution.REFUSED(where=where, count=tries, error=type(error).__name__),
     )
 
 
 def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
     if code == 429:
-        return _with_words(reasons.TOO_MANY_REQUESTS, reasons.TOO_MANY_REQUESTS_SAID, body)
-    return _with_words(reasons.HTTP_STATUS, reasons.HTTP_STATUS_SAID, body, status=code)
+        return _with_words(execution.TOO_MANY_REQUESTS, execution.TOO_MANY_REQUESTS_SAID, body)
+    return _with_words(execution.HTTP_STATUS, execution.HTTP_STATUS_SAID, body, status=code)
 
 
 def _reason(body: Mapping[str, Any]) -> str:
     """The reason of the other side, with its code and its facts if it sent them."""
     said = body.get("reason")
     if not said or not isinstance(said, str):
-        return reasons.NO_REASON()
+        return execution.NO_REASON()
     return heard(said, body.get("reason_code"), body.get("reason_facts"))
 
 

@@ -10,14 +10,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
-from batuta.kernel.nearest import nearest, unknown
+from batuta.kernel.options import nearest, unknown
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
-from batuta.queue.item import Lease
+from batuta.queue.item import Lease, QueueTable
 from batuta.queue.outcome import Done, FullJitter, Outcome, RetryPolicy, Snooze, after_seconds
-from batuta.queue.table import QueueTable
 
 TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
 

@@ -1,19 +1,22 @@
 """Enqueue, ask, cancel. The seam is narrow on purpose: another backend has to be able to keep it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Generic, Protocol, TypeVar
 
+from batuta.kernel.events import Events, TaskThreadsStuck
 from batuta.kernel.json import Json
 from batuta.kernel.options import check_options
-from batuta.queue.outcome import clamp_wait
-from batuta.queue.storable import (
+from batuta.kernel.writable import (
     MAX_PAYLOAD,
     refuse_each_unstorable,
     refuse_unstorable,
     refuse_unstorable_key,
     refuse_unstorable_priority,
 )
+from batuta.queue.outcome import clamp_wait
+from batuta.queue.store import Unserved
+from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
 
 # The transaction of the backend's own database.
@@ -140,3 +143,62 @@ def _check(keys: Sequence[str | None], priority: int) -> None:
 def _shape(arguments: object) -> tuple[type, int]:
     """Calls of one shape are all right or all wrong: one of them is looked at."""
     return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0
+
+
+REHOMED_AT_ONCE = 1000
+REHOMING = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(minutes=2))
+
+
+class TaskHomes(Protocol):
+    async def unserved(self, served: Collection[str]) -> Collection[Unserved]:
+        """Waiting tasks of queues that are not in ``served``."""
+        ...
+
+    async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
+        """Move at most ``limit`` waiting tasks of ``name`` from one queue to another."""
+        ...
+
+
+class TaskRehomer:
+    name = "task-rehomer"
+
+    def __init__(self, homes: TaskHomes, registry: TaskRegistry) -> None:
+        self.doorbell = Doorbell()
+        self._homes = homes
+        self._registry = registry
+
+    async def tick(self) -> Pace:
+        has_more = False
+        for stranded in await self._homes.unserved(self._registry.queues):
+            task = self._registry.find(stranded.name or "")
+            if task is not None:
+                moved = await self._homes.rehome(task.name, stranded.queue, task.queue, REHOMED_AT_ONCE)
+                has_more |= moved == REHOMED_AT_ONCE
+        return Again() if has_more else Idle()
+
+
+COUNTING_THREADS = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
+
+
+class ThreadWatch:
+    """Count the stuck threads of a process's tasks. The heartbeat carries the number, and health reports it."""
+
+    name = "task-threads"
+
+    def __init__(self, tasks: Iterable[Task], events: Events) -> None:
+        self.doorbell = Doorbell()
+        self._tasks = tasks
+        self._events = events
+        self._reported: dict[str, int] = {}
+
+    @property
+    def stuck_threads(self) -> int:
+        return sum(task.threads.left_behind for task in self._tasks)
+
+    async def tick(self) -> Pace:
+        for task in self._tasks:
+            stuck = task.threads.left_behind
+            if stuck != self._reported.get(task.name, 0):
+                self._reported[task.name] = stuck
+                self._events.emit(TaskThreadsStuck(task.name, stuck))
+        return Idle()

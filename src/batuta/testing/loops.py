@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import Event, Events
-from batuta.kernel.nearest import unknown
+from batuta.kernel.options import unknown
 from batuta.supervise.loop import Doorbell, Loop, LoopPolicy, Pace, drain_of
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle

@@ -1,13 +1,12 @@
 """The engine over HTTP: health, metrics, jobs, the API reference; and the parts for routes of an application."""
 
-from batuta.access.tokens import Scope
+from batuta.access import Scope
 from batuta.metrics import MetricReading
-from batuta.web.api import create_api
+from batuta.web.api import create_api, serve
 from batuta.web.auth import AuthoriseFirst, is_local, needs, require
 from batuta.web.context import state_of
 from batuta.web.problems import Problem, texts_for
 from batuta.web.routes.openapi import WRITABLE
-from batuta.web.server import serve
 
 __all__ = [
     "WRITABLE",

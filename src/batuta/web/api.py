@@ -1,19 +1,24 @@
 """``create_api`` puts an HTTP application together. Deny by default: every route passes ``authorise``."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 
 from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
+from batuta.kernel.clock import SystemClock
 from batuta.metrics import MetricReading, Readings
 from batuta.supervise.running import Running
+from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
 from batuta.web.auth import OPEN, authorise, make_sessions
@@ -104,3 +109,44 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
     )
     api.add_middleware(Accounted, clock=work.clock, ids=work.ids, events=work.events)
     return api
+
+
+class Server(uvicorn.Server):
+    """Signals belong to the process, not to the server."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: timedelta) -> None:
+    """Answer until ``stop``; then accept no new connection, finish the open requests within ``grace``, and return.
+
+    Requests that are still open at the end of the finish phase are cancelled; the rest of the grace is for their clean-up. The
+    application's lifespan is not run: the caller has opened what the application needs.
+    """
+    clock = SystemClock()
+    config = uvicorn.Config(
+        api,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, int(Shutdown.begin(clock, grace).length(Phase.FINISH).total_seconds())),
+    )
+    server = Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if (state := getattr(getattr(api, "state", None), "batuta", None)) is not None:
+            state.draining.set()
+        shutdown = Shutdown.begin(clock, grace)
+        server.should_exit = True
+        await serving
+        if cancelled := server.server_state.tasks:
+            await asyncio.wait(cancelled, timeout=shutdown.left().total_seconds())
+    finally:
+        stopping.cancel()

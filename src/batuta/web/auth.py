@@ -16,8 +16,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from batuta.access.sessions import Session, Sessions
-from batuta.access.tokens import EVERY_SCOPE, Scope, Token, proves, same, split_token
+from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, proves, same, split_token
 from batuta.config import EngineSettings
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.problems import Problem

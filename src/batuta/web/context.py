@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from batuta.access.sessions import Sessions
+from batuta.access import Sessions
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
 from batuta.metrics import Readings

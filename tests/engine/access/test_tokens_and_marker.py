@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from batuta.access.tokens import Scope, mint, proves, split_token
+from batuta.access import Scope, mint, proves, split_token
 from batuta.kernel.errors import InvalidName, MarkerMismatch
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database

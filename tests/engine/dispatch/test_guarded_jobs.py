@@ -14,7 +14,7 @@ from batuta.guard.breaker import CircuitState
 from batuta.kernel.errors import InvalidJob, UnknownWord
 from batuta.queue.outcome import Failed
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
-from batuta.targets.breaker import report_of
+from batuta.targets.call import report_of
 from batuta.testing import FakeClock
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import DATABASE_DOWN
-from batuta.health.alerts import Alert, AlertPolicy, Kind
+from batuta.health.alerts import Alert, AlertPolicy, Kind, NewIncident
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
 from batuta.health.hub import CALM, EVERY, HUB_LEASE, MOST_TRIES, SETTLING, AlertHub
-from batuta.health.incidents import NewIncident
 from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.pruner import Pruner

@@ -3,9 +3,18 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from batuta.health.alerts import AlertedCause, AlertPolicy, Kind, Said, speak
+from batuta.health.alerts import (
+    AlertedCause,
+    AlertPolicy,
+    Incident,
+    Kind,
+    LastSeen,
+    Said,
+    change_incident,
+    speak,
+    stats,
+)
 from batuta.health.finding import QUEUES, Assessment, Finding, Report, Severity, assess
-from batuta.health.incidents import Incident, LastSeen, change_incident, stats
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 POLICY = AlertPolicy(zone=SAO_PAULO)

@@ -8,8 +8,8 @@ import pytest
 
 from batuta import Batuta
 from batuta.config import EngineSettings
+from batuta.health.checks import BUSY, CAUSE, OpenTransaction, judge_transaction
 from batuta.health.finding import Severity
-from batuta.health.transactions import BUSY, CAUSE, OpenTransaction, judge_transaction
 from batuta.kernel.events import AlertRaised
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.transactions import SqlTransactions

@@ -3,7 +3,7 @@ from datetime import timedelta
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from batuta.kernel.backoff import equal_jitter, exponential, from_list, full_jitter
+from batuta.kernel.waiting import equal_jitter, exponential, from_list, full_jitter
 
 attempts = st.integers(1, 10**9)
 waits = st.timedeltas(timedelta(milliseconds=1), timedelta(days=1))

@@ -1,6 +1,6 @@
 import pytest
 
-from batuta.kernel.nearest import nearest, unknown
+from batuta.kernel.options import nearest, unknown
 
 JOBS = ["snapshot_chips_diario", "normalizacao", "processar_campanhas_agendadas", "pulse"]
 

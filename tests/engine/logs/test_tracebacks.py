@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from batuta.kernel.errors import InvalidSetting, StoreUnavailable
-from batuta.logs.tracebacks import describe, summary
+from batuta.logs.scrubbing import describe, summary
 
 CANARY = "canario de mensagem"
 PHONE = "(11) 98765-4321"

@@ -14,12 +14,11 @@ import pytest
 from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked
 from batuta.processes import loop_monitor as lag_module
+from batuta.processes.exit import MEGABYTE, Recycler
 from batuta.processes.heartbeat import Status, describe_loop, status_of
-from batuta.processes.loop_monitor import LoopMonitor, looking
+from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, looking
 from batuta.processes.notify import Notifier
-from batuta.processes.recycling import MEGABYTE, Recycler
 from batuta.processes.restarts import EXIT_AGAIN, Reason, reason_of_dump
-from batuta.processes.watchdog_thread import WatchdogThread
 from batuta.supervise.loop import FunctionLoop, LoopPolicy
 from batuta.supervise.running import Running
 from batuta.supervise.stacks import StackFolder, main_thread_first, task_stack

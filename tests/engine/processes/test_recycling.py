@@ -3,7 +3,7 @@
 import pytest
 
 from batuta.kernel.errors import StoreReplaced
-from batuta.processes.recycling import REPLACED_FILE_GRACE, FileWatch
+from batuta.processes.exit import REPLACED_FILE_GRACE, FileWatch
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.loop import Idle
 from batuta.testing import FakeClock

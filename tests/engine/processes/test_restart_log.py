@@ -9,8 +9,8 @@ from batuta.health import checks
 from batuta.health.finding import Severity
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.processes.restart_log import MOST, RestartLog
 from batuta.processes.restarts import NewRestart, Reason
+from batuta.processes.tree import MOST, RestartLog
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.loop import Again, Idle

@@ -10,12 +10,11 @@ import pytest
 from batuta import Batuta
 from batuta.kernel.errors import InvalidName, StatementRefused, StoreReadOnly
 from batuta.kernel.ids import Ids
+from batuta.kernel.writable import refuse_unstorable
 from batuta.queue.handler import ItemHandler
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
-from batuta.queue.storable import refuse_unstorable
 from batuta.queue.store import ClaimResult, Endings
-from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from batuta.queue.item import ItemState, Lease
+from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import (
     Cancelled,
     Done,
@@ -19,7 +19,6 @@ from batuta.queue.outcome import (
     settle,
 )
 from batuta.queue.pipeline import Pipeline, Stage
-from batuta.queue.table import QueueTable
 from batuta.receive.endpoints import outcome_word, reply_body, reply_status
 from batuta.runlog.execution import Status
 from batuta.targets.call import ending_of, outcome_of

@@ -10,10 +10,9 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, FanOut, Jump, Next, Settlement, Skipped, Snooze, StageOutcome, Writes
 from batuta.queue.pipeline import Pipeline, Stage
-from batuta.queue.table import QueueTable
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of

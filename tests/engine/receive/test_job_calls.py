@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.receive.calls import Answered, Busy, CallOpened, KeyReused, NewCall
+from batuta.receive.receiver import Answered, Busy, CallOpened, KeyReused, NewCall
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock

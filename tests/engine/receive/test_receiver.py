@@ -11,9 +11,8 @@ from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
 from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped, TimedOut
-from batuta.receive.calls import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.receive.endpoints import Endpoint, JobCall, JobEndpoints, reply_body, reply_status
-from batuta.receive.receiver import JobReceiver, Reply
+from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, JobReceiver, KeyReused, NewCall, Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 

@@ -5,10 +5,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.kernel.errors import InvalidCron, InvalidWindow
-from batuta.schedule.calendar import easter, holiday_at, holidays, is_holiday
 from batuta.schedule.cron import first_instant, parse
 from batuta.schedule.due import CatchUp, default_sla, due, fires, last_fire, period
-from batuta.schedule.window import Window, decode_window
+from batuta.schedule.window import Window, decode_window, easter, holiday_at, holidays, is_holiday
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 MOMENT = timedelta(microseconds=1)

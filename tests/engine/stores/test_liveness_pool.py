@@ -11,7 +11,7 @@ from batuta import Batuta
 from batuta.config import EngineSettings
 from batuta.dispatch.scheduler import RUN_LEASE
 from batuta.engine.batuta import QUEUE_LEASE
-from batuta.health.ready import State, look
+from batuta.health.aggregator import State, look
 from batuta.kernel.errors import InvalidSetting
 from batuta.queue.item import ItemState, LeaseHolder
 from batuta.queue.outcome import Settlement

@@ -19,8 +19,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
 )
 from batuta.stores import connect
-from batuta.stores.postgres.driver import PostgresDatabase
-from batuta.stores.postgres.errors import our_name_for
+from batuta.stores.postgres.driver import PostgresDatabase, our_name_for
 from batuta.stores.postgres.server import PostgresServer
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import in_dialect, query_of

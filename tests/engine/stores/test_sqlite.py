@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from batuta import Batuta
-from batuta.health.ready import look, verdict
+from batuta.health.aggregator import look, verdict
 from batuta.kernel.clock import EPOCH, SystemClock
 from batuta.kernel.errors import (
     InvalidSetting,
@@ -25,11 +25,11 @@ from batuta.kernel.errors import (
     TransactionMisuse,
 )
 from batuta.stores import connect
+from batuta.stores.connections import Wakeups
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.connection import open_connection
 from batuta.stores.sqlite.driver import SqliteDatabase, statements
-from batuta.stores.wakeups import Wakeups
 
 PUT = query_of("put", "INSERT INTO things (name) VALUES (:name)", writes=True)
 COUNT = query_of("count", "SELECT count(*) AS n FROM things", writes=False)

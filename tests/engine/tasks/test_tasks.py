@@ -20,8 +20,8 @@ from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, Unkno
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
 from batuta.stores.arq.runner import Here, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.tasks.maintenance import ThreadWatch
 from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext, TaskStatus
+from batuta.tasks.service import ThreadWatch
 from batuta.testing import EventRecorder
 
 

@@ -19,8 +19,8 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import DISCARDED, SqlQueue
 from batuta.supervise.loop import Again, Idle
-from batuta.tasks.maintenance import REHOMED_AT_ONCE, TaskRehomer
 from batuta.tasks.registry import TaskFunction
+from batuta.tasks.service import REHOMED_AT_ONCE, TaskRehomer
 from batuta.testing import FakeClock
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of

@@ -17,13 +17,13 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.runlog.reasons import BY_HAND, WINDOW_CLOSED, held
+from batuta.runlog.execution import BY_HAND, WINDOW_CLOSED, held
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts
 from batuta.web import create_api
 from batuta.web.panel import words as crons
-from batuta.web.panel.story import Cursor
+from batuta.web.panel.overview import Cursor
 from batuta.web.panel.words import Words, fold
 from tests.engine.web.browser.panel import HOSTILE, HOUR, MINUTE, STATES, Panel, ask, open_panel
 

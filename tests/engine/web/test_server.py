@@ -14,7 +14,7 @@ from batuta.processes.address import listen
 from batuta.queue.outcome import Done, Outcome
 from batuta.receive.endpoints import JobCall
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.api import serve
 
 
 class Serving:

@@ -21,7 +21,7 @@ from batuta.receive.endpoints import JobCall
 from batuta.tasks.registry import TaskContext
 from batuta.testing import EventRecorder
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.api import serve
 from tests.engine.logs.log_lines import json_lines, logging_to
 
 GRACE = timedelta(seconds=5)

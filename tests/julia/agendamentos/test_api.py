@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from app.contexts.agendamentos.service import QUEUE
-from batuta.access.tokens import Scope, mint
+from batuta.access import Scope, mint
 from tests.command import Command
 from tests.julia.agendamentos.sheets import HEADER, patient, sheet_xml, workbook, xlsx
 from tests.julia.tables import one

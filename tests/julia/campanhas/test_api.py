@@ -15,7 +15,7 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
-from batuta.access.tokens import Scope, mint
+from batuta.access import Scope, mint
 from batuta.testing.clock import FastClock
 from simulador.evolution import DEFAULT_INSTANCE
 from tests.command import Command

@@ -11,7 +11,7 @@ from app.composition.jobs import CATALOGUE, PROFILES, WINDOWS, Entry, timetable
 from app.main import build
 from app.settings import Settings
 from batuta.config import load_settings
-from batuta.dispatch.forecast import compare
+from batuta.dispatch.plan import compare
 from batuta.engine.batuta import Batuta
 from batuta.runlog.log import Controls
 from tests import ROOT

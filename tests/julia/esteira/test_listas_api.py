@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.access.tokens import Scope, mint
+from batuta.access import Scope, mint
 from tests.command import Command
 from tests.julia.esteira.test_api import GOOD, JULIA, said
 from tests.julia.tables import write

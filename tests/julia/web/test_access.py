@@ -11,8 +11,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from batuta.access.sessions import LASTS
-from batuta.access.tokens import Scope, mint
+from batuta.access import LASTS, Scope, mint
 from batuta.web.auth import scope_of
 from tests.julia.web.test_api import BEARER, TOKEN, Julia, open_julia
 

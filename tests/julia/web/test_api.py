@@ -12,10 +12,10 @@ from app.composition.julia import julia_of
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.access.tokens import Scope, mint
+from batuta.access import Scope, mint
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.health.ready import Part, Probe
+from batuta.health.aggregator import Part, Probe
 from batuta.kernel.events import RequestAnswered, RequestCrashed
 from batuta.queue.outcome import Done, Failed, Outcome
 from batuta.receive.endpoints import JobCall

@@ -8,8 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from batuta.access.sessions import LASTS, Sessions
-from batuta.access.tokens import Scope, mint
+from batuta.access import LASTS, Scope, Sessions, mint
 from batuta.kernel.clock import SystemClock
 from batuta.testing import FakeClock
 from tests.julia.web.test_api import TOKEN, Julia, is_problem, open_julia

@@ -23,7 +23,7 @@ from batuta.kernel.errors import InvalidSetting
 from batuta.processes.address import listen
 from batuta.testing import EventRecorder
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.api import serve
 from simulador.main import create_app as create_simulador
 from tests.command import Command
 

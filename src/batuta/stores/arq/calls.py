@@ -30,6 +30,7 @@ from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.usercode import Late, Raised, Returned, name_of
+from batuta.kernel.writable import refuse_unstorable
 from batuta.queue.item import Lease
 from batuta.queue.outcome import (
     HANDLER_CRASHED,
@@ -43,7 +44,6 @@ from batuta.queue.outcome import (
     Snooze,
     TimedOut,
 )
-from batuta.queue.storable import refuse_unstorable
 from batuta.tasks.registry import Task, outcome_of
 
 CallId: TypeAlias = str

@@ -14,9 +14,9 @@ from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Raised, Returned, attempt
+from batuta.kernel.writable import MAX_PAYLOAD
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
-from batuta.queue.storable import MAX_PAYLOAD
 from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Doorbell, Idle, Pace

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import encode
-from batuta.queue.table import QueueTable
-from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
+from batuta.queue.item import QueueTable
+from batuta.runlog.execution import MISSED_RESTORED, RESTORED
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS

@@ -11,8 +11,7 @@ import asyncpg
 from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import ArchiveReader, ArchiveWriter, Table
-from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, PostgresTransaction
-from batuta.stores.postgres.errors import translate_errors
+from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, PostgresTransaction, translate_errors
 
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]

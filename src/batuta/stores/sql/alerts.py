@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from batuta.health.alerts import Alert, AlertedCause, Kind
+from batuta.health.alerts import AUTOMATIC, Alert, AlertedCause, Incident, IncidentChange, Kind, LastSeen, NewIncident
 from batuta.health.finding import Grade, Severity
 from batuta.health.hub import Before, Decision, Pending, SaidAlone
-from batuta.health.incidents import AUTOMATIC, Incident, IncidentChange, LastSeen, NewIncident
 from batuta.kernel.events import Events, IncidentTurned
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction

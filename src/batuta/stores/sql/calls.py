@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.kernel.json import Json
-from batuta.receive.calls import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
+from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.stores.sql.database import AsJson, Database, Query, Row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries

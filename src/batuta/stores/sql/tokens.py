@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from batuta.access.tokens import Scope, Token
+from batuta.access import Scope, Token
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from batuta.health.transactions import OpenTransaction
+from batuta.health.checks import OpenTransaction
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from batuta.access.sessions import LASTS
+from batuta.access import LASTS
 from batuta.web.auth import SESSION_COOKIE, bearer, form_of, is_own_page, session_of
 from batuta.web.context import state_of
 from batuta.web.pages import page

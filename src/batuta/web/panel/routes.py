@@ -14,15 +14,16 @@ from batuta.health.jobs import DAY
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.identity import short
 from batuta.kernel.masking import mask
-from batuta.kernel.nearest import nearest
+from batuta.kernel.options import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
 from batuta.web.context import request_id_of, state_of
 from batuta.web.pages import page, static
-from batuta.web.panel import entrance, overview, story, strip
+from batuta.web.panel import entrance, overview, strip
 from batuta.web.panel import overview as panel_health
+from batuta.web.panel import overview as story
 from batuta.web.panel import words as crons
-from batuta.web.panel.story import Cursor
+from batuta.web.panel.overview import Cursor
 from batuta.web.panel.words import Words
 from batuta.web.problems import Problem, safe, texts_for
 

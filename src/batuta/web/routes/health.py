@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from batuta.health.aggregator import look, verdict
 from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Finding, Severity
-from batuta.health.ready import look, verdict
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
 from batuta.web.context import ApiState, state_of

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from batuta.health.alerts import BY_HAND, Incident, NewIncident, stats
 from batuta.health.finding import Grade
-from batuta.health.incidents import BY_HAND, Incident, NewIncident, stats
 from batuta.kernel.writable import json_object
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import ApiState, state_of

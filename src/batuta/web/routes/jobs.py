@@ -6,9 +6,8 @@ from typing import Annotated, Any, assert_never
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
 
-from batuta.receive.calls import Busy, KeyReused
 from batuta.receive.endpoints import Endpoint
-from batuta.receive.receiver import Reply
+from batuta.receive.receiver import Busy, KeyReused, Reply
 from batuta.web.context import state_of
 from batuta.web.problems import Problem
 

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
-from batuta.access.tokens import Scope
+from batuta.access import Scope
 from batuta.web.auth import SAFE_METHODS, SCOPE_KEY
 from batuta.web.pages import page, static
 from batuta.web.panel.routes import PageRoute

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from batuta.access.sessions import LASTS
+from batuta.access import LASTS
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.processes.address import listen
 from batuta.testing import FakeClock
 from batuta.web import create_api
-from batuta.web.server import serve
+from batuta.web.api import serve
 from tests.engine.dispatch.scheduling import Endpoint
 
 TOKEN = "browser-token-" + "x" * 20

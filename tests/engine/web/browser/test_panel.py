@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from batuta.processes.address import listen
-from batuta.web.server import serve
+from batuta.web.api import serve
 from tests.engine.web.browser.panel import MINUTE, STATES, Panel, open_panel
 
 PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")

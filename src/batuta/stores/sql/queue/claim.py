@@ -8,10 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import encode
-from batuta.queue.item import ItemState, Lease
+from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
 from batuta.queue.store import Endings
-from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import AsJson, Query, Transaction
 from batuta.stores.sql.queue.statements import needed, postgres_claim_queries, sqlite_claim_queries
 

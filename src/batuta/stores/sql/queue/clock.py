@@ -16,7 +16,7 @@ A lease is cut to its length from now. A live worker renews it; a dead one loses
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from batuta.queue.table import QueueTable
+from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
 from batuta.stores.sql.queue.statements import clock_queries
 

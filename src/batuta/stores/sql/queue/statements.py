@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
+from batuta.queue.item import QueueTable
 from batuta.queue.outcome import WAITS_ALONE
-from batuta.queue.table import QueueTable
 from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import SomeQueries, load_text

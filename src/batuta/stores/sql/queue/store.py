@@ -11,12 +11,10 @@ from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, Store
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import decode, define, encode
-from batuta.kernel.writable import mask_text
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.kernel.writable import mask_text, refuse_too_deep
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
-from batuta.queue.storable import refuse_too_deep
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved
-from batuta.queue.table import QueueTable, pause_of_queue, refuse_no_identifier
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
 from batuta.stores.sql.queue.claim import MICROSECOND, Asked, PostgresClaims, Unwritten, claims_for, merge_writes
