@@ -1,6 +1,12 @@
-"""Bearer tokens: ``bat_<id>_<secret>``. Only a hash of the secret is kept, and comparing takes the same time for any guess."""
+"""Access to the API and the dashboard: bearer tokens, and sessions of browsers.
 
-import hashlib
+A token is ``bat_<id>_<secret>``. Only a hash of the secret is kept, and a comparison takes the same time for any guess.
+
+A session is a sealed note in a cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<chance>.<seal>``. The server keeps
+nothing for it and checks the token at every request. So a revoked token ends its sessions, and a changed key ends all of them; a
+sign-out is remembered by the process that received it, until the note expires.
+"""
+
 import hmac
 import re
 from collections.abc import Callable, Iterable
@@ -75,7 +81,7 @@ def same(one: str, other: str) -> bool:
 
 def hash_secret(secret: str) -> str:
     # The secret is 192 bits of chance, not a password somebody chose: one round is enough.
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return sha256(secret.encode()).hexdigest()
 
 
 LASTS = timedelta(hours=12)

@@ -1,4 +1,8 @@
-"""The command tree. Every error becomes one sentence in the operator's language and an exit code."""
+"""The command tree and its help. Every error becomes one sentence in the operator's language and an exit code.
+
+The parser's own messages are English sentences, so they are not read: its exception classes, the parameters they name and the
+words that were typed say the same.
+"""
 
 import os
 import sys

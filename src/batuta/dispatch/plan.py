@@ -1,4 +1,4 @@
-"""What becomes of a job's fires: decided here, from what the database knows, without touching anything."""
+"""The fate of a job's fires, decided from what the database knows, without I/O; and a timetable as a whole: the fires of a day."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace

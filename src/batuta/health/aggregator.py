@@ -2,6 +2,8 @@
 
 Kept means: asked again within KEPT, the same assessment is given, with the instant it was made at. So a crowd of callers costs one
 look, and nothing is hidden for longer than KEPT. Whoever must know at once asks for a fresh one.
+
+Probes ask the parts that a process needs, each within a time limit; the worst answer decides.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
 """What is said about findings, and when: each cause once, again after its cool-down, at once if it gets worse, and when it is over.
 
 Only what explains the rest speaks. What is not critical keeps to people's hours; it is not lost, it waits. A cause that comes and
-goes within its cool-down is told once, and its end is told once.
+goes within its cool-down is announced once, and its end is announced once.
+
+Incidents record when health was critical. They open and close by themselves; operators may write their own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

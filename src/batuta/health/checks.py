@@ -1,4 +1,4 @@
-"""The checks every application has: what it is connected to, its jobs, its scheduler, its queues and its processes."""
+"""The checks every application has: its connections, open transactions, jobs, scheduler, queues and processes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -227,6 +227,11 @@ class OpenTransaction:
 
 
 class Transactions(Protocol):
+    """Open transactions. While one of them holds the oldest snapshot (its xmin), no row that dies after it can be removed.
+
+    A queue's table is updated all the time, so its dead rows pile up under such a transaction and every claim reads past them.
+    """
+
     async def oldest(self) -> OpenTransaction | None:
         """Of those that keep dead rows from being removed; None: there is none, or the database has no such thing."""
         ...

@@ -6,6 +6,8 @@ minute, and while anything is not, at every tick. What is decided is written bef
 and a process that dies in between leaves the rest to the next.
 
 While the database is away nobody can decide for all: whoever decided last says that one thing itself, and writes it down later.
+
+The dead man's switch pings an address outside while the dispatcher works; when the pings end, that side raises alarm.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Options that a program writes by hand: reject a misspelt one and name the option that was probably meant."""
+"""Words that people write by hand: reject a misspelt one and name the one that was probably meant.
+
+A suggestion needs real likeness: a far word as a guess sends people the wrong way.
+"""
 
 import difflib
 import inspect

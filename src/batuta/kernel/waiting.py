@@ -1,4 +1,7 @@
-"""Asyncio combinators: wait for the first of several, cancel and await, retry a write, and time limits for every outside call."""
+"""Waits: back-off between attempts, and asyncio combinators for the first of several, cancellation, retries and time limits.
+
+``attempt`` counts from 1. ``chance`` is a number in [0, 1), as ``random.random`` gives.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,6 +1,9 @@
-"""What both databases can hold, whatever somebody's code hands us.
+"""Values that both databases can hold and return unchanged, whatever an application's code hands over.
 
 PostgreSQL refuses NUL in text and in JSON, UTF-8 knows no half of a surrogate pair, JSON no NaN, and an INTEGER ends at 2³¹ - 1.
+Python's ``json`` turns a key ``1`` into ``"1"``; PostgreSQL's ``jsonb`` keeps numbers as decimals, so ``-0.0`` returns as ``0.0``
+and ``1e308`` as an integer of 309 digits. ``refuse_unstorable`` rejects such values at the caller; the others replace them.
+A tuple is stored as a list: JSON has one kind of sequence.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""Structured values and log records as they may be shown: hidden by field name, masked by content, plain for JSON."""
+"""Values, log records and exceptions as they may be shown: hidden by field name, masked by content, plain for JSON.
+
+The message of a foreign exception may quote what a person wrote (``int('...')``, a row the database refused, a field a model did
+not accept), so it is withheld. The frames show files, lines, functions and source, never a variable's value.
+"""
 
 import math
 import re

@@ -1,4 +1,7 @@
-"""One log line per fact. The table says how loud it is and in which words; the fact's own fields follow."""
+"""One log line per fact. The table gives its level and its words; the fact's own fields follow.
+
+The hooks log warnings and uncaught exceptions, which the interpreter would print together with the values it quotes.
+"""
 
 import logging
 import sys

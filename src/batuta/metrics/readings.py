@@ -1,8 +1,11 @@
-"""Metrics that are read on request: within a time limit, cached for a few seconds, each independent of the others."""
+"""Metrics that are read on request: within a time limit, cached for a few seconds, each independent of the others.
+
+The last part adds the metrics of this process that no event announces: its loops, its database calls, its memory and CPU.
+"""
 
 import asyncio
+import collections
 import platform
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -130,7 +133,7 @@ def transaction_seen(oldest: OpenTransaction | None) -> Sequence[Metric]:
 def circuits_seen(circuits: Iterable[Circuit]) -> Sequence[Metric]:
     """A family is told as one: its members may be somebody's numbers."""
     states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
-    seen: Counter[tuple[str, str]] = Counter((family_of(each.name), each.state.value) for each in circuits)
+    seen = collections.Counter((family_of(each.name), each.state.value) for each in circuits)
     for name in sorted({name for name, _ in seen}):
         for state in CircuitState:
             states.add_metric([name, state.value], seen[name, state.value])
@@ -147,8 +150,7 @@ def limits_seen(limits: Iterable[Limit], used: Mapping[str, int]) -> Sequence[Me
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
-    names: Iterable[str] = labels
-    return GaugeMetricFamily(f"batuta_{name}", meaning, labels=list(names))
+    return GaugeMetricFamily(f"batuta_{name}", meaning, labels=labels)
 
 
 CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30)
@@ -192,13 +194,9 @@ class LoopCollector(Collector):
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        progress = GaugeMetricFamily(
-            "batuta_loop_last_progress_timestamp_seconds", "When it last began a tick", labels=["loop"]
-        )
-        patience = GaugeMetricFamily(
-            "batuta_loop_stuck_after_seconds", "Silence that is not forgiven while it ticks", labels=["loop"]
-        )
-        failing = GaugeMetricFamily("batuta_loop_failing", "Failed ticks in a row, up to now", labels=["loop"])
+        progress = _gauge("loop_last_progress_timestamp_seconds", "When it last began a tick", "loop")
+        patience = _gauge("loop_stuck_after_seconds", "Silence that is not forgiven while it ticks", "loop")
+        failing = _gauge("loop_failing", "Failed ticks in a row, up to now", "loop")
         now, here = self._clock.now().timestamp(), self._clock.monotonic()
         for each in self._running():
             name = [each.loop.name]

@@ -4,6 +4,7 @@
                  └── one of them still runs after 3 s ───────────▶ exit, and report which one
 
 SIGTERM and Ctrl-C ask for an orderly end; the second signal ends the process at once. A closed terminal may send its signal twice.
+A process also drains and starts again when it is too large or too old, or when its database file was replaced.
 """
 
 import asyncio

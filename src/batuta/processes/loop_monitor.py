@@ -1,10 +1,17 @@
 """Ask the event loop of this process, from the watchdog thread, whether it answers; end the process if it does not.
 
+the process's thread                      the watchdog thread, with an event loop of its own
+┌───────────────────────────┐   ask     ┌──────────────────────────────────┐   alive   ┌────────┐
+│ event loop                │ ◀──────── │ monitor: does it answer?         │ ────────▶ │ parent │
+│  ├ loops, watchdog        │ ────────▶ │ heartbeat: worker_heartbeats     │           └────────┘
+│  └ handlers, requests     │  answer   │  on a connection of its own      │
+└───────────────────────────┘           └──────────────────────────────────┘
+
 answers ──▶ the parent gets a sign of life
 silent: 2 of 15 s ──▶ a warning · half of it ──▶ its stack in the log, `stalled` in the heartbeat
-        15 s ──▶ a row with the stack, and the process ends with 75: whoever is its parent starts it again
-the interpreter itself is held (a regular expression without end): the timer in C writes every stack into a file and ends
-the process; whoever comes next finds it there
+        15 s ──▶ a row with the stack, and the process ends with 75: its parent starts it again
+a thread holds the interpreter (a regular expression without end): the timer in C, re-armed each second, writes every stack into a
+file and ends the process; the next process finds the file
 """
 
 import asyncio

@@ -4,6 +4,8 @@
      ▲                           │ ends        │ ends                                  │ ends                        │
      └── the wait that restarts.decide_restart gives ◀─────────────────────────────────┴─────────────────────────────┘
 
+``RestartLog`` writes the restarts when the database takes them; the tree never waits for it.
+
 A child that cannot start because of its configuration ends the whole tree with its exit code; no other
 end of one child ends the others.
 """

@@ -1,4 +1,4 @@
-"""Items of a queue: their states, new items, leases and lease holders."""
+"""Items of a queue: the table that holds them, their states, new items, leases and lease holders."""
 
 import re
 from collections.abc import Mapping
@@ -68,7 +68,20 @@ _NOT_IDENTIFIERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTable:
-    """The columns and values by which a table is a queue."""
+    """A table described as a queue: which column means what, and which values.
+
+    The engine's own ``tasks`` is one; an application's tables are others, with their business columns beside these:
+
+        MENSAGENS = QueueTable(
+            name="fila_mensagens", state="status", ready=("pendente",), running="processando", done="enviada", dead="erro",
+            attempts="tentativas", available_at="agendar_para", error="erro", priority="prioridade", urgent_is_high=True, …)
+
+    A row is *running* while its lease column holds an instant; the ``running`` value, where there is one, is for people's eyes.
+
+    The queue expects two indexes: ``<name>_ready`` (queue, priority, available_at, id) of the ready rows without a lease, and
+    ``<name>_leased`` (lease_until) of the leased rows. A table with more than twelve distinct priorities needs a third one:
+    ``<name>_due`` (queue, available_at), with the condition of ``<name>_ready``.
+    """
 
     name: str
     id: str = "id"

@@ -3,6 +3,12 @@
 One bad row never fails a batch. A turn that the store refuses is split at once; a turn that times out is split over the next
 turns (``Unsettled``). A claim whose answer was lost leaves items that carry this process as their owner although no worker knows
 them: for the length of a lease after a failed claim they are looked for and released, without counting an attempt or a crash.
+
+An item with an effect is settled together with it, in one transaction:
+
+[ conclude: settlement and effect ] ──▶ written, or the lease is lost
+      │ the engine's own store is away ──▶ again, when it is back
+      │ the effect fails, or the time limit is over ──▶ nothing is written, and the item fails
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""How a call of a job is received: once per key, one at a time per subject, and never past its deadline."""
+"""Receive a call of a job: once per key, one at a time per subject, and never past its deadline.
+
+``JobCalls`` is the ledger: a repeated key gets the first answer, and one piece of work runs once at a time in all processes.
+"""
 
 import asyncio
 import hashlib

@@ -6,6 +6,8 @@ running ────────┤
                  ─▶ abandoned                                … or nobody may, or nobody can any more
 
 skipped | missed                                             opened and closed at once: the row is the explanation
+
+The reasons say why a fire did not run and how a run ended; their Portuguese sentences are in ``texts/pt_BR.toml``.
 """
 
 from collections.abc import Mapping

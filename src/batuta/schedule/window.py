@@ -1,6 +1,7 @@
-"""Weekly hours in a zone: when something may happen, and when it may next.
+"""Weekly hours in a zone: when something may happen, and when it may next. Brazil's national holidays, as arithmetic.
 
 A window opens at a wall time on some days of the week and stays open for a length of elapsed time. Its end is outside.
+Carnival and Corpus Christi are optional days, not holidays.
 """
 
 import re

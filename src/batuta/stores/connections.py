@@ -1,7 +1,8 @@
 """Every path of a process to its database: one for handlers and pages, and one for each lease that must be kept alive.
 
-What renews, settles and rescues never waits for handlers: on PostgreSQL it has connections of its own, whose timeouts follow
-from the lease they protect. SQLite has one writer, and so one path.
+Renewals, settlements and rescues never wait for handlers: on PostgreSQL they have connections of their own, whose timeouts follow
+from the lease they protect. SQLite has one writer, and so one path. ``Wakeups`` wakes the workers of this process when another
+process wrote something for them.
 """
 
 import asyncio

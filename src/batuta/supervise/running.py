@@ -1,4 +1,10 @@
-"""What is known of one loop while it runs."""
+"""The state of one loop while it runs, and the watchdog: a loop that restarts its silent neighbours on the same event loop.
+
+    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ deaf: the others drain, and the process ends
+                                 └── it ends ──▶ restarted, with a budget (``supervisor``)
+
+Whatever blocks the event loop blocks the watchdog too; ``processes.loop_monitor`` covers that.
+"""
 
 import asyncio
 from collections import deque

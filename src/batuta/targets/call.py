@@ -1,4 +1,4 @@
-"""A fire as a call of a function in this process."""
+"""A fire as a call of a function in this process, and any target behind a circuit breaker."""
 
 import asyncio
 import inspect

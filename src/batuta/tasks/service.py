@@ -1,4 +1,4 @@
-"""Enqueue, ask, cancel. The seam is narrow on purpose: another backend has to be able to keep it."""
+"""Enqueue, ask and cancel tasks, and the maintenance loops of their queue. ``TaskBackend`` stays narrow for other backends."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta

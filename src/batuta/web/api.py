@@ -1,4 +1,4 @@
-"""``create_api`` puts an HTTP application together. Deny by default: every route passes ``authorise``."""
+"""Build the HTTP application and serve it. Deny by default: every route passes ``authorise``."""
 
 import asyncio
 import socket

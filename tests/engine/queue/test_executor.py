@@ -186,4 +186,4 @@ def test_executing_one_item_stays_short_and_knows_neither_store_nor_worker() -> 
     assert len(inspect.getsource(execute).splitlines()) <= 25
     tree = ast.parse(inspect.getsource(executor))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not modules & {"batuta.queue.store", "batuta.queue.worker", "batuta.queue.settler", "batuta.queue.settler"}
+    assert not modules & {"batuta.queue.store", "batuta.queue.worker", "batuta.queue.settler"}

@@ -1,4 +1,4 @@
-"""The Database port on PostgreSQL."""
+"""The Database port on PostgreSQL. Errors carry no values: a server's DETAIL line may hold a phone number."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The first page, put together without touching anything: rows, figures and the sentence above them."""
+"""The pages of the dashboard as values, built without I/O: the first page, one job, one execution."""
 
 import json
 import re
