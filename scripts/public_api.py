@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, is_typeddict
 
+from batuta.kernel import events
+
 PUBLIC = (
     "batuta",
     "batuta.jobs",
@@ -28,6 +30,12 @@ PUBLIC = (
 )
 # These have sections of their own.
 LISTED_BELOW = {"batuta.errors": "Errors", "batuta.events": "Facts"}
+
+
+def list_events() -> list[type[events.Event]]:
+    """Every kind of event, in the order of the source."""
+    kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)]
+    return [kind for kind in kinds if kind is not events.Event]
 
 
 def sections() -> Iterator[str]:

@@ -17,7 +17,7 @@ from app.web.api import create_app
 from batuta.cli.context import CliContext
 from batuta.cli.program import tree
 from batuta.config import load_settings
-from batuta.kernel import errors, events
+from batuta.kernel import errors
 from batuta.web.routes.openapi import operations
 from scripts import public_api, queue_sql, timetable
 
@@ -104,7 +104,7 @@ def _events() -> Iterator[str]:
     yield "\n## Facts\n"
     yield "One frozen dataclass each in `batuta.events`; subscribe with `work.events.subscribe(function)`.\n"
     yield "| fact | carries |\n|---|---|"
-    for kind in events.Event.__args__:
+    for kind in public_api.list_events():
         yield f"| `{kind.__name__}` | {', '.join(f'`{name}`' for name in kind.__dataclass_fields__)} |"
 
 

@@ -7,34 +7,39 @@ from typing import Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStarted:
+class Event:
+    """A fact. Every event is a subclass."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted(Event):
     role: str
     version: str
     local_time: datetime  # in the application's zone, so that an operator can compare it with the wall
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessServing:
+class ProcessServing(Event):
     role: str
     address: str
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessDraining:
+class ProcessDraining(Event):
     """It was asked to end: nothing new is taken, what runs may end."""
 
     role: str
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessEnded:
+class ProcessEnded(Event):
     role: str
     reason: str
     failed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessHeld:
+class ProcessHeld(Event):
     """The shutdown is over, but ``what`` (threads or tasks that it started) would keep the process alive: it exits by force."""
 
     role: str
@@ -42,20 +47,20 @@ class ProcessHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildStarted:
+class ChildStarted(Event):
     role: str
     pid: int
 
 
 @dataclass(frozen=True, slots=True)
-class ChildReady:
+class ChildReady(Event):
     role: str
     pid: int
     took: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class ChildSilent:
+class ChildSilent(Event):
     """It showed its parent no sign of life for too long, and is ended. ``state``: why it cannot answer, where that is known."""
 
     role: str
@@ -65,7 +70,7 @@ class ChildSilent:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildEnded:
+class ChildEnded(Event):
     role: str
     pid: int
     exit_code: int
@@ -75,7 +80,7 @@ class ChildEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildLooping:
+class ChildLooping(Event):
     """It ends as often as it is started. From now on it is tried once in ``again_every``, for as long as it takes."""
 
     role: str
@@ -85,7 +90,7 @@ class ChildLooping:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildRecovered:
+class ChildRecovered(Event):
     """It was in a crash loop, and lives."""
 
     role: str
@@ -93,7 +98,7 @@ class ChildRecovered:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopFailed:
+class LoopFailed(Event):
     loop: str
     error: BaseException
     failures: int
@@ -101,7 +106,7 @@ class LoopFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopAbandoned:
+class LoopAbandoned(Event):
     """It failed too often in a row; its process ends."""
 
     loop: str
@@ -110,14 +115,14 @@ class LoopAbandoned:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopRecovered:
+class LoopRecovered(Event):
     loop: str
     failures: int
     down_for: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class LoopStuck:
+class LoopStuck(Event):
     """It made no note of progress for longer than it may, and is being stopped. ``stack``: where it was."""
 
     loop: str
@@ -127,7 +132,7 @@ class LoopStuck:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopRestarted:
+class LoopRestarted(Event):
     """It was stuck, has been stopped, and begins anew. ``restarts``: without a healthy stretch between them."""
 
     loop: str
@@ -138,7 +143,7 @@ class LoopRestarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskDeaf:
+class TaskDeaf(Event):
     """It goes on although it was cancelled, more than once. The process drains and ends."""
 
     loop: str
@@ -147,7 +152,7 @@ class TaskDeaf:
 
 
 @dataclass(frozen=True, slots=True)
-class EventLoopBlocked:
+class EventLoopBlocked(Event):
     """The event loop does not answer the watchdog thread; at ``limit`` the process ends. ``stack``: None at first."""
 
     silent_for: timedelta
@@ -156,14 +161,14 @@ class EventLoopBlocked:
 
 
 @dataclass(frozen=True, slots=True)
-class EventLoopAnswers:
+class EventLoopAnswers(Event):
     """Again, after it was blocked."""
 
     silent_for: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class StackFound:
+class StackFound(Event):
     """What a process that ended without a word left behind."""
 
     role: str
@@ -172,7 +177,7 @@ class StackFound:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessRecycled:
+class ProcessRecycled(Event):
     """It has grown too large or too old: it drains and ends, and is started again."""
 
     role: str
@@ -180,7 +185,7 @@ class ProcessRecycled:
 
 
 @dataclass(frozen=True, slots=True)
-class ShutdownPhase:
+class ShutdownPhase(Event):
     """A shutdown enters a phase (``supervise.shutdown``). ``loops``: those it waits for; ``left``: until the deadline."""
 
     phase: str
@@ -189,45 +194,18 @@ class ShutdownPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopEnded:
+class LoopEnded(Event):
     """``drained``: False if the deadline cut off its tick or its drain, or its drain failed."""
 
     loop: str
     drained: bool
 
 
-ProcessEvent: TypeAlias = (
-    ProcessStarted
-    | ProcessServing
-    | ProcessDraining
-    | ProcessEnded
-    | ProcessHeld
-    | ChildStarted
-    | ChildReady
-    | ChildSilent
-    | ChildEnded
-    | ChildLooping
-    | ChildRecovered
-    | LoopFailed
-    | LoopAbandoned
-    | LoopRecovered
-    | LoopStuck
-    | LoopRestarted
-    | TaskDeaf
-    | EventLoopBlocked
-    | EventLoopAnswers
-    | StackFound
-    | ProcessRecycled
-    | ShutdownPhase
-    | LoopEnded
-)
-
-
 # Imported by their own names: whoever announces or hears a fact finds all of them here.
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchTurned:
+class SwitchTurned(Event):
     key: str
     on: bool
     by: str
@@ -236,13 +214,13 @@ class SwitchTurned:
 
 
 @dataclass(frozen=True, slots=True)
-class MigrationApplied:
+class MigrationApplied(Event):
     migration: str
     took: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class RequestAnswered:
+class RequestAnswered(Event):
     method: str
     route: str  # the template, never the path: a path may carry a phone number
     status: int
@@ -251,7 +229,7 @@ class RequestAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestCrashed:
+class RequestCrashed(Event):
     method: str
     route: str
     error: BaseException
@@ -259,7 +237,7 @@ class RequestCrashed:
 
 
 @dataclass(frozen=True, slots=True)
-class JobAnswered:
+class JobAnswered(Event):
     endpoint: str
     outcome: str
     reason: str | None
@@ -268,13 +246,13 @@ class JobAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class JobCrashed:
+class JobCrashed(Event):
     endpoint: str
     error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
-class JobsRegistered:
+class JobsRegistered(Event):
     """The timetable that counts from now on. ``changed``: jobs that are new or have another schedule."""
 
     profile: str
@@ -283,7 +261,7 @@ class JobsRegistered:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionStarted:
+class ExecutionStarted(Event):
     job: str
     category: str
     execution: str
@@ -294,7 +272,7 @@ class ExecutionStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionEnded:
+class ExecutionEnded(Event):
     job: str
     category: str
     execution: str
@@ -306,7 +284,7 @@ class ExecutionEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionCrashed:
+class ExecutionCrashed(Event):
     """Its target failed in a way nobody foresaw."""
 
     job: str
@@ -314,7 +292,7 @@ class ExecutionCrashed:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionLost:
+class ExecutionLost(Event):
     """Somebody took it over; what we had to say about it was not written."""
 
     job: str
@@ -323,7 +301,7 @@ class ExecutionLost:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionTakenOver:
+class ExecutionTakenOver(Event):
     """Its process does not run it any more. ``again``: it is delivered once more, with the same key; otherwise abandoned."""
 
     job: str
@@ -334,7 +312,7 @@ class ExecutionTakenOver:
 
 
 @dataclass(frozen=True, slots=True)
-class FireExplained:
+class FireExplained(Event):
     """A fire that did not become a run, and why."""
 
     job: str
@@ -345,7 +323,7 @@ class FireExplained:
 
 
 @dataclass(frozen=True, slots=True)
-class TimetableActivated:
+class TimetableActivated(Event):
     """The schedules of this version fire from now on. ``before``: the timetable that was active until then, if any."""
 
     timetable: str
@@ -353,7 +331,7 @@ class TimetableActivated:
 
 
 @dataclass(frozen=True, slots=True)
-class TimetableStandsBy:
+class TimetableStandsBy(Event):
     """A scheduler of a more recent version lives: this one fires nothing, and finishes its runs."""
 
     timetable: str
@@ -361,7 +339,7 @@ class TimetableStandsBy:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleFailed:
+class ScheduleFailed(Event):
     """The schedule of one job cannot be computed; the others go on."""
 
     job: str
@@ -369,20 +347,20 @@ class ScheduleFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class ClockStepped:
+class ClockStepped(Event):
     """The wall clock went back. ``by`` is how far."""
 
     by: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class ControlSet:
+class ControlSet(Event):
     control: str
     by: str
 
 
 @dataclass(frozen=True, slots=True)
-class ItemsClaimed:
+class ItemsClaimed(Event):
     """A batch of items that starts now. ``waited``: for each, the seconds since it was due."""
 
     queue: str
@@ -390,7 +368,7 @@ class ItemsClaimed:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemsSettled:
+class ItemsSettled(Event):
     """What became of a batch of items: how many ended in which way, and how many were somebody else's by then.
 
     ``took``: the seconds that handlers worked which have ended since the last such fact.
@@ -403,7 +381,7 @@ class ItemsSettled:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemOverdue:
+class ItemOverdue(Event):
     """Its time limit is over: its handler is being stopped."""
 
     queue: str
@@ -412,14 +390,14 @@ class ItemOverdue:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemCrashed:
+class ItemCrashed(Event):
     queue: str
     item: str
     error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
-class ItemLost:
+class ItemLost(Event):
     """Its lease was over before its worker was done; nothing the worker said about it was written."""
 
     queue: str
@@ -427,7 +405,7 @@ class ItemLost:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskThreadsStuck:
+class TaskThreadsStuck(Event):
     """The number of threads of a plain function that run on after their time limit has changed."""
 
     task: str
@@ -435,7 +413,7 @@ class TaskThreadsStuck:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemsRescued:
+class ItemsRescued(Event):
     """Items whose lease ended. ``dead``: those that were taken for the cause. ``proven``: their worker's process has ended."""
 
     queue: str
@@ -445,7 +423,7 @@ class ItemsRescued:
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitMoved:
+class CircuitMoved(Event):
     """A circuit breaker opened, let one try, or closed."""
 
     circuit: str
@@ -456,7 +434,7 @@ class CircuitMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class AlertRaised:
+class AlertRaised(Event):
     """Health has something to say. ``kind``: alert or recovery."""
 
     kind: str
@@ -466,7 +444,7 @@ class AlertRaised:
 
 
 @dataclass(frozen=True, slots=True)
-class AlertSent:
+class AlertSent(Event):
     kind: str
     cause: str
     severity: str
@@ -474,7 +452,7 @@ class AlertSent:
 
 
 @dataclass(frozen=True, slots=True)
-class AlertFailed:
+class AlertFailed(Event):
     """It did not arrive; it is tried again, unless it was tried too often."""
 
     cause: str
@@ -484,14 +462,14 @@ class AlertFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class PingFailed:
+class PingFailed(Event):
     """The dead man's switch could not be told that we live."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentTurned:
+class IncidentTurned(Event):
     """Health became critical, or is so no more."""
 
     incident: str
@@ -500,54 +478,18 @@ class IncidentTurned:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingWarned:
+class SettingWarned(Event):
     name: str
     nearest: str
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriberFailed:
+class SubscriberFailed(Event):
     subscriber: str
     event: str
     error: BaseException
 
 
-Event: TypeAlias = (
-    ProcessEvent
-    | SwitchTurned
-    | MigrationApplied
-    | RequestAnswered
-    | RequestCrashed
-    | JobAnswered
-    | JobCrashed
-    | JobsRegistered
-    | ExecutionStarted
-    | ExecutionEnded
-    | ExecutionCrashed
-    | ExecutionLost
-    | ExecutionTakenOver
-    | FireExplained
-    | TimetableActivated
-    | TimetableStandsBy
-    | ScheduleFailed
-    | ClockStepped
-    | ControlSet
-    | ItemsClaimed
-    | ItemsSettled
-    | ItemOverdue
-    | ItemCrashed
-    | ItemLost
-    | ItemsRescued
-    | TaskThreadsStuck
-    | CircuitMoved
-    | AlertRaised
-    | AlertSent
-    | AlertFailed
-    | PingFailed
-    | IncidentTurned
-    | SettingWarned
-    | SubscriberFailed
-)
 Subscriber: TypeAlias = Callable[[Event], None]
 
 

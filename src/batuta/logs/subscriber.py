@@ -14,67 +14,9 @@ from typing import TextIO
 
 import structlog
 
+from batuta.kernel import events
 from batuta.kernel.clock import brief
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
-from batuta.kernel.events import (
-    AlertFailed,
-    AlertRaised,
-    AlertSent,
-    ChildEnded,
-    ChildLooping,
-    ChildReady,
-    ChildRecovered,
-    ChildSilent,
-    ChildStarted,
-    CircuitMoved,
-    ClockStepped,
-    ControlSet,
-    Event,
-    EventLoopAnswers,
-    EventLoopBlocked,
-    ExecutionCrashed,
-    ExecutionEnded,
-    ExecutionLost,
-    ExecutionStarted,
-    ExecutionTakenOver,
-    FireExplained,
-    IncidentTurned,
-    ItemCrashed,
-    ItemLost,
-    ItemOverdue,
-    ItemsClaimed,
-    ItemsRescued,
-    ItemsSettled,
-    JobAnswered,
-    JobCrashed,
-    JobsRegistered,
-    LoopAbandoned,
-    LoopEnded,
-    LoopFailed,
-    LoopRecovered,
-    LoopRestarted,
-    LoopStuck,
-    MigrationApplied,
-    PingFailed,
-    ProcessDraining,
-    ProcessEnded,
-    ProcessHeld,
-    ProcessRecycled,
-    ProcessServing,
-    ProcessStarted,
-    RequestAnswered,
-    RequestCrashed,
-    ScheduleFailed,
-    SettingWarned,
-    ShutdownPhase,
-    StackFound,
-    SubscriberFailed,
-    SwitchTurned,
-    TaskDeaf,
-    TaskThreadsStuck,
-    TimetableActivated,
-    TimetableStandsBy,
-)
 from batuta.kernel.masking.credentials import WITHHELD
 from batuta.logs.scrubbing import plain, summary
 from batuta.processes.restarts import EXIT_AGAIN
@@ -148,7 +90,7 @@ class LogSubscriber:
     def __init__(self, wording: Wording | None = None) -> None:
         self._wording = wording or Wording()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         line = LINES[type(event)](event)
         trace = {"exc_info": line.trace} if line.trace is not None else {}
         fields = {self._wording.rename(name): value for name, value in fields_of(event).items()}
@@ -156,7 +98,7 @@ class LogSubscriber:
         structlog.stdlib.get_logger(LOGGER).log(line.level, phrase, **trace, **fields)
 
 
-def fields_of(event: Event) -> dict[str, object]:
+def fields_of(event: events.Event) -> dict[str, object]:
     return {
         shown_name(type(event), field.name): _shown(getattr(event, field.name))
         for field in fields(event)
@@ -169,25 +111,30 @@ def shown_name(kind: type, field: str) -> str:
 
 
 # Of thousands of items, for the metrics alone; and a stack that was told a moment ago.
-_FIGURES = {(ItemsClaimed, "waited"), (ItemsSettled, "took"), (ChildEnded, "how"), (LoopRestarted, "stack")}
+_FIGURES = {
+    (events.ItemsClaimed, "waited"),
+    (events.ItemsSettled, "took"),
+    (events.ChildEnded, "how"),
+    (events.LoopRestarted, "stack"),
+}
 # `name` alone is taken for a person's, and `event` is the line's own words.
-_RENAMED = {(SettingWarned, "name"): "setting", (SubscriberFailed, "event"): "failed_on"}
+_RENAMED = {(events.SettingWarned, "name"): "setting", (events.SubscriberFailed, "event"): "failed_on"}
 
 
 def _shown(value: object) -> object:
     return summary(value) if isinstance(value, BaseException) else plain(value)
 
 
-def _process_started(event: ProcessStarted) -> Line:
+def _process_started(event: events.ProcessStarted) -> Line:
     return Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}")
 
 
-def _child_silent(event: ChildSilent) -> Line:
+def _child_silent(event: events.ChildSilent) -> Line:
     why = f" ({event.state})" if event.state else ", its stack is asked for"
     return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: it is ended", logging.ERROR)
 
 
-def _child_ended(event: ChildEnded) -> Line:
+def _child_ended(event: events.ChildEnded) -> Line:
     if event.exit_code == 0 and event.again_in is None:
         return Line(f"child {event.role} ended")
     if event.exit_code == EXIT_AGAIN:
@@ -197,7 +144,7 @@ def _child_ended(event: ChildEnded) -> Line:
     return Line(f"child {event.role} ended{' badly' if event.exit_code else ''}{how}{again}", logging.WARNING)
 
 
-def _child_looping(event: ChildLooping) -> Line:
+def _child_looping(event: events.ChildLooping) -> Line:
     often = f"{event.ends} times in {brief(event.within)}"
     return Line(
         f"[WATCHDOG] {event.role} ended {often}: crash loop, tried again every {brief(event.again_every)}",
@@ -205,7 +152,7 @@ def _child_looping(event: ChildLooping) -> Line:
     )
 
 
-def _loop_failed(event: LoopFailed) -> Line:
+def _loop_failed(event: events.LoopFailed) -> Line:
     # The 1st, 2nd, 4th, 8th … failure: an outage is told now and then, not at every attempt.
     is_told = event.failures & (event.failures - 1) == 0
     is_late = isinstance(event.error, TimeoutError | DeadlineExceeded | StoreTimeout)
@@ -216,13 +163,13 @@ def _loop_failed(event: LoopFailed) -> Line:
     )
 
 
-def _event_loop_blocked(event: EventLoopBlocked) -> Line:
+def _event_loop_blocked(event: events.EventLoopBlocked) -> Line:
     if event.silent_for >= event.limit:
         return Line(f"{WATCHDOG} event loop blocked: FAIL, the process ends", logging.CRITICAL)
     return Line(f"{WATCHDOG} event loop blocked", logging.ERROR if event.stack else logging.WARNING)
 
 
-def _shutdown_phase(event: ShutdownPhase) -> Line:
+def _shutdown_phase(event: events.ShutdownPhase) -> Line:
     words, level = _PHASES[event.phase]
     return Line(f"shutdown, {event.phase}: {words}", level)
 
@@ -235,14 +182,14 @@ _PHASES: Mapping[str, tuple[str, int]] = {
 }
 
 
-def _loop_ended(event: LoopEnded) -> Line:
+def _loop_ended(event: events.LoopEnded) -> Line:
     # At every orderly end there are dozens of them.
     return (
         Line("loop ended", logging.DEBUG) if event.drained else Line("loop ended before its drain did", logging.WARNING)
     )
 
 
-def _request_answered(event: RequestAnswered) -> Line:
+def _request_answered(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
     # Whoever watches over us asks every few seconds, and a job's call is told as a job: both would drown everything else.
@@ -250,111 +197,119 @@ def _request_answered(event: RequestAnswered) -> Line:
     return Line("request answered", logging.DEBUG if is_told_elsewhere else logging.INFO)
 
 
-def _job_answered(event: JobAnswered) -> Line:
+def _job_answered(event: events.JobAnswered) -> Line:
     if event.outcome in FAILED_OUTCOMES:
         return Line("job answered: FAIL", logging.ERROR)
     return Line("job answered")
 
 
-def _execution_ended(event: ExecutionEnded) -> Line:
+def _execution_ended(event: events.ExecutionEnded) -> Line:
     if event.status in FAILED_OUTCOMES or event.status == "abandoned":
         tag = f"{TIMEOUT} " if event.status == "timeout" else ""
         return Line(f"{tag}job {event.status}: FAIL", logging.ERROR)
     return Line(f"job ended: {event.status}")
 
 
-def _fire_explained(event: FireExplained) -> Line:
+def _fire_explained(event: events.FireExplained) -> Line:
     return Line(f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO)
 
 
-def _items_settled(event: ItemsSettled) -> Line:
+def _items_settled(event: events.ItemsSettled) -> Line:
     # One line for a whole turn of the worker, however many items it settled.
     return Line("items settled", logging.INFO)
 
 
-def _circuit_moved(event: CircuitMoved) -> Line:
+def _circuit_moved(event: events.CircuitMoved) -> Line:
     return Line(f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO)
 
 
-def _alert_raised(event: AlertRaised) -> Line:
+def _alert_raised(event: events.AlertRaised) -> Line:
     if event.kind == "recovery":
         return Line("alert over")
     return Line("alert", logging.ERROR if event.severity in ("critical", "error") else logging.WARNING)
 
 
-def _incident_turned(event: IncidentTurned) -> Line:
+def _incident_turned(event: events.IncidentTurned) -> Line:
     return Line("incident opened", logging.ERROR) if event.is_open else Line("incident closed")
 
 
-def _setting_warned(event: SettingWarned) -> Line:
+def _setting_warned(event: events.SettingWarned) -> Line:
     return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
 
-def _items_rescued(event: ItemsRescued) -> Line:
+def _items_rescued(event: events.ItemsRescued) -> Line:
     why = "their worker's process has ended" if event.proven else "their worker fell silent"
     return Line(f"items rescued: {why}", logging.WARNING)
 
 
-LINES: Mapping[type[Event], Callable[..., Line]] = {
-    ProcessStarted: _process_started,
-    ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
-    ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
-    ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
-    ProcessHeld: lambda event: Line(f"{WATCHDOG} shutdown blocked by {event.what}; forcing exit", logging.WARNING),
-    ChildStarted: lambda event: Line(f"child {event.role} started"),
-    ChildReady: lambda event: Line(f"child {event.role} ready"),
-    ChildSilent: _child_silent,
-    ChildEnded: _child_ended,
-    ChildLooping: _child_looping,
-    ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} lives: the crash loop is over"),
-    LoopFailed: _loop_failed,
-    LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
-    LoopRecovered: lambda event: Line("loop recovered"),
-    LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: it is stopped", logging.ERROR),
-    LoopRestarted: lambda event: Line(f"{WATCHDOG} loop restarted", logging.WARNING),
-    TaskDeaf: lambda event: Line(f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR),
-    EventLoopBlocked: _event_loop_blocked,
-    EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
-    StackFound: lambda event: Line(f"{WATCHDOG} a process of this role ended where its stack says", logging.ERROR),
-    ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
-    ShutdownPhase: _shutdown_phase,
-    LoopEnded: _loop_ended,
-    SwitchTurned: lambda event: Line("switch turned on" if event.on else "switch turned off"),
-    MigrationApplied: lambda event: Line("migration applied"),
-    RequestAnswered: _request_answered,
-    RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
-    JobAnswered: _job_answered,
-    JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
-    JobsRegistered: lambda event: Line("timetable in force"),
-    ExecutionStarted: lambda event: Line("job started"),
-    ExecutionEnded: _execution_ended,
-    ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
-    ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
-    ExecutionTakenOver: lambda event: Line("run taken over" if event.again else "run abandoned", logging.WARNING),
-    FireExplained: _fire_explained,
-    TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
-    TimetableStandsBy: lambda event: Line(
+LINES: Mapping[type[events.Event], Callable[..., Line]] = {
+    events.ProcessStarted: _process_started,
+    events.ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
+    events.ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
+    events.ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
+    events.ProcessHeld: lambda event: Line(
+        f"{WATCHDOG} shutdown blocked by {event.what}; forcing exit", logging.WARNING
+    ),
+    events.ChildStarted: lambda event: Line(f"child {event.role} started"),
+    events.ChildReady: lambda event: Line(f"child {event.role} ready"),
+    events.ChildSilent: _child_silent,
+    events.ChildEnded: _child_ended,
+    events.ChildLooping: _child_looping,
+    events.ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} lives: the crash loop is over"),
+    events.LoopFailed: _loop_failed,
+    events.LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
+    events.LoopRecovered: lambda event: Line("loop recovered"),
+    events.LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: it is stopped", logging.ERROR),
+    events.LoopRestarted: lambda event: Line(f"{WATCHDOG} loop restarted", logging.WARNING),
+    events.TaskDeaf: lambda event: Line(
+        f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR
+    ),
+    events.EventLoopBlocked: _event_loop_blocked,
+    events.EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
+    events.StackFound: lambda event: Line(
+        f"{WATCHDOG} a process of this role ended where its stack says", logging.ERROR
+    ),
+    events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
+    events.ShutdownPhase: _shutdown_phase,
+    events.LoopEnded: _loop_ended,
+    events.SwitchTurned: lambda event: Line("switch turned on" if event.on else "switch turned off"),
+    events.MigrationApplied: lambda event: Line("migration applied"),
+    events.RequestAnswered: _request_answered,
+    events.RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
+    events.JobAnswered: _job_answered,
+    events.JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
+    events.JobsRegistered: lambda event: Line("timetable in force"),
+    events.ExecutionStarted: lambda event: Line("job started"),
+    events.ExecutionEnded: _execution_ended,
+    events.ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
+    events.ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
+    events.ExecutionTakenOver: lambda event: Line(
+        "run taken over" if event.again else "run abandoned", logging.WARNING
+    ),
+    events.FireExplained: _fire_explained,
+    events.TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
+    events.TimetableStandsBy: lambda event: Line(
         "scheduler stands by: a more recent version runs; stop this one when the deployment is complete",
         logging.WARNING,
     ),
-    ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
-    ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
-    ControlSet: lambda event: Line("control set"),
-    ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
-    ItemsSettled: _items_settled,
-    ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
-    ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
-    ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
-    ItemsRescued: _items_rescued,
-    TaskThreadsStuck: lambda event: Line(
+    events.ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
+    events.ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
+    events.ControlSet: lambda event: Line("control set"),
+    events.ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
+    events.ItemsSettled: _items_settled,
+    events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
+    events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
+    events.ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
+    events.ItemsRescued: _items_rescued,
+    events.TaskThreadsStuck: lambda event: Line(
         f"{TIMEOUT} threads of a task run on after their time limit", logging.WARNING if event.stuck else logging.INFO
     ),
-    CircuitMoved: _circuit_moved,
-    AlertRaised: _alert_raised,
-    AlertSent: lambda event: Line("alert sent", logging.DEBUG),
-    AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
-    PingFailed: lambda event: Line("the dead man's switch did not take our ping", logging.WARNING),
-    IncidentTurned: _incident_turned,
-    SettingWarned: _setting_warned,
-    SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
+    events.CircuitMoved: _circuit_moved,
+    events.AlertRaised: _alert_raised,
+    events.AlertSent: lambda event: Line("alert sent", logging.DEBUG),
+    events.AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
+    events.PingFailed: lambda event: Line("the dead man's switch did not take our ping", logging.WARNING),
+    events.IncidentTurned: _incident_turned,
+    events.SettingWarned: _setting_warned,
+    events.SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

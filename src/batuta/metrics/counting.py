@@ -5,32 +5,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from batuta.kernel.events import (
-    ChildEnded,
-    CircuitMoved,
-    Event,
-    EventLoopBlocked,
-    ExecutionEnded,
-    ExecutionLost,
-    ExecutionStarted,
-    ExecutionTakenOver,
-    FireExplained,
-    ItemCrashed,
-    ItemOverdue,
-    ItemsClaimed,
-    ItemsRescued,
-    ItemsSettled,
-    JobAnswered,
-    LoopAbandoned,
-    LoopFailed,
-    LoopRecovered,
-    LoopRestarted,
-    ProcessRecycled,
-    RequestAnswered,
-    RequestCrashed,
-    SubscriberFailed,
-    TaskDeaf,
-)
+from batuta.kernel import events
 
 # From a fast page to a job that takes its whole time limit.
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 300)
@@ -47,33 +22,35 @@ class MetricsSubscriber:
         self._count_jobs(make)
         self._count_items(make)
         self._count_loops(make)
-        self._counted: Mapping[type[Event], Callable[[Any], None]] = {
-            RequestAnswered: self._request,
-            RequestCrashed: lambda event: self._crashes.labels(event.route).inc(),
-            JobAnswered: lambda event: self._calls.labels(event.endpoint, event.outcome).observe(_seconds(event.took)),
-            ExecutionStarted: self._started,
-            ExecutionEnded: self._ended,
-            FireExplained: lambda event: self._runs.labels(event.job, event.status).inc(),
-            ExecutionLost: lambda event: self._runs_lost.labels(event.job).inc(),
-            ExecutionTakenOver: lambda event: self._runs_taken_over.labels(event.job).inc(),
-            ItemsClaimed: self._items_claimed,
-            ItemsSettled: self._items_settled,
-            ItemsRescued: self._items_rescued,
-            ItemCrashed: lambda event: self._crashed.labels(event.queue).inc(),
-            CircuitMoved: lambda event: self._circuits.labels(family_of(event.circuit), event.after).inc(),
-            LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
-            LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
-            LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
-            LoopRestarted: lambda event: self._loop_restarts.labels(event.loop).inc(),
-            TaskDeaf: lambda event: self._deaf_tasks.labels(event.loop).inc(),
-            EventLoopBlocked: lambda event: self._blocked.inc(),
-            ProcessRecycled: lambda event: self._recycled.labels(event.role).inc(),
-            ItemOverdue: lambda event: self._overdue.labels(event.queue).inc(),
-            ChildEnded: self._child_ended,
-            SubscriberFailed: lambda event: self._deaf.labels(event.subscriber).inc(),
+        self._counted: Mapping[type[events.Event], Callable[[Any], None]] = {
+            events.RequestAnswered: self._request,
+            events.RequestCrashed: lambda event: self._crashes.labels(event.route).inc(),
+            events.JobAnswered: lambda event: self._calls.labels(event.endpoint, event.outcome).observe(
+                _seconds(event.took)
+            ),
+            events.ExecutionStarted: self._started,
+            events.ExecutionEnded: self._ended,
+            events.FireExplained: lambda event: self._runs.labels(event.job, event.status).inc(),
+            events.ExecutionLost: lambda event: self._runs_lost.labels(event.job).inc(),
+            events.ExecutionTakenOver: lambda event: self._runs_taken_over.labels(event.job).inc(),
+            events.ItemsClaimed: self._items_claimed,
+            events.ItemsSettled: self._items_settled,
+            events.ItemsRescued: self._items_rescued,
+            events.ItemCrashed: lambda event: self._crashed.labels(event.queue).inc(),
+            events.CircuitMoved: lambda event: self._circuits.labels(family_of(event.circuit), event.after).inc(),
+            events.LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
+            events.LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
+            events.LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
+            events.LoopRestarted: lambda event: self._loop_restarts.labels(event.loop).inc(),
+            events.TaskDeaf: lambda event: self._deaf_tasks.labels(event.loop).inc(),
+            events.EventLoopBlocked: lambda event: self._blocked.inc(),
+            events.ProcessRecycled: lambda event: self._recycled.labels(event.role).inc(),
+            events.ItemOverdue: lambda event: self._overdue.labels(event.queue).inc(),
+            events.ChildEnded: self._child_ended,
+            events.SubscriberFailed: lambda event: self._deaf.labels(event.subscriber).inc(),
         }
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         if (count := self._counted.get(type(event))) is not None:  # not every fact is a number
             count(event)
 
@@ -119,25 +96,25 @@ class MetricsSubscriber:
         self._restarts = make.counter("process_restarts", "Children that ended and were started again", "role")
         self._deaf = make.counter("subscriber_failures", "Listeners that failed", "subscriber")
 
-    def _request(self, event: RequestAnswered) -> None:
+    def _request(self, event: events.RequestAnswered) -> None:
         method = event.method if event.method in METHODS else "other"
         self._requests.labels(method, event.route, event.status).observe(_seconds(event.took))
 
-    def _started(self, event: ExecutionStarted) -> None:
+    def _started(self, event: events.ExecutionStarted) -> None:
         if event.trigger == "schedule":  # what was caught up is late by its nature, and a person's has no instant
             self._lateness.labels(event.category).observe(_seconds(event.late))
 
-    def _ended(self, event: ExecutionEnded) -> None:
+    def _ended(self, event: events.ExecutionEnded) -> None:
         self._runs.labels(event.job, event.status).inc()
         self._durations.labels(event.job).observe(_seconds(event.took))
 
-    def _items_claimed(self, event: ItemsClaimed) -> None:
+    def _items_claimed(self, event: events.ItemsClaimed) -> None:
         self._claimed.labels(event.queue).inc(len(event.waited))
         waits = self._waits.labels(event.queue)
         for seconds in event.waited:
             waits.observe(seconds)
 
-    def _items_settled(self, event: ItemsSettled) -> None:
+    def _items_settled(self, event: events.ItemsSettled) -> None:
         for outcome, items in event.counts.items():
             self._settled.labels(event.queue, outcome).inc(items)
         if event.lost:
@@ -146,12 +123,12 @@ class MetricsSubscriber:
         for seconds in event.took:
             handlers.observe(seconds)
 
-    def _items_rescued(self, event: ItemsRescued) -> None:
+    def _items_rescued(self, event: events.ItemsRescued) -> None:
         self._rescued.labels(event.queue).inc(event.rescued)
         if event.dead:
             self._settled.labels(event.queue, "dead").inc(event.dead)
 
-    def _child_ended(self, event: ChildEnded) -> None:
+    def _child_ended(self, event: events.ChildEnded) -> None:
         if event.again_in is not None:
             self._restarts.labels(event.role).inc()
 

@@ -2,7 +2,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -31,11 +31,12 @@ from batuta.kernel.masking import is_sensitive
 from batuta.logs import LogSubscriber
 from batuta.logs.subscriber import LINES, shown_name
 from batuta.texts.wording import Wording
+from scripts.public_api import list_events
 from tests.engine.logs.log_lines import json_lines, logging_to
 
 SECOND = timedelta(seconds=1)
 BRASILIA = timezone(timedelta(hours=-3))
-KINDS = get_args(Event)
+KINDS = list_events()
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from batuta.health.finding import Check, Finding, Report, Severity
 from batuta.health.hub import SENDING
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
+from batuta.kernel.events import AlertFailed
 from batuta.processes.address import listen
 from batuta.testing import EventRecorder
 from batuta.web import create_api
@@ -100,8 +101,8 @@ async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta)
     hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
-    told = [event for event in events.all if type(event).__name__ == "AlertFailed"]
-    assert [(event.sink, event.tries, event.why) for event in told] == [("webhook", 1, "DeliveryRefused")]  # type: ignore[union-attr]
+    failed = [event for event in events.all if isinstance(event, AlertFailed)]
+    assert [(event.sink, event.tries, event.why) for event in failed] == [("webhook", 1, "DeliveryRefused")]
 
 
 async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: Path) -> None:
