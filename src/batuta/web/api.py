@@ -24,7 +24,7 @@ from batuta.web import panel, problems
 from batuta.web.auth import OPEN, authorise, make_sessions
 from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
-from batuta.web.routes import circuits, health, incidents, job_health, jobs, metrics, openapi
+from batuta.web.routes import health, incidents, jobs, metrics, openapi
 
 # For the loops beside a server that somebody else runs.
 LOOPS_GRACE = timedelta(seconds=5)
@@ -48,8 +48,8 @@ def create_api(
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
     state = _state(work, settings, registry, looks, service, OPEN | frozenset(own_proof))
-    own = (health, job_health, incidents, circuits, jobs, metrics, openapi, panel)
-    every = (*(each.router for each in own), *routers, health.pages, panel.home)
+    own = (health, incidents, jobs, metrics, openapi, panel)
+    every = (*(each.router for each in own), health.details, *routers, health.pages, panel.home)
     return _assemble(state, every, dict(larger_bodies or {}))
 
 

@@ -34,6 +34,10 @@ class ApiState:
     def now(self) -> datetime:
         return self.work.clock.now().astimezone(self.work.zone)
 
+    def local(self, instant: datetime | None) -> str | None:
+        """The instant as documents show it: ISO 8601 in the application's zone."""
+        return None if instant is None else instant.astimezone(self.work.zone).isoformat()
+
 
 def state_of(connection: HTTPConnection) -> ApiState:
     """The state of the API behind a request or a connection."""

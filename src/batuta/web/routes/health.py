@@ -1,24 +1,34 @@
 """``/health`` and what is below it. Everything answers 200 with the truth in the body; ``?strict=1`` says it in the status too.
 
 ``/health/alerts``, ``/health/score`` and an application's own pages are looked at once in fifteen seconds, however many ask:
-``timestamp`` is the instant of that look, so an answer never passes for newer than it is.
+``timestamp`` is the instant of that look, so an answer never passes for newer than it is. ``/health/jobs`` judges every job of the
+timetable by the fires that were expected; ``/health/circuits`` shows every circuit breaker and its transitions.
 """
 
-from datetime import datetime
-from typing import Any
+from collections import defaultdict
+from datetime import timedelta
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from batuta.guard.breaker import Circuit, Transition
 from batuta.health.aggregator import look, verdict
 from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Finding, Severity
+from batuta.health.jobs import JobHealth, JobsSeen, Level, level
+from batuta.kernel import reasons
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
+from batuta.texts.wording import Wording
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 
 router = APIRouter(tags=["health"])
+# Of the application, not of this process: the api role alone shows them.
+details = APIRouter(tags=["health"])
 # Asked last, so that a route of an application's own comes before a page of the same name.
 pages = APIRouter(tags=["health"])
+TRANSITIONS_SHOWN = 50
+Hours = Annotated[int, Query(ge=1, le=24 * 366)]
 _BAD = frozenset({"critical", "unhealthy", "error"})
 
 
@@ -54,7 +64,7 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
         "status": assessment.worst.value if assessment.worst and is_bad else "ok",
         "total_alerts": len(findings),
         "alerts": findings,
-        "timestamp": _local(assessment.at, state_of(request)),
+        "timestamp": state_of(request).local(assessment.at),
     }
 
 
@@ -90,7 +100,7 @@ def describe_score(assessment: Assessment, texts: Texts, state: ApiState) -> dic
         },
         "thresholds": {grade.value: floor for grade, floor in THRESHOLDS.items()},
         "why": [message_of(finding, texts) for finding in assessment.findings if finding.severity is not Severity.INFO],
-        "timestamp": _local(assessment.at, state),
+        "timestamp": state.local(assessment.at),
     }
 
 
@@ -102,7 +112,7 @@ def describe_finding(finding: Finding, assessment: Assessment, texts: Texts, sta
         "value": finding.value,
         "threshold": finding.threshold,
         "cause": finding.cause,
-        "since": None if finding.since is None else _local(finding.since, state),
+        "since": state.local(finding.since),
         "next_step": next_step_of(finding, texts),
         "explained_by": assessment.silenced.get(finding.cause),
     }
@@ -115,5 +125,131 @@ async def _assess(request: Request, response: Response, strict: bool) -> Assessm
     return assessment
 
 
-def _local(instant: datetime, state: ApiState) -> str:
-    return instant.astimezone(state.work.zone).isoformat()
+@details.get("/health/jobs", operation_id="health_jobs")
+async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
+    """Every job, also the one that never ran; stale is computed from the fires that were expected."""
+    state = state_of(request)
+    seen, texts, wording = await state.work.job_health.look(), texts_for(request), state.work.extension.wording
+    found = level(seen.jobs)
+    if strict and found is Level.CRITICAL:
+        response.status_code = 503
+    return {
+        "status": found.value,
+        "profile": seen.profile,
+        "jobs": {health.job.name: describe_job(health, seen, texts, wording) for health in seen.jobs},
+        "alerts": _alerts(seen),
+        "sla_config": {
+            "critical_jobs": [health.job.name for health in seen.jobs if health.job.critical],
+            "sla_definitions": {health.job.name: int(health.job.sla.total_seconds()) for health in seen.jobs},
+        },
+        "period": "24h",
+        "total_executions": sum(health.facts.counts.rows for health in seen.jobs),
+        "timestamp": state.now().isoformat(),
+    }
+
+
+def describe_job(health: JobHealth, seen: JobsSeen, texts: Texts, wording: Wording) -> dict[str, Any]:
+    job, facts, counts = health.job, health.facts, health.facts.counts
+    last = facts.last
+    return {
+        "state": health.state.value,
+        "why": health.why and texts.reason(health.why),
+        **reasons.described(health.why, "why"),
+        wording.rename("category"): job.category,
+        "schedule": job.cron.text,
+        "endpoint": job.target.address,
+        "critical": job.critical,
+        "autonomous": job.autonomous,
+        "last_run": last.started_at.astimezone(job.zone).isoformat() if last else None,
+        "last_status": last.status if last else None,
+        "last_reason": texts.reason(last.reason) if last and last.reason else None,
+        **reasons.described(last.reason if last else None, "last_reason"),
+        "last_error": facts.last_error and texts.reason(facts.last_error),
+        **reasons.described(facts.last_error, "last_error"),
+        "next_run": health.next_at.astimezone(job.zone).isoformat(),
+        "running": facts.running,
+        "runs_24h": counts.rows,
+        "success_24h": counts.total("success"),
+        "errors_24h": counts.total("error"),
+        "timeouts_24h": counts.total("timeout"),
+        "skipped_24h": counts.total("skipped"),
+        "missed_24h": counts.total("missed"),
+        "abandoned_24h": counts.total("abandoned"),
+        "avg_duration_ms": counts.mean_ms,
+        "p95_duration_ms": counts.p95_ms,
+        "total_items_processed": counts.items,
+        "sla_seconds": int(job.sla.total_seconds()),
+        "expected_at": health.expected_at.astimezone(job.zone).isoformat() if health.expected_at else None,
+        "is_stale": health.is_stale,
+        "seconds_since_last_run": int((seen.now - last.started_at).total_seconds()) if last else None,
+    }
+
+
+def _alerts(seen: JobsSeen) -> dict[str, list[str]]:
+    jobs = seen.jobs
+    stale = [health for health in jobs if health.is_stale]
+    return {
+        "jobs_with_errors": [health.job.name for health in jobs if health.facts.counts.total("error", "abandoned")],
+        "jobs_with_timeouts": [health.job.name for health in jobs if health.facts.counts.total("timeout")],
+        "stale_jobs": [health.job.name for health in stale],
+        "critical_stale": [health.job.name for health in stale if health.job.critical],
+        "missing_critical": [health.job.name for health in stale if health.job.critical and health.never_ran],
+    }
+
+
+@details.get("/health/circuits", operation_id="health_circuits")
+async def health_circuits(request: Request) -> dict[str, Any]:
+    """How every circuit breaker stands, in all processes."""
+    state = state_of(request)
+    circuits = await state.work.circuits.look()
+    return {
+        "circuits": {circuit.name: describe_circuit(circuit, state) for circuit in circuits},
+        "timestamp": state.now().isoformat(),
+    }
+
+
+@details.get("/health/circuits/history", operation_id="health_circuits_history")
+async def health_circuits_history(
+    request: Request, circuit_name: str | None = None, horas: Hours = 24
+) -> dict[str, Any]:
+    """What opened and closed in the last hours, newest first."""
+    state = state_of(request)
+    since = state.work.clock.now() - timedelta(hours=horas)
+    transitions = await state.work.circuits.history(circuit_name or None, since)
+    described = [(each.circuit, _describe_transition(each, state, texts_for(request))) for each in transitions]
+    by_circuit: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for circuit, transition in described:
+        by_circuit[circuit].append(transition)
+    return {
+        "circuit_filter": circuit_name,
+        "period_hours": horas,
+        "total_transitions": len(transitions),
+        "by_circuit": by_circuit,
+        "transitions": [{"circuit": circuit, **each} for circuit, each in described[:TRANSITIONS_SHOWN]],
+        "timestamp": state.now().isoformat(),
+    }
+
+
+def describe_circuit(circuit: Circuit, state: ApiState) -> dict[str, Any]:
+    return {
+        "nome": circuit.name,
+        "estado": circuit.state.value,
+        "falhas_consecutivas": circuit.failures,
+        "ultima_falha": state.local(circuit.last_failure),
+        "ultimo_sucesso": state.local(circuit.last_success),
+        "tentativas_half_open": circuit.half_open_attempts,
+        "tempo_reset_atual": circuit.reset.total_seconds(),
+        "ultimo_erro_tipo": circuit.last_error,
+        "proxima_tentativa": state.local(circuit.tries_at or circuit.wait_until),
+    }
+
+
+def _describe_transition(transition: Transition, state: ApiState, texts: Texts) -> dict[str, Any]:
+    return {
+        "from": transition.before.value,
+        "to": transition.after.value,
+        "reason": texts.reason(transition.reason),
+        **reasons.described(transition.reason),
+        "falhas": transition.failures,
+        "at": state.local(transition.at),
+    }

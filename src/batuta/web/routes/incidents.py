@@ -95,7 +95,6 @@ async def write_incident(request: Request, response: Response, body: IncidentBod
 
 
 def describe_incident(incident: Incident, state: ApiState) -> dict[str, Any]:
-    zone = state.work.zone
     return {
         "id": incident.id,
         "from_status": incident.from_status,
@@ -104,7 +103,7 @@ def describe_incident(incident: Incident, state: ApiState) -> dict[str, Any]:
         "to_score": incident.to_score,
         "trigger_source": incident.trigger_source,
         "details": incident.details,
-        "started_at": incident.started_at.astimezone(zone).isoformat(),
-        "resolved_at": incident.resolved_at and incident.resolved_at.astimezone(zone).isoformat(),
+        "started_at": state.local(incident.started_at),
+        "resolved_at": state.local(incident.resolved_at),
         "duration_seconds": incident.duration_seconds,
     }
