@@ -1,0 +1,189 @@
+"""docs/glossary.md lists the states of the code, each with the word that operators read."""
+
+import importlib
+import pkgutil
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+
+import app.contexts
+import batuta
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "docs" / "glossary.md"
+TEXTS = (ROOT / "src" / "batuta" / "texts" / "pt_BR.toml", ROOT / "app" / "texts" / "pt_BR.toml")
+SCHEMAS = (ROOT / "src" / "batuta" / "stores" / "sql" / "schema", ROOT / "app" / "schema")
+# Columns of plain text or of another type whose values the code chooses.
+BY_HAND = {
+    "feature_flags.value": {"on", "off"},
+    "health_incidents.resolved_at": {"open", "resolved"},
+    "importacoes.status": {"recebendo", "em_andamento", "concluida", "falhou"},
+}
+# Kinds, origins and choices: a row never moves from one of these values to another, or no operator follows the move.
+NO_STATES = {
+    "batuta.access.tokens.Scope",
+    "batuta.dispatch.job.Overlap",
+    "batuta.engine.extension.Tone",
+    "batuta.guard.base.Effect",
+    "batuta.health.alerts.Kind",
+    "batuta.kernel.identity.Verdict",
+    "batuta.schedule.due.CatchUp",
+    "app.contexts.agendamentos.planilha.linhas.MotivoDaLinha",
+    "app.contexts.agendamentos.planilha.linhas.Problema",
+    "app.contexts.campanhas.model.Acao",
+    "app.contexts.campanhas.model.TipoDeCampanha",
+    "app.contexts.campanhas.publico.MotivoDaExclusao",
+    "app.contexts.chips.service.StatusDoChip",  # those that an operator may set
+    "app.contexts.chips.service.TipoDeChip",
+    "app.contexts.grupos.fila.Estagio",  # those that wait
+    "app.contexts.grupos.recebidas.MotivoDoDescarte",
+    "app.contexts.leitura_grupos.tipos.Categoria",
+    "app.contexts.leitura_grupos.tipos.Periodo",
+    "app.contexts.leitura_grupos.tipos.ValorTipo",
+    "app.contexts.mensagens.limites.TipoDeMensagem",
+    "app.contexts.vagas.importacao.DecisaoDaImportacao",  # those that the import sets
+    "alertas_enviados.kind",
+    "business_events.source",
+    "campanhas.tipo_campanha",
+    "chips.provider",
+    "chips.tipo",
+    "clientes.tipo",
+    "conversations.controlled_by",
+    "doctor_state.objection_severity",
+    "doctor_state.temperature_band",
+    "doctor_state.temperature_trend",
+    "especialidades_alias.origem",
+    "hospitais_alias.origem",
+    "interacoes.autor_tipo",
+    "interacoes.tipo",
+    "vagas.origem",
+    "vagas.valor_tipo",
+    "vagas_grupo.valor_tipo",
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One table of states: where the code defines them, the key of their words, and the words by state."""
+
+    title: str
+    sources: tuple[str, ...]
+    words: str | None
+    states: Mapping[str, str]
+
+
+@cache
+def machines() -> tuple[Machine, ...]:
+    sections = FILE.read_text(encoding="utf-8").split("\n## States\n")[1].split("\n### ")[1:]
+    return tuple(_machine(section) for section in sections)
+
+
+def _machine(section: str) -> Machine:
+    title, _, rest = section.partition("\n")
+    intro = rest.partition("\n|")[0]
+    defined, _, words = intro.partition("Words: ")
+    key = re.search(r"`([^`]+)`", words)
+    return Machine(
+        title,
+        tuple(re.findall(r"`([\w.]+\.\w+)`", defined)),
+        key[1] if key else None,
+        dict(re.findall(r"^\| `([^`]+)` \| ([^|]*) \|", rest, re.MULTILINE)),
+    )
+
+
+@cache
+def constraints() -> dict[str, set[str]]:
+    """Values that a CHECK allows in a column, by table and column."""
+    found: dict[str, set[str]] = {}
+    for file in sorted(file for folder in SCHEMAS for file in folder.glob("*.sql")):
+        table = ""
+        for match in re.finditer(
+            r"(?:CREATE|ALTER) TABLE\s+(\w+)|CHECK\s*\(\s*(\w+)\s+IN\s*\(([^)]*)\)", file.read_text(encoding="utf-8")
+        ):
+            table = match[1] or table
+            if match[2]:
+                found[f"{table}.{match[2]}"] = set(re.findall(r"'([^']*)'", match[3]))
+    return found
+
+
+def states_of(source: str) -> set[str]:
+    if source in BY_HAND:
+        return BY_HAND[source]
+    if source in constraints():
+        return constraints()[source]
+    module, _, name = source.rpartition(".")
+    defined = getattr(importlib.import_module(module), name)
+    if isinstance(defined, type) and issubclass(defined, Enum):
+        return {str(each.value) for each in defined}
+    return set(get_args(defined))
+
+
+def text_at(key: str) -> str | None:
+    for file in TEXTS:
+        value: Any = tomllib.loads(file.read_text(encoding="utf-8"))
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def modules_below(package: ModuleType) -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+@pytest.mark.parametrize("machine", machines(), ids=lambda machine: machine.title)
+def test_the_states_listed_are_those_of_the_code(machine: Machine) -> None:
+    assert machine.sources
+    assert {source: states_of(source) for source in machine.sources} == {
+        source: set(machine.states) for source in machine.sources
+    }
+
+
+@pytest.mark.parametrize(
+    "machine", [each for each in machines() if each.words is not None], ids=lambda machine: machine.title
+)
+def test_the_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
+    assert machine.words is not None
+    words = {state: text_at(machine.words.replace("*", state)) for state in machine.states}
+    assert words == dict(machine.states)
+
+
+def test_every_column_with_a_list_of_values_is_in_the_glossary_or_is_not_a_state() -> None:
+    listed = {source for machine in machines() for source in machine.sources}
+    assert set(constraints()) - listed - NO_STATES == set()
+    assert listed & NO_STATES == set()
+
+
+@pytest.mark.parametrize("package", [batuta, app.contexts], ids=lambda package: package.__name__)
+def test_every_enumeration_is_in_the_glossary_or_is_not_a_state(package: ModuleType) -> None:
+    listed = {source for machine in machines() for source in machine.sources}
+    enumerations = {
+        f"{value.__module__}.{name}"
+        for module in modules_below(package)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, StrEnum) and value is not StrEnum
+        if value.__module__ == module.__name__
+    }
+    assert enumerations - listed - NO_STATES == set()
+
+
+@pytest.mark.parametrize("title", ["Engine", "Julia"])
+def test_the_terms_are_in_alphabetical_order(title: str) -> None:
+    section = FILE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+    terms = [term.lower() for term in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)][1:]
+    assert terms == sorted(terms, key=_without_accents)
+
+
+def _without_accents(text: str) -> str:
+    return text.translate(str.maketrans("áàâãéêíóôõúçü", "aaaaeeioooucu"))
