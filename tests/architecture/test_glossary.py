@@ -29,7 +29,7 @@ BY_HAND = {
 }
 # Kinds, origins and choices: a row never moves from one of these values to another, or no operator follows the move.
 NO_STATES = {
-    "batuta.access.tokens.Scope",
+    "batuta.access.Scope",
     "batuta.dispatch.job.Overlap",
     "batuta.engine.extension.Tone",
     "batuta.guard.base.Effect",
