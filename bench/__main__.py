@@ -96,7 +96,7 @@ def measure_queue(folder: Path, options: argparse.Namespace) -> None:
                 running.run(entries, with_million=options.million)
                 around = running.surroundings
             print(f"\nthe queue; load average {load} before and {contest.load()} after; {effort.repeats} repeats")
-            print(f"{around}\n\n{tables.told(running)}\n")
+            print(f"{around}\n\n{tables.render(running)}\n")
     finally:
         signal.alarm(0)
 

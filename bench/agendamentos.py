@@ -38,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _measure(content: bytes) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        told = {"database_url": f"sqlite:///{folder}/a.db", "arq_max_jobs": 100, "api_token": TOKEN}
-        settings = Settings.model_validate(told)
+        values = {"database_url": f"sqlite:///{folder}/a.db", "arq_max_jobs": 100, "api_token": TOKEN}
+        settings = Settings.model_validate(values)
         async with build(settings).work as work:
             agendamentos = julia_of(work).appointments.agendamentos
             row = await _uploaded(create_app(julia_of(work)), content)

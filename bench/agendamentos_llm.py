@@ -31,7 +31,7 @@ ROWS = 6_000
 SECONDS = 2.0
 BAR = 5_000
 MAX_JOBS = 400
-AT_ONCE = 500
+BATCH = 500
 HERE = Path(__file__).parents[1]
 
 
@@ -54,21 +54,21 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _measure(name: str, url: str, redis: str, rows: int, folder: Path) -> None:
     with _simulator() as model:
-        told = {
+        env = {
             "DATABASE_URL": url, "REDIS_URL": redis, "TASKS_BACKEND": "arq", "ARQ_MAX_JOBS": str(MAX_JOBS),
             "OPENAI_API_KEY": "simulador", "OPENAI_BASE_URL": f"{model}/openai/v1", "LLM_PER_MINUTE": "1000000",
             "LLM_DAILY_BUDGET_USD": "1000000",
         }  # fmt: skip
-        settings = Settings.model_validate({key.lower(): value for key, value in told.items()})
+        settings = Settings.model_validate({key.lower(): value for key, value in env.items()})
         async with build(settings).work as work:
             agendamentos = julia_of(work).appointments.agendamentos
-            for first in range(0, rows, AT_ONCE):
+            for first in range(0, rows, BATCH):
                 async with work.database.transaction() as transaction:
                     await agendamentos.gravar(
-                        transaction, [_unclear(n) for n in range(first, min(first + AT_ONCE, rows))]
+                        transaction, [_unclear(n) for n in range(first, min(first + BATCH, rows))]
                     )
             await _think(model)
-            with _worker(told, folder) as worker:
+            with _worker(env, folder) as worker:
                 took = await _through(agendamentos, rows)
                 memory, processor = _memory(worker.pid), _processor(worker.pid)
             counts = await agendamentos.contagem()
@@ -106,9 +106,9 @@ async def _through(agendamentos: Agendamentos, rows: int) -> float:
 
 
 @contextmanager
-def _worker(told: dict[str, str], folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
+def _worker(env: dict[str, str], folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     command = [sys.executable, "-m", "arq", "app.workers.config.WorkerSettings"]
-    environment = {**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}", **told}
+    environment = {**os.environ, "PYTHONPATH": f"{HERE / 'src'}:{HERE}", **env}
     with (folder / "worker.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:

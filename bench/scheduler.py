@@ -61,7 +61,7 @@ async def catalogue(url: str, seconds: float) -> str:
     for entry in CATALOGUE:
         if (schedule := entry.continuo) is not None:
             work.job(schedule, name=entry.name, category=entry.categoria)(nothing)
-    return told(await lateness(work, seconds))
+    return summarize(await lateness(work, seconds))
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
@@ -70,7 +70,7 @@ async def live(url: str, flood: int, seconds: float) -> str:
     work.job("* * * * *", name="mensagens", category="critico")(nothing)
     for number in range(flood):
         work.job("* * * * *", name=f"lote_{number}", category="grupos")(batch)
-    return told([late for name, late in await _late(work, seconds) if name == "mensagens"])
+    return summarize([late for name, late in await _late(work, seconds) if name == "mensagens"])
 
 
 async def crowd(url: str) -> str:
@@ -137,6 +137,6 @@ async def batch(run: Run) -> None:
     await asyncio.sleep(0.02)
 
 
-def told(late: Sequence[float]) -> str:
+def summarize(late: Sequence[float]) -> str:
     cuts = quantiles(late, n=100, method="inclusive")
     return f"p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, worst {max(late):.1f} ms ({len(late):,} fires)"

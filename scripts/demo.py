@@ -65,7 +65,7 @@ class Show:
     processes: list[SpawnProcess] = field(default_factory=list)
     accepted: list[Accepted] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of a phone
-    told: int = 0  # receipts that were shown
+    receipts_shown: int = 0
     shown: dict[str, str] = field(default_factory=dict)  # of a message: the last that was said about it
     shut: list[Shut] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class Show:
         print(f"{self.clock.now().astimezone(ZONE):%H:%M:%S}  {sentence}", flush=True)
 
     def begin(self, life: Any) -> SpawnProcess:
-        process = multiprocessing.get_context("spawn").Process(target=life, args=(self.plan.told(),), daemon=True)
+        process = multiprocessing.get_context("spawn").Process(target=life, args=(self.plan.encode(),), daemon=True)
         process.start()
         self.processes.append(process)
         return process
@@ -111,10 +111,10 @@ class Show:
     async def watch(self) -> None:
         """Say what left since, and what became of the others."""
         receipts = await self.receipts()
-        for receipt in receipts[self.told :]:
-            heard = "" if receipt["told"] == "answered" else "  (its answer was lost: nobody here knows yet)"
+        for receipt in receipts[self.receipts_shown :]:
+            heard = "" if receipt["answer"] == "answered" else "  (its answer was lost: nobody here knows yet)"
             self.say(f"left      to {self.names[receipt['number']]}{heard}")
-        self.told = len(receipts)
+        self.receipts_shown = len(receipts)
         for row in await self.ask("SELECT * FROM fila_mensagens"):
             said = _said(row)
             if said is not None and self.shown.get(row["id"]) != said:
@@ -122,7 +122,7 @@ class Show:
                 self.say(f"{said}: {self.names[row['telefone_destino']]}")
 
     async def until(self, left: int) -> None:
-        while self.told < left and self.has_time:
+        while self.receipts_shown < left and self.has_time:
             await self.watch()
             await asyncio.sleep(0.1)
 

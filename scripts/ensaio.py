@@ -64,7 +64,7 @@ class Plano:
     per: float = 3600.0
     dies_at: str | None = None  # for tests: the point where a worker is gone
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
@@ -95,8 +95,8 @@ class Plano:
         return replace(wide, hora=hora, tipos=tipos)
 
 
-def plano_of(told: Mapping[str, Any]) -> Plano:
-    return Plano(**{**told, "instances": tuple(told["instances"])})
+def plano_of(encoded: Mapping[str, Any]) -> Plano:
+    return Plano(**{**encoded, "instances": tuple(encoded["instances"])})
 
 
 def office(plano: Plano) -> Batuta:
@@ -111,9 +111,9 @@ def office(plano: Plano) -> Batuta:
     return work
 
 
-def work(told: Mapping[str, Any]) -> None:
+def work(encoded: Mapping[str, Any]) -> None:
     """The life of a worker process."""
-    plano = plano_of(told)
+    plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(serve_queues(plano, office(plano)))
 
@@ -127,9 +127,9 @@ async def serve_queues(plano: Plano, work: Batuta) -> None:
             await work.supervisor().run(stop, timedelta(seconds=plano.drain))
 
 
-def answer(told: Mapping[str, Any]) -> None:
+def answer(encoded: Mapping[str, Any]) -> None:
     """The life of the api's process: it hears what the gateway tells."""
-    plano = plano_of(told)
+    plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(_answer(plano))
 
@@ -142,9 +142,9 @@ async def _answer(plano: Plano) -> None:
             await serve(create_app(julia_of(work)), listen("127.0.0.1", plano.api), stop, GRACE)
 
 
-def simulate(told: Mapping[str, Any]) -> None:
+def simulate(encoded: Mapping[str, Any]) -> None:
     """The life of the simulator's process."""
-    plano = plano_of(told)
+    plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(_simulate(plano))
 

@@ -22,8 +22,8 @@ from simulador.jid import jid_of
 
 ATTEMPTS = 10
 FIRST_REST, LONGEST_REST = 5.0, 300.0
-PATIENCE = 30.0
-AT_ONCE = 50
+POST_TIMEOUT = 30.0
+BATCH = 50
 # As the original: whoever answers this does not want it.
 NOT_AGAIN = frozenset({400, 401, 403, 404, 422})
 # The original writes the time of its own wall and calls it UTC.
@@ -60,7 +60,7 @@ class Carteiro:
         self._how = how
         self._due: list[Due] = []
         self._order = count()
-        self._told = count(1)
+        self._numbers = count(1)
         self._client: httpx2.AsyncClient | None = None
 
     def later(self, seconds: float, happens: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class Carteiro:
 
     def tell(self, instance: Instance, event: str, data: Mapping[str, Json]) -> None:
         """To the instance's webhook, if it has one that wants to know."""
-        webhook, n = instance.webhook, _what(event, data) or next(self._told)
+        webhook, n = instance.webhook, _what(event, data) or next(self._numbers)
         if webhook is None or not webhook["enabled"] or event.upper().replace(".", "_") not in _list(webhook["events"]):
             return
         how = self._how()
@@ -84,7 +84,7 @@ class Carteiro:
     async def tick(self) -> Pace:
         now = self._clock.monotonic()
         due: list[Due] = []
-        while self._due and self._due[0].at <= now and len(due) < AT_ONCE:
+        while self._due and self._due[0].at <= now and len(due) < BATCH:
             due.append(heapq.heappop(self._due))
         for each in due:
             if each.happens is not None:
@@ -107,7 +107,7 @@ class Carteiro:
 
     async def _deliver(self, post: Post) -> None:
         if self._client is None:
-            self._client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=PATIENCE)
+            self._client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=POST_TIMEOUT)
         headers = {**post.headers, "Content-Type": "application/json"}
         if post.jwt_key is not None:
             headers["Authorization"] = f"Bearer {jwt(post.jwt_key, int(self._clock.now().timestamp()))}"

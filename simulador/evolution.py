@@ -26,7 +26,7 @@ from simulador.evolution_rows import CLIENT, Instance, created, group_row, match
 from simulador.jid import is_on_whatsapp, jid_of, lookup_order
 from simulador.recebidos import Recebidos
 from simulador.schema import Schema, complaints
-from simulador.vida import FINAL_CODES, GROUP_NAMES, Falatorio, Told, Vida, key_of
+from simulador.vida import FINAL_CODES, GROUP_NAMES, Answer, Falatorio, Vida, key_of
 
 # Opens every instance. It guards nothing real, so it is printed where anybody can read it.
 KEY = "simulador"
@@ -224,15 +224,15 @@ class Evolution:
         await self._type_for(body.get("delay"))
         message = self._message(instance, jid_of(number), text)
         lot = self._chance.of("answer", key_of(message)[0])
-        told: Told = (
+        answer: Answer = (
             "cut" if lot < how.lost_answers else "500" if lot < how.lost_answers + how.broken_answers else "answered"
         )
         self.recebidos.record(instance=instance.name, number=number, text=text, message=message)
-        self.vida.left(instance, number, message, told)
+        self.vida.left(instance, number, message, answer)
         await self._clock.sleep(how.slow_seconds)
-        if told == "500":
+        if answer == "500":
             raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
-        return CutOff() if told == "cut" else JSONResponse(message, HTTPStatus.CREATED)
+        return CutOff() if answer == "cut" else JSONResponse(message, HTTPStatus.CREATED)
 
     async def whatsapp_numbers(self, request: Request) -> Response:
         self._instance_of(request)

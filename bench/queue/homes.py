@@ -144,8 +144,8 @@ class Redis:
 
 def redis_program(peers: Path) -> Path | None:
     """The machine's, or the one from the wheel."""
-    told = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
-    return None if told is None else Path(told)
+    program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
+    return None if program is None else Path(program)
 
 
 @contextmanager

@@ -31,8 +31,8 @@ class Stand:
     def command(self, word: str) -> list[str | Path]:
         return [self.entry.python, "-m", f"bench.queue.contenders.{self.entry.module}", word]
 
-    def ask(self, word: str, **told: object) -> Any:
-        env = {f"BENCH_{name.upper()}": str(value) for name, value in told.items()}
+    def ask(self, word: str, **values: object) -> Any:
+        env = {f"BENCH_{name.upper()}": str(value) for name, value in values.items()}
         return json.loads(self.processes.answer(self.command(word), self.env | env, ROOT))
 
     def enqueue(self, bulk: int, seconds: float = 0.0) -> dict[str, tuple[int, float]]:
@@ -45,8 +45,8 @@ class Stand:
         self.marks.close_gate()
         pids = []
         for worker in range(workers):
-            told = {"BENCH_WORKER": str(worker), "BENCH_TUNED": str(int(tuned)), "BENCH_TRACE": str(int(traced))}
-            pids.append(self.processes.start(self.command("work"), self.env | told, ROOT).pid)
+            env = {"BENCH_WORKER": str(worker), "BENCH_TUNED": str(int(tuned)), "BENCH_TRACE": str(int(traced))}
+            pids.append(self.processes.start(self.command("work"), self.env | env, ROOT).pid)
         self.processes.wait_for(lambda: self.marks.are_ready(workers), "a worker stands at the gate", 30)
         return pids
 

@@ -125,7 +125,7 @@ def _tasks(pid: int) -> list[Path]:
 def _times(pid: int) -> list[int]:
     """utime, stime, cutime, cstime. The name before them may hold spaces and brackets."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return [0, 0, 0, 0]  # it has ended: its parent has the sum
-    return [int(field) for field in told.rpartition(")")[2].split()[11:15]]
+    return [int(field) for field in stat.rpartition(")")[2].split()[11:15]]

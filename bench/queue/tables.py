@@ -38,7 +38,7 @@ MILLION = {
 }
 
 
-def told(contest: Contest) -> str:
+def render(contest: Contest) -> str:
     parts = [_table(contest.figures, THROUGHPUT), _table(contest.figures, COST)]
     if any("alone" in figures.values for figures in contest.figures.values()):
         for figures in contest.figures.values():

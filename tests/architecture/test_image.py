@@ -258,8 +258,8 @@ def test_tasks_on_arq_have_a_profile_of_their_own_with_three_workers_and_a_redis
     assert arq["entrypoint"] == ["python", "-m", "arq", "app.workers.config.WorkerSettings"]
     assert arq["deploy"]["replicas"] == 3
     assert arq["depends_on"]["redis"] == {"condition": "service_healthy"}
-    told = {name: arq["environment"][name] for name in ("TASKS_BACKEND", "REDIS_URL")}
-    assert told == {"TASKS_BACKEND": "arq", "REDIS_URL": "redis://redis:6379"}
+    environment_of_tasks = {name: arq["environment"][name] for name in ("TASKS_BACKEND", "REDIS_URL")}
+    assert environment_of_tasks == {"TASKS_BACKEND": "arq", "REDIS_URL": "redis://redis:6379"}
     for line in ("COMPOSE_PROFILES=arq", "TASKS_BACKEND=arq", "REDIS_URL=redis://redis:6379"):
         assert line in (ROOT / "compose.yaml").read_text()
         assert line in (ROOT / "docs" / "agendamentos.md").read_text()

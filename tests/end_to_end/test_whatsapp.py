@@ -113,7 +113,7 @@ async def test_a_send_whose_answer_was_lost_is_found_by_its_echo(tmp_path: Path)
         (echo,) = await conversas.ecos(work.database, "5511900000001", hash_do_texto("Olá, teste"), since=since)
         async with httpx2.AsyncClient(trust_env=False) as http:
             (receipt,) = (await http.get(f"{url}/controle/evolution/recibos")).json()
-        assert (echo.provider_message_id, receipt["told"]) == (receipt["id"], "cut")
+        assert (echo.provider_message_id, receipt["answer"]) == (receipt["id"], "cut")
 
 
 def _fields(how: Comportamento) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def gateway(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.join()
 
 
-def told(batuta: Command) -> dict[str, str | None]:
+def run_doctor(batuta: Command) -> dict[str, str | None]:
     _, said, _ = batuta(*JULIA, "doctor", "--json")
     return {each["what"]: each["next_step"] for each in json.loads(said)["findings"]}
 
@@ -72,12 +72,12 @@ def _fresh() -> Iterator[None]:
 
 
 def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(gateway: str, batuta: Command) -> None:
-    found = told(batuta)
+    found = run_doctor(batuta)
     assert "the WhatsApp gateway takes our key and has 2 instances" in found
     assert found[f"instance {SENDER} tells us nothing: no webhook is set"] is not None
     code, said, _ = batuta(*JULIA, "set-webhook", SENDER)
     assert (code, said.strip()) == (0, f"{SENDER} posts to {HOOK} now")
-    found = told(batuta)
+    found = run_doctor(batuta)
     assert found[f"instance {SENDER} tells us everything"] is None
     assert f"instance {SENDER} is open" in found
     step = found[f"instance {LISTENER} tells us nothing: no webhook is set"]
@@ -93,10 +93,10 @@ def test_doctor_beside_a_running_system_looks_at_what_that_uses(
         monkeypatch.delenv(name)
     monkeypatch.setenv("SIMULADOR_PORT", gateway.rpartition(":")[2])
     batuta(*JULIA, "migrate")
-    assert "evolution: not configured" in told(batuta)
+    assert "evolution: not configured" in run_doctor(batuta)
     forget_julia()
     with running_api(int(os.environ["PORT"])):
-        found = told(batuta)
+        found = run_doctor(batuta)
     assert "evolution answers" in found
     assert "the WhatsApp gateway takes our key and has 2 instances" in found
     assert any("`batuta up`" in what for what in found)
@@ -134,14 +134,14 @@ def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, ba
         some = {"enabled": True, "url": HOOK, "events": ["MESSAGES_UPSERT"]}
         for instance, webhook in ((SENDER, elsewhere), (LISTENER, some)):
             http.post(f"/evolution/webhook/set/{instance}", headers={"apikey": KEY}, json={"webhook": webhook})
-    found = told(batuta)
+    found = run_doctor(batuta)
     assert f"instance {SENDER} is close (last code: 403)" in found
     assert f"instance {SENDER} tells somebody else: http://outro.exemplo.test/x" in found
     assert any(what.startswith(f"instance {LISTENER} does not tell us of CONNECTION_UPDATE") for what in found)
     with httpx2.Client(base_url=gateway, trust_env=False) as http:
         split = {"enabled": True, "url": HOOK, "byEvents": True}
         http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})
-    assert f"instance {SENDER} posts each event to an address of its own, where nobody listens" in told(batuta)
+    assert f"instance {SENDER} posts each event to an address of its own, where nobody listens" in run_doctor(batuta)
     assert "token=segredo" not in str(found)
 
 
@@ -150,7 +150,7 @@ def test_doctor_says_when_the_key_is_wrong_or_nobody_is_there(
 ) -> None:
     monkeypatch.setenv("EVOLUTION_API_KEY", "outra-chave")
     problem = "the WhatsApp gateway cannot be used: HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY"
-    assert problem in told(batuta)
+    assert problem in run_doctor(batuta)
     code, said, _ = batuta(*JULIA, "set-webhook", SENDER)
     assert code == 1
     assert "HTTP 401" in said

@@ -109,13 +109,13 @@ def main(words: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", *which, "-s", "-o", "timeout=0"]
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(figures)}, check=False).returncode
     rows = [json.loads(line) for line in figures.read_text().splitlines()]
-    told = cells(rows, datetime.now(UTC))
-    print(table(told))
+    rendered = cells(rows, datetime.now(UTC))
+    print(table(rendered))
     if code != 0:
         print("something failed: docs/faults.md is left as it was", file=sys.stderr)
     elif "--write" in words:
         before = DOCUMENT.read_text(encoding="utf-8") if names else ""
-        DOCUMENT.write_text(document(renewed(before, told)), encoding="utf-8")
+        DOCUMENT.write_text(document(renewed(before, rendered)), encoding="utf-8")
     return code
 
 
@@ -126,8 +126,8 @@ def document(rows: Iterable[Cells]) -> str:
 def renewed(before: str, rows: Sequence[Cells]) -> list[Cells]:
     """What a document told, with these rows in the place of those that tell of the same."""
     table = [line.strip("| ").split(" | ") for line in before.splitlines() if line.startswith("|")][2:]
-    told = {tuple(row[:3]): [*row, *["–"] * (len(TITLES) - len(row))] for row in [*table, *rows]}
-    return list(told.values())
+    by_key = {tuple(row[:3]): [*row, *["–"] * (len(TITLES) - len(row))] for row in [*table, *rows]}
+    return list(by_key.values())
 
 
 def cells(rows: Iterable[dict[str, Any]], at: datetime) -> list[Cells]:

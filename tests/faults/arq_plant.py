@@ -30,13 +30,13 @@ class Plan:
     redis: str
     arq_claims: int = 2  # tasks that an ARQ worker sends at a time: the worker is to send most of them
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
     def settings(self) -> Settings:
-        told = {"database_url": self.url, "tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 20}
-        return Settings.model_validate({**told, "batuta_drain_seconds": DRAIN, "log_format": "json"})
+        values = {"database_url": self.url, "tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 20}
+        return Settings.model_validate({**values, "batuta_drain_seconds": DRAIN, "log_format": "json"})
 
 
 def office(plan: Plan) -> Batuta:
@@ -61,8 +61,8 @@ def note(plan: Plan, *words: str) -> None:
         os.close(file)
 
 
-def worker(told: Mapping[str, Any]) -> None:
-    asyncio.run(_serve(_begun(told)))
+def worker(encoded: Mapping[str, Any]) -> None:
+    asyncio.run(_serve(_begun(encoded)))
 
 
 async def _serve(plan: Plan) -> None:
@@ -74,16 +74,16 @@ async def _serve(plan: Plan) -> None:
             await work.supervisor().run(stop, timedelta(seconds=DRAIN))
 
 
-def arq(told: Mapping[str, Any]) -> None:
-    plan = _begun(told)
+def arq(encoded: Mapping[str, Any]) -> None:
+    plan = _begun(encoded)
     work = office(plan)
     work.worker_policy = replace(work.worker_policy, limit=plan.arq_claims)
     note(plan, "up", str(os.getpid()))
     run_worker(worker_settings(julia_of(work)))
 
 
-def _begun(told: Mapping[str, Any]) -> Plan:
-    plan = Plan(**told)
+def _begun(encoded: Mapping[str, Any]) -> Plan:
+    plan = Plan(**encoded)
     log = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

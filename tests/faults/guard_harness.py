@@ -70,7 +70,7 @@ class Senders:
 
     def begin(self, count: int = 1) -> None:
         for _ in range(count):
-            process = processes().Process(target=guard_plant.run, args=(self.plan.told(),))
+            process = processes().Process(target=guard_plant.run, args=(self.plan.encode(),))
             process.start()
             self.living.append(process)
 

@@ -39,7 +39,7 @@ class Plan:
     probe_within: float = 2.0
     rests: float = 0.02  # between two calls of a sender behind a circuit
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
@@ -52,9 +52,9 @@ class Plan:
         return Limit(name="all", key="all", most=most, per=timedelta(seconds=self.per))
 
 
-def run(told: Mapping[str, Any]) -> None:
+def run(encoded: Mapping[str, Any]) -> None:
     """The life of one process."""
-    plan = Plan(**told)
+    plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
     os.dup2(out, sys.stderr.fileno())
@@ -94,9 +94,9 @@ def build(plan: Plan) -> Batuta:
         verdict = await work.circuits.breaker("gateway").admit(work.clock.now())
         if isinstance(verdict, Hold):
             return Snooze(verdict.until, verdict.reason)
-        told = await Line(work, plan).call("task", 1)
-        await verdict.ticket.used(told)
-        return Done() if told.effect is Effect.WORKED else Failed(told.error)
+        report = await Line(work, plan).call("task", 1)
+        await verdict.ticket.used(report)
+        return Done() if report.effect is Effect.WORKED else Failed(report.error)
 
     return work
 
@@ -139,8 +139,8 @@ class Line:
             return EffectReport(effect_of_error(error), type(error).__name__)
         reader, writer = self._streams
         try:
-            told = f"x-account: {account}\r\nx-process: {os.getpid()}\r\nx-asked: {asked}"
-            writer.write(f"POST / HTTP/1.1\r\nhost: here\r\n{told}\r\ncontent-length: 0\r\n\r\n".encode())
+            headers = f"x-account: {account}\r\nx-process: {os.getpid()}\r\nx-asked: {asked}"
+            writer.write(f"POST / HTTP/1.1\r\nhost: here\r\n{headers}\r\ncontent-length: 0\r\n\r\n".encode())
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             await reader.readexactly(2)
         except (OSError, asyncio.IncompleteReadError) as error:

@@ -32,7 +32,7 @@ from tests.stored import readable
 ORIGIN = datetime(2026, 3, 2, 11, 59, 30, tzinfo=UTC)  # a Monday
 UTC_ZONE = ZoneInfo("UTC")
 MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +128,9 @@ class Plant:
         for each in self.schedulers:
             each.send_signal(signal.SIGTERM)
         # A run that has just begun may end.
-        patience = PATIENCE + max(job.takes for job in self.jobs) / self.clock.rate
+        timeout = TIMEOUT + max(job.takes for job in self.jobs) / self.clock.rate
         for each in self.schedulers:
-            code = await asyncio.to_thread(each.wait, patience)
+            code = await asyncio.to_thread(each.wait, timeout)
             # One that was begun a moment ago does not know yet what the signal means.
             assert code in (0, -signal.SIGTERM), (self.folder / "log").read_text()[-3000:]
         self.schedulers.clear()
@@ -143,7 +143,7 @@ class Plant:
     async def passes(self, span: timedelta) -> None:
         await self.clock.sleep(span.total_seconds())
 
-    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> None:
+    async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> None:
         ends = time.monotonic() + within
         while time.monotonic() < ends:
             found = true()
@@ -252,11 +252,11 @@ async def plant(
 ) -> AsyncIterator[Plant]:
     """Nothing runs in it yet but the endpoint; whatever still runs at the end is killed."""
     clock = FastClock.start(origin, rate, folder / "steps")
-    told = {**environment(), "BATUTA_DRAIN_SECONDS": str(drain)}
-    async with endpoint(folder, clock, told) as port:
+    env = {**environment(), "BATUTA_DRAIN_SECONDS": str(drain)}
+    async with endpoint(folder, clock, env) as port:
         database = connect(url, SystemClock())
         await database.open()
-        made = Plant(folder, url, jobs, clock, lease, database, f"http://127.0.0.1:{port}", told)
+        made = Plant(folder, url, jobs, clock, lease, database, f"http://127.0.0.1:{port}", env)
         try:
             yield made
         finally:

@@ -41,14 +41,14 @@ class Plan:
     redis: str | None = None
     lease: float = 10.0
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
     def settings(self) -> Settings:
-        told: dict[str, Any] = {"database_url": self.url, "api_token": TOKEN, "port": self.api, "log_format": "json"}
+        values: dict[str, Any] = {"database_url": self.url, "api_token": TOKEN, "port": self.api, "log_format": "json"}
         arq = {"tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 20}
-        return Settings.model_validate(told if self.redis is None else told | arq)
+        return Settings.model_validate(values if self.redis is None else values | arq)
 
 
 def office(plan: Plan) -> Batuta:
@@ -60,8 +60,8 @@ def office(plan: Plan) -> Batuta:
     return work
 
 
-def api(told: Mapping[str, Any]) -> None:
-    plan = _begun(told)
+def api(encoded: Mapping[str, Any]) -> None:
+    plan = _begun(encoded)
     asyncio.run(_answer(plan))
 
 
@@ -73,8 +73,8 @@ async def _answer(plan: Plan) -> None:
             await serve(create_app(julia_of(work)), listen("127.0.0.1", plan.api), stop, GRACE)
 
 
-def worker(told: Mapping[str, Any]) -> None:
-    plan = _begun(told)
+def worker(encoded: Mapping[str, Any]) -> None:
+    plan = _begun(encoded)
     asyncio.run(_serve(plan))
 
 
@@ -86,13 +86,13 @@ async def _serve(plan: Plan) -> None:
             await work.supervisor().run(stop, GRACE)
 
 
-def arq(told: Mapping[str, Any]) -> None:
-    plan = _begun(told)
+def arq(encoded: Mapping[str, Any]) -> None:
+    plan = _begun(encoded)
     run_worker(worker_settings(julia_of(office(plan))))
 
 
-def _begun(told: Mapping[str, Any]) -> Plan:
-    plan = Plan(**told)
+def _begun(encoded: Mapping[str, Any]) -> Plan:
+    plan = Plan(**encoded)
     log = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -19,7 +19,7 @@ from tests.faults.harness import ORIGIN
 from tests.faults.ladder_plant import Plan
 from tests.faults.queue_harness import processes, processes_are_ready
 
-PATIENCE = 90.0
+TIMEOUT = 90.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class House:
     worker: ForkServerProcess | None = None
 
     def begin(self) -> None:
-        self.worker = processes().Process(target=ladder_plant.run, args=(self.plan.told(),))
+        self.worker = processes().Process(target=ladder_plant.run, args=(self.plan.encode(),))
         self.worker.start()
 
     async def keep(self) -> None:
@@ -61,7 +61,7 @@ class House:
     def log(self) -> str:
         return (Path(self.plan.folder) / "log").read_text()
 
-    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+    async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
         ends = time.monotonic() + within
         while time.monotonic() < ends:
             found = true()
@@ -86,7 +86,7 @@ class House:
 
 @asynccontextmanager
 async def house(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[House]:
-    """``rate``: how much faster the worker's clock runs; what the sentry measures is the machine's all the same."""
+    """``rate``: how much faster the worker's clock runs; the watchdog thread measures with the machine's clock."""
     await processes_are_ready()
     if rate != 1.0:
         plan = replace(plan, clock=FastClock.start(ORIGIN, rate).text())

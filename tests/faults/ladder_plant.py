@@ -46,13 +46,13 @@ class Plan:
     looks_every: float = 10.0  # how often the worker asks the table although nobody rang
     ways: tuple[str, ...] = ()  # which loops it has besides
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def run(told: Mapping[str, Any]) -> None:
+def run(encoded: Mapping[str, Any]) -> None:
     """The life of one process."""
-    plan = Plan(**told)
+    plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
     os.dup2(out, sys.stderr.fileno())
@@ -177,15 +177,15 @@ def _listener(plan: Plan) -> type:
 
         async def _tell(self, line: str) -> None:
             note(plan, "heard", line)
-            with (Path(plan.folder) / "told").open("a") as book:
-                book.write(f"{line}\n")
+            with (Path(plan.folder) / "handled").open("a") as file:
+                file.write(f"{line}\n")
             note_progress()
 
         async def _listen(self, heard: "asyncio.Queue[str]") -> None:
             """Goes on where the last one left off, as whoever reads from a queue that keeps things does."""
-            told = Path(plan.folder) / "told"
-            told.touch()
-            seen = len(told.read_text().splitlines())
+            handled = Path(plan.folder) / "handled"
+            handled.touch()
+            seen = len(handled.read_text().splitlines())
             for _ in range(1_000_000):
                 lines = (Path(plan.folder) / "outside").read_text().splitlines()
                 for line in lines[seen:]:

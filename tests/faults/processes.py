@@ -16,11 +16,11 @@ from typing import Any
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+TIMEOUT = 60.0
 JULIA = "app.main:work"
 
 
-def until(what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+def until(what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
     ends = time.monotonic() + within
     while time.monotonic() < ends:
         if found := true():
@@ -81,7 +81,7 @@ class Tree:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tests.faults.queue_plant import Plan
 from tests.faults.tally import Tally
 from tests.stored import readable
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @cache
@@ -54,7 +54,7 @@ class Shop:
 
     def begin(self, **other: Any) -> ForkServerProcess:
         """One more worker. ``other``: what is different in its plan."""
-        worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).told(),))
+        worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).encode(),))
         worker.start()
         self.workers.append(worker)
         return worker
@@ -74,7 +74,7 @@ class Shop:
         assert worker.pid is not None
         os.kill(worker.pid, number)
 
-    async def stop(self, worker: ForkServerProcess, within: float = PATIENCE) -> int | None:
+    async def stop(self, worker: ForkServerProcess, within: float = TIMEOUT) -> int | None:
         self.signal(worker, signal.SIGTERM)
         await asyncio.to_thread(worker.join, within)
         self.workers.remove(worker)
@@ -164,7 +164,7 @@ class Shop:
         (row,) = await self.ask(f"SELECT * FROM tasks WHERE id = '{id}'")
         return row
 
-    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+    async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
         ends = time.monotonic() + within
         while time.monotonic() < ends:
             answer = true()
@@ -178,7 +178,7 @@ class Shop:
         said = log.read_text()[-3000:] if log.exists() else ""
         return f"{await self.counts()}\n{said}"
 
-    async def until_over(self, within: float = PATIENCE) -> None:
+    async def until_over(self, within: float = TIMEOUT) -> None:
         """Everything enqueued has ended."""
 
         async def is_over() -> bool:

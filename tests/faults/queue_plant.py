@@ -36,7 +36,7 @@ from tests.faults.points import PointedDatabase, Points
 VARIABLE = "FAULTS_SHOP"
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
 # The first is claimed first, and keeps a place; how often the endpoint is told of the others and of what one of them emits.
-WAYS, WAYS_TOLD = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
+WAYS, WAYS_NOTED = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
 STAGES = ("lida", "limpa", "lotada", "lavrada", "lacrada")
 LINE = QueueTable(
     name="esteira", state="estagio", queue="estagio", ready=STAGES, running=None, done="feita", dead="erro",
@@ -75,13 +75,13 @@ class Plan:
     clock: str = ""  # a file that says by how many seconds the wall clock of this process is off
     dies_at: str | None = None  # the point where the process is gone; empty: it only writes down what points there are
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def run(told: Mapping[str, Any]) -> None:
+def run(encoded: Mapping[str, Any]) -> None:
     """The life of one worker process."""
-    plan = Plan(**told)
+    plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
     os.dup2(out, sys.stderr.fileno())
@@ -129,8 +129,8 @@ def __getattr__(name: str) -> object:
     """``python -m batuta --app tests.faults.queue_plant:work worker``: what the environment says."""
     if name != "work":
         raise AttributeError(name)
-    told = json.loads(os.environ[VARIABLE])
-    return build(Plan(**{**told, "queues": tuple(told["queues"]), "jobs": tuple(told["jobs"])}))
+    encoded = json.loads(os.environ[VARIABLE])
+    return build(Plan(**{**encoded, "queues": tuple(encoded["queues"]), "jobs": tuple(encoded["jobs"])}))
 
 
 def note(plan: Plan, *words: str, book: str = "runs") -> None:
@@ -235,7 +235,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
         writer.write(f"POST /{ctx.attempt} HTTP/1.1\r\nidempotency-key: {ctx.id}\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         writer.close()
-        points.reach("told")
+        points.reach("noted")
 
     async def avisa(ctx: TaskContext) -> str:
         await tell(ctx)
@@ -264,7 +264,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
             ends = asyncio.get_running_loop().time() + 10
             while (
                 points.times["after renew"] < 2
-                or points.times["told"] < WAYS_TOLD
+                or points.times["noted"] < WAYS_NOTED
                 or (not all(points.times[each] for each in wanted) and asyncio.get_running_loop().time() < ends)
             ):
                 await asyncio.sleep(0.02)

@@ -32,7 +32,7 @@ from tests.servers import free_port
 
 # A Wednesday, ten o'clock in São Paulo.
 MORNING = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
-PATIENCE = 60.0
+TIMEOUT = 60.0
 # Between two steps of the clock: time for whoever may work now to begin.
 PAUSE = 1.0 if LONG else 0.4
 LOOK = 0.5 if LONG else 0.05
@@ -63,7 +63,7 @@ class PostOffice:
     killed: int = 0
 
     def begin(self, life: Callable[[Mapping[str, Any]], None] = ensaio.work, **other: Any) -> ForkServerProcess:
-        process = processes().Process(target=life, args=(replace(self.plan, **other).told(),))
+        process = processes().Process(target=life, args=(replace(self.plan, **other).encode(),))
         process.start()
         self.living.append(process)
         return process
@@ -85,7 +85,7 @@ class PostOffice:
             assert process.pid is not None
             process.terminate()
         for process in some:
-            await asyncio.to_thread(process.join, PATIENCE)
+            await asyncio.to_thread(process.join, TIMEOUT)
             assert process.exitcode in (0, -signal.SIGTERM), self.log()
             self.living.remove(process)
 
@@ -133,7 +133,7 @@ class PostOffice:
         self.accepted += [Accepted(id, phone, now) for id, (_, phone) in zip(ids, whom, strict=True)]
         return ids
 
-    async def told(self, **behaviour: Any) -> None:
+    async def behave(self, **behaviour: Any) -> None:
         """The gateway is to behave like this."""
         answer = await self.client.patch("/controle/evolution/", json=behaviour)
         assert answer.status_code == 200, answer.text
@@ -164,7 +164,7 @@ class PostOffice:
     async def ends(self) -> dict[str, End]:
         return {id: end_of(row) for id, row in (await self.rows()).items()}
 
-    async def until_over(self, within: float = PATIENCE, by: timedelta = timedelta(minutes=3)) -> None:
+    async def until_over(self, within: float = TIMEOUT, by: timedelta = timedelta(minutes=3)) -> None:
         """Every message has an end."""
 
         async def is_over() -> bool:
@@ -173,7 +173,7 @@ class PostOffice:
         await self.hurry("every message has an end", is_over, by, within)
 
     async def hurry(
-        self, what: str, true: Callable[[], Any], by: timedelta, within: float = PATIENCE, every: float = PAUSE
+        self, what: str, true: Callable[[], Any], by: timedelta, within: float = TIMEOUT, every: float = PAUSE
     ) -> None:
         """Until it is true. While nobody is at work and some wait, for a proof or another try, the clock is put forward."""
         stepped = time.monotonic()
@@ -202,7 +202,7 @@ class PostOffice:
         lines = [f"{each}\n    {known.get(each.id)}" for each in wrong[:10]]
         return f"{len(wrong)} wrong\n" + "\n".join(lines) + f"\n{self.plan.folder}"
 
-    async def until(self, what: str, true: Callable[[], Any], within: float = PATIENCE) -> Any:
+    async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
         ends = time.monotonic() + within
         while time.monotonic() < ends:
             answer = true()
@@ -212,7 +212,7 @@ class PostOffice:
         counts = Counter((row["status"], row["envio_estado"], row["erro"]) for row in (await self.rows()).values())
         raise AssertionError(f"{what}: not within {within} s; {counts}\n{self.log()}")
 
-    async def until_left(self, count: int, within: float = PATIENCE, by: timedelta | None = None) -> None:
+    async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
         """``by``: as in ``hurry``, where every chip may be at rest."""
 
         async def have_left() -> bool:
@@ -244,7 +244,7 @@ class PostOffice:
         return CAMPAIGN
 
 
-async def revive(office: PostOffice, within: float = PATIENCE) -> int:
+async def revive(office: PostOffice, within: float = TIMEOUT) -> int:
     """Whoever was there at three kills is given up, and provably unsent; a person looks, and tries again. How many they were."""
     await office.until_over(within)
     dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]

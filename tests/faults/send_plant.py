@@ -10,9 +10,9 @@ from scripts import ensaio
 from tests.faults.points import PointedDatabase, Points
 
 
-def run(told: Mapping[str, Any]) -> None:
+def run(encoded: Mapping[str, Any]) -> None:
     """``dies_at`` empty: it only writes down what points there are."""
-    plano = ensaio.plano_of(told)
+    plano = ensaio.plano_of(encoded)
     points = Points(plano.dies_at or "", lambda label: ensaio.note(plano, "point", label))
     ensaio.log_into(plano)
     work = ensaio.office(plano)

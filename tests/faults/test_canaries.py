@@ -181,7 +181,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(answer: httpx2.Response) -> str:
+def read_answer(answer: httpx2.Response) -> str:
     return f"{answer.status_code} {answer.headers} {answer.text}"
 
 
@@ -212,7 +212,7 @@ def test_of_a_thousand_people_and_secrets_nothing_is_said_anywhere(folder: Path,
         until("it answers", lambda: _answers(client))
         for n, canary in enumerate(given):
             road = list(ROADS)[n % len(ROADS)]
-            said.setdefault(road, []).append(told(ROADS[road](client, canary)))
+            said.setdefault(road, []).append(read_answer(ROADS[road](client, canary)))
         until("the tasks are over", lambda: failed(folder) >= count // len(ROADS))
         figures = client.get("/metrics", headers=GOOD).text
         # A process that is shot leaves no core to read, and says nothing on its way; a stack is told without its values.

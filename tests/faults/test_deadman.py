@@ -69,8 +69,8 @@ class Tower:
 
     async def slack(self) -> list[str]:
         """On a busy machine an answer may come after its time, a quarter of the usual one: then the same is told again."""
-        told = [each["payload"]["text"] for each in (await self._received())["slack"]]
-        return told if LONG else list(dict.fromkeys(told))
+        texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
+        return texts if LONG else list(dict.fromkeys(texts))
 
     async def pings(self) -> int:
         return len((await self._received())["deadman"])
@@ -142,9 +142,9 @@ async def _returns(watched: Tower) -> None:
 
     watched.begin("scheduler")
     await watched.until("the end of it", is_over, (2 if LONG else 8) * MINUTE)
-    told = await watched.slack()
-    assert len(told) == 2  # one cause, one alert: not one for each job that was late
-    assert "over: the scheduler has not ticked" in told[1]
+    alerts = await watched.slack()
+    assert len(alerts) == 2  # one cause, one alert: not one for each job that was late
+    assert "over: the scheduler has not ticked" in alerts[1]
 
 
 class Notebook:

@@ -104,7 +104,7 @@ async def _later(url: str, folder: Path) -> None:
         running.begin(PROCESSES)
         await running.until("they call", lambda: len(running.endpoint.receipts) > 20)
         running.endpoint.behaves = lambda at: (429, asked)
-        told_at = datetime.now(UTC)
+        refused_at = datetime.now(UTC)
         await asyncio.sleep(seconds)
         receipts = [receipt for receipt in running.endpoint.receipts if receipt.status == 429]
         calls = sorted(receipt.at for receipt in receipts)
@@ -112,7 +112,7 @@ async def _later(url: str, folder: Path) -> None:
         early = sum(later - sooner < timedelta(seconds=asked) for sooner, later in pairwise(waves))
         figures.record_bare(
             len(calls),
-            f"{len(waves)} times in {(calls[-1] - told_at).total_seconds():.1f} s; early calls {early}",
+            f"{len(waves)} times in {(calls[-1] - refused_at).total_seconds():.1f} s; early calls {early}",
             wrong=early,
         )
         assert early == 0

@@ -32,7 +32,7 @@ from tests.servers import free_port, redis_server
 RATE = 10.0
 ROWS = 10_000 if LONG else 600
 KILLS = 30
-PATIENCE = 900.0 if LONG else 120.0
+TIMEOUT = 900.0 if LONG else 120.0
 LIVES = {"api": import_plant.api, "worker": import_plant.worker, "arq": import_plant.arq}
 
 
@@ -53,7 +53,7 @@ class Office:
         if role == "redis":
             self.redis.enter_context(redis_server(int(str(self.plan.redis).rpartition(":")[2])))
             return
-        process = processes().Process(target=LIVES[role], args=(self.plan.told(),))
+        process = processes().Process(target=LIVES[role], args=(self.plan.encode(),))
         process.start()
         self.living[role] = process
 
@@ -82,8 +82,8 @@ class Office:
     async def upload(self, content: bytes) -> int:
         """Until somebody says that every row is kept; tells how often it was sent."""
         address, headers = f"http://127.0.0.1:{self.plan.api}", {"Authorization": f"Bearer {TOKEN}"}
-        ends, sent = time.monotonic() + PATIENCE, 0
-        async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=PATIENCE, trust_env=False) as client:
+        ends, sent = time.monotonic() + TIMEOUT, 0
+        async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False) as client:
             while time.monotonic() < ends:
                 sent += 1
                 try:
@@ -100,7 +100,7 @@ class Office:
 
     async def until_begun(self) -> None:
         """The api has the file, and no answer has left."""
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + TIMEOUT
         while not await rows(self.work.database, "SELECT id FROM importacoes LIMIT 1"):
             assert time.monotonic() < ends, self.said()
             await asyncio.sleep(0.005)
@@ -108,7 +108,7 @@ class Office:
     async def until_read(self) -> int:
         """Tells how many were given up, because whoever had them was killed three times, and read again by an operator's word."""
         agendamentos = julia_of(self.work).appointments.agendamentos
-        ends, given_up = time.monotonic() + PATIENCE, 0
+        ends, given_up = time.monotonic() + TIMEOUT, 0
         while time.monotonic() < ends:
             if await self._is_read():
                 again = await agendamentos.reprocessar(limit=ROWS, by="ensaio")

@@ -60,8 +60,8 @@ async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> Non
         await running.until("served again", lambda: running.is_done([*ids, poison]))
         found = running.exits[0].at - struck
         served = min(float(note[-1]) for note in running.notes("up") if float(note[-1]) > running.exits[0].at) - struck
-        told = [line for line in running.log().splitlines() if "[WATCHDOG]" in line]
-        assert any(f"in {ill}" in line for line in told)
+        lines = [line for line in running.log().splitlines() if "[WATCHDOG]" in line]
+        assert any(f"in {ill}" in line for line in lines)
         if LONG:
             assert found <= FOUND
             assert served <= SERVING
@@ -108,8 +108,8 @@ async def _is_deaf(url: str, folder: Path) -> None:
     outside = folder / "outside"
     outside.write_text("first\n")
     stuck_after = 30.0
-    told = plan(url, folder, ways=("listens",), stuck_after=stuck_after)
-    async with house(told, rate=RATE) as running:
+    planned = plan(url, folder, ways=("listens",), stuck_after=stuck_after)
+    async with house(planned, rate=RATE) as running:
         await running.until("it hears", lambda: running.notes("heard", "first"))
         with outside.open("a") as line:
             line.write("dies\n")
@@ -145,7 +145,7 @@ async def test_a_connection_that_listens_and_is_half_open_is_found_and_replaced(
             await running.until("it is heard", lambda: running.is_done([first]))
             await asyncio.sleep(3)  # it rests
             # The test's own process listens to nothing: there is one such connection, and it is the worker's.
-            assert way.freeze(b"batuta-ear") == 1
+            assert way.freeze(b"batuta-listener") == 1
             began = time.monotonic()
             ids = list(await running.work.enqueue_many("conta", [(0.0,)] * NEIGHBOURS))
             await running.until("all is done", lambda: running.is_done(ids))
@@ -170,8 +170,8 @@ async def test_a_process_that_is_old_enough_drains_and_asks_to_be_started_again(
 
 
 async def test_a_stopped_process_that_goes_on_is_not_taken_for_a_blocked_one(tmp_path: Path) -> None:
-    told = plan(f"sqlite:///{tmp_path}/test.db", tmp_path, blocked=60.0)
-    async with house(told) as running:
+    planned = plan(f"sqlite:///{tmp_path}/test.db", tmp_path, blocked=60.0)
+    async with house(planned) as running:
         assert running.worker is not None
         assert running.worker.pid is not None
         os.kill(running.worker.pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The resilient worker's own tests of acceptance: no network for a while, a loop that hangs for ever, a heart that beats on.
+"""Acceptance tests of the resilient worker: a network outage, a loop that hangs for ever, a heartbeat that goes on.
 
 And for a long time: whatever is started again leaves nothing behind.
 """
@@ -47,8 +47,8 @@ async def network(folder: Path) -> AsyncIterator[Proxy]:
 
 async def test_without_a_network_the_worker_says_timeout_and_goes_on(tmp_path: Path) -> None:
     figures = Figures("S3.1", "SQLite", f"no network for {AWAY:g} s")
-    told = Plan(url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("calls",), stuck_after=30)
-    async with network(tmp_path) as way, house(told) as running:
+    planned = Plan(url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("calls",), stuck_after=30)
+    async with network(tmp_path) as way, house(planned) as running:
         await running.until("it calls", lambda: running.notes("tick", "outbound"))
         way.freeze()
         frozen = len(running.notes("tick", "outbound"))
@@ -58,8 +58,8 @@ async def test_without_a_network_the_worker_says_timeout_and_goes_on(tmp_path: P
         await running.until("it goes on", lambda: len(running.notes("tick", "outbound")) > frozen + 1)
         assert running.exits == []
         assert await running.restarts("stuck") == []
-        told_of = running.log().count("[TIMEOUT]")
-    figures.record_bare(1, f"told {told_of} times, and went on by itself")
+        timeouts = running.log().count("[TIMEOUT]")
+    figures.record_bare(1, f"{timeouts} timeouts logged, and went on by itself")
 
 
 async def test_a_loop_that_sleeps_for_ever_is_restarted_within_its_silence_and_ten_seconds(
@@ -70,8 +70,8 @@ async def test_a_loop_that_sleeps_for_ever_is_restarted_within_its_silence_and_t
 
 async def _sleeps(url: str, folder: Path) -> None:
     figures = Figures("S3.2", kind(url), "a loop waits for what never comes")
-    told = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=MAX_SILENCE)
-    async with house(told, rate=RATE) as running:
+    planned = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=MAX_SILENCE)
+    async with house(planned, rate=RATE) as running:
         await running.until("it hangs", lambda: running.notes("ill", "sync"))
         await running.until("it ticks again", lambda: running.notes("tick", "sync"))
         took = (running.at("tick", "sync") - running.at("ill", "sync")) * RATE
@@ -91,8 +91,8 @@ async def test_the_heart_beats_on_while_every_loop_is_stuck_and_says_so(places: 
 
 async def _beats_on(url: str, folder: Path) -> None:
     figures = Figures("S3.3", kind(url), "every loop of the worker's own waits for what never comes")
-    told = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=4 * EVERY.total_seconds())
-    async with house(told, rate=RATE) as running:
+    planned = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=4 * EVERY.total_seconds())
+    async with house(planned, rate=RATE) as running:
         await running.until("it hangs", lambda: running.notes("ill", "sync"))
         beats = await _beats(running, 4)
         gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(beats)]
@@ -125,10 +125,10 @@ async def _have_ended(running: House, count: int) -> bool:
 async def test_for_a_long_time_nothing_grows(tmp_path: Path) -> None:
     """Tasks all the time, a loop that fails every seventh and hangs every fortieth time."""
     figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
-    told = Plan(
+    planned = Plan(
         url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("soaks",), stuck_after=0.5, blocked=15.0
     )
-    async with house(told) as running:
+    async with house(planned) as running:
         ends = running.work.clock.now() + timedelta(seconds=SOAK)
         enqueued: list[str] = []
         while running.work.clock.now() < ends:

@@ -29,7 +29,7 @@ from tests.servers import redis_server
 
 TASKS = 1_000 if LONG else 80
 ROUNDS = 5 if LONG else 2
-PATIENCE = 300.0 if LONG else 90.0
+TIMEOUT = 300.0 if LONG else 90.0
 ROLES = {"worker": arq_plant.worker, "arq": arq_plant.arq}
 
 
@@ -40,7 +40,7 @@ class Office:
     living: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, role: str) -> ForkServerProcess:
-        process = processes().Process(target=ROLES[role], args=(self.plan.told(),))
+        process = processes().Process(target=ROLES[role], args=(self.plan.encode(),))
         process.start()
         self.living.append(process)
         return process
@@ -61,9 +61,9 @@ class Office:
         self.living.remove(process)
 
     async def until(self, what: str, is_so: Callable[[], Awaitable[bool]]) -> None:
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + TIMEOUT
         while not await is_so():
-            assert time.monotonic() < ends, f"not within {PATIENCE} s: {what}\n{self.said()}"
+            assert time.monotonic() < ends, f"not within {TIMEOUT} s: {what}\n{self.said()}"
             await asyncio.sleep(0.05)
 
     def notes(self, word: str) -> list[str]:
@@ -182,12 +182,12 @@ async def _interrupted(there: Office, importacao: object, lines: int) -> None:
     class Killed(BaseException):
         """The process ends here."""
 
-    def told(done: int, at_most: int) -> None:
+    def progress(done: int, at_most: int) -> None:
         raise Killed
 
     content = xlsx([HEADER, *(patient(n) for n in range(lines))])
     with suppress(Killed):
-        await importacao.importar(content, "agenda.xlsx", by="alguém", told=told)  # type: ignore[attr-defined]
+        await importacao.importar(content, "agenda.xlsx", by="alguém", progress=progress)  # type: ignore[attr-defined]
     ago = there.work.clock.now() - timedelta(hours=1)
     database = there.work.database
     for text in (

@@ -86,11 +86,11 @@ async def _signals(url: str, folder: Path) -> None:
 
 @contextmanager
 def _role(running: Shop, drain: float) -> Iterator["subprocess.Popen[bytes]"]:
-    told = {**environment(), VARIABLE: json.dumps(running.plan.told()), "BATUTA_DRAIN_SECONDS": str(drain)}
+    env = {**environment(), VARIABLE: json.dumps(running.plan.encode()), "BATUTA_DRAIN_SECONDS": str(drain)}
     command = [sys.executable, "-m", "batuta", "--app", "tests.faults.queue_plant:work", "worker"]
     folder = Path(running.plan.folder)
     with (folder / "log").open("ab") as log:
-        worker = subprocess.Popen(command, cwd=folder, env=told, stdout=log, stderr=log)
+        worker = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
     try:
         yield worker
     finally:

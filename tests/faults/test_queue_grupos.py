@@ -37,14 +37,14 @@ class Said:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.told: dict[str, set[str]] = defaultdict(set)
+        self.ids_by_line: dict[str, set[str]] = defaultdict(set)
         self._texts: list[list[str]] = []
 
     async def say(self, mesa: Bancada, count: int) -> None:
         for n in range(count):
             id, lines = f"3EB0{n:08d}", self._lines()
             for line in lines:
-                self.told[line].add(id)
+                self.ids_by_line[line].add(id)
             text = "Plantões:\n" + "\n".join(lines) if lines else f"bom dia a todos, {n}"
             group = f"1203630000{self.chance.randrange(60):08d}@g.us"
             # The gateway tells of one message again, and through several chips.
@@ -72,7 +72,7 @@ async def judged(mesa: Bancada, said: Said) -> Tally:
     """Every row is over, every vaga stands there once, and every message that told of it is one of its sources."""
     assert set(await mesa.fila()) <= {"finalizado", "descartado"}
     vacancies = await mesa.rows("SELECT vaga_grupo_id FROM vagas")
-    assert len(vacancies) == len(said.told)
+    assert len(vacancies) == len(said.ids_by_line)
     sources = await mesa.rows(
         "SELECT fonte.vaga_grupo_id AS id, mensagem.message_id AS message FROM vagas_grupo_fontes AS fonte"
         " JOIN mensagens_grupo AS mensagem ON mensagem.id = fonte.mensagem_id"
@@ -80,7 +80,7 @@ async def judged(mesa: Bancada, said: Said) -> Tally:
     found: dict[str, set[str]] = defaultdict(set)
     for row in sources:
         found[row["id"]].add(row["message"])
-    assert sorted(map(sorted, found.values())) == sorted(map(sorted, said.told.values()))
+    assert sorted(map(sorted, found.values())) == sorted(map(sorted, said.ids_by_line.values()))
     counted = await mesa.rows("SELECT id, qtd_fontes FROM vagas_grupo WHERE status = 'importada'")
     assert {row["id"]: row["qtd_fontes"] for row in counted} == {id: len(messages) for id, messages in found.items()}
     open_messages = await mesa.rows(
@@ -152,7 +152,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
                     break
                 if left and left == before:
                     clock.step(STEP)
-            note = f"{len(said.told)} vagas, {revived} rows dead and revived"
+            note = f"{len(said.ids_by_line)} vagas, {revived} rows dead and revived"
             if kind(url) == "PostgreSQL":
                 note += f"; {(await mesa.one(DEADLOCKS))['n']} deadlocks"
             figures.record_items(await judged(mesa, said), note)

@@ -97,9 +97,9 @@ async def _cut(url: str, folder: Path) -> None:
         healed = time.monotonic() - cut_at
         tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
-        # Whoever lost its ear has another: only the event can wake it within the hour.
+        # The listener reconnects: only the event can wake the worker within the hour.
         deaf = await _ears(running)
-        await _terminate(url, "application_name = 'batuta-ear'")
+        await _terminate(url, "application_name = 'batuta-listener'")
         await running.until("they listen again", lambda: _has_others(running, deaf))
         more = await running.work.enqueue("conta")
         await running.until("it is heard", lambda: running.runs()[more])
@@ -125,7 +125,7 @@ async def _terminate(url: str, which: str) -> None:
 
 async def _ears(running: Shop) -> set[int]:
     rows = await running.ask(
-        "SELECT pid FROM pg_stat_activity WHERE application_name = 'batuta-ear' AND datname = current_database()"
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'batuta-listener' AND datname = current_database()"
     )
     return {row["pid"] for row in rows}
 

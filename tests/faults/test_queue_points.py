@@ -23,11 +23,11 @@ from tests.faults.queue_harness import Shop, shop
 from tests.faults.queue_plant import WAYS
 from tests.faults.tally import Tally
 
-AT_ONCE = 5  # processes
+CONCURRENCY = 5  # processes
 TIMES = 4 if LONG else 1  # how many passages of one point are tried
 # What must be among the points, so that a sweep that has become shorter is noticed.
 EVERYWHERE = {
-    "start", "told", "before renew", "after renew", "before lapsing", "after lapsing", "before rescue_seen",
+    "start", "noted", "before renew", "after renew", "before lapsing", "after lapsing", "before rescue_seen",
     "after rescue_seen", "before next_at", "after next_at", "open settle", "open insert", "open put", "committed settle",
     "committed settle>insert", "committed settle>put",
 }  # fmt: skip
@@ -51,14 +51,14 @@ async def _sweep(url: str, folder: Path) -> None:
         ids: dict[str, list[str]] = {}
         seen = await _recorded(running, ids)
         points = [f"{label}#{n}" for label in seen for n in range(1, min(TIMES, seen[label]) + 1)]
-        places_left = asyncio.Semaphore(AT_ONCE)
+        places_left = asyncio.Semaphore(CONCURRENCY)
         gone = await asyncio.gather(*(_die_at(running, point, ids, places_left) for point in points))
         reached = {point for point, is_gone in zip(points, gone, strict=True) if is_gone}
         assert {f"{label}#1" for label in OF[kind(url)]} <= reached
         running.begin(queues=tuple(ids))
         await running.until_over(within=120 if LONG else 90)
-        told = await _told(running)
-        tally = await _judge(running, ids, told)
+        attempts = await _attempts(running)
+        tally = await _judge(running, ids, attempts)
         assert (tally.lost, tally.doubled) == (0, 0), tally
         labels = {point.partition("#")[0] for point in reached}
         note = f"gone at {len(labels)} of {len(seen)} points, {len(reached)} times; {tally.in_vain} told again"
@@ -116,23 +116,25 @@ async def _die_at(running: Shop, point: str, ids: dict[str, list[str]], places_l
     return False
 
 
-async def _told(running: Shop) -> dict[str, list[int]]:
+async def _attempts(running: Shop) -> dict[str, list[int]]:
     """The endpoint's book: of each item, by which attempts it was told."""
-    told: dict[str, list[int]] = {}
+    attempts: dict[str, list[int]] = {}
     for line in (Path(running.plan.folder) / "receipts").read_text().splitlines():
         words = json.loads(line)
         if "job" in words:
-            told.setdefault(words["key"], []).append(int(words["job"]))
-    return told
+            attempts.setdefault(words["key"], []).append(int(words["job"]))
+    return attempts
 
 
-async def _judge(running: Shop, ids: Mapping[str, Sequence[str]], told: Mapping[str, Sequence[int]]) -> Tally:
+async def _judge(
+    running: Shop, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
+) -> Tally:
     """By the table and by the endpoint's book."""
     rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes FROM tasks")}
     known = {id for some in ids.values() for id in some}
     assert Counter(rows[id]["queue"] for id in rows.keys() - known) == dict.fromkeys(ids, 1)  # one emits one
-    assert told.keys() == rows.keys() | known
-    for id, attempts in told.items():
+    assert attempts_by_item.keys() == rows.keys() | known
+    for id, attempts in attempts_by_item.items():
         # Each time by a later claim, and again only because the worker before was gone, which happened once in a queue.
         assert list(attempts) == sorted(set(attempts)), (rows[id], attempts)
         deaths = 0 if rows[id]["queue"].startswith("recorded") else 1
@@ -144,5 +146,5 @@ async def _judge(running: Shop, ids: Mapping[str, Sequence[str]], told: Mapping[
         lost=sum(id not in rows or rows[id]["status"] != "complete" for id in rows.keys() | known),
         doubled=sum(times > 1 for times in effects.values()),
         effects=effects.total(),
-        in_vain=sum(len(attempts) - 1 for attempts in told.values()),
+        in_vain=sum(len(attempts) - 1 for attempts in attempts_by_item.values()),
     )

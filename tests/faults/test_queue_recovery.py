@@ -108,8 +108,13 @@ async def _under_up(url: str, folder: Path) -> None:
 
 
 def _up(running: Shop, workers: int) -> AbstractContextManager[Tree]:
-    told = json.dumps(running.plan.told())
-    settings = {"DATABASE_URL": running.plan.url, VARIABLE: told, "BATUTA_WORKERS": str(workers), "HOST": "127.0.0.1"}
+    encoded = json.dumps(running.plan.encode())
+    settings = {
+        "DATABASE_URL": running.plan.url,
+        VARIABLE: encoded,
+        "BATUTA_WORKERS": str(workers),
+        "HOST": "127.0.0.1",
+    }
     return tree(Path(running.plan.folder), "up", app="tests.faults.queue_plant:work", **settings)
 
 
@@ -160,8 +165,8 @@ def test_across_pid_namespaces_no_process_is_proven_dead(mounted: str) -> None:
     command = [*unshare, sys.executable, "-c", SAYS_WHO_IT_IS, str(here)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as inside:
         assert inside.stdout is not None
-        told, judged = inside.stdout.readline().split()
-        owner = ProcessIdentity.parse(told)
+        text, judged = inside.stdout.readline().split()
+        owner = ProcessIdentity.parse(text)
         assert owner is not None
         assert owner.pid != inside.pid
         assert (judged, verdict(owner, here, ProcFiles())) == ("unknown", Verdict.UNKNOWN)

@@ -16,7 +16,7 @@ from tests.julia.tables import one
 RATE = 5.0
 # So slowly that some kills come in the middle of it, however fast the machine is.
 PACE: dict[str, Any] = {"most": 8, "per": 5.0}
-PATIENCE = 1200.0 if LONG else 150.0
+TIMEOUT = 1200.0 if LONG else 150.0
 KILLS = 150
 
 
@@ -34,13 +34,13 @@ async def _goes_out(url: str, folder: Path) -> None:
     async with post_office(folder, url, doctors=people, rate=RATE, lease=15, at_rest=at_rest, **pace) as office:
         id = await _scheduled(office, people)
         async with office.storm(2, chance, pause):
-            await office.until("the storm is over", lambda: _is_past(office, people * 9 // 10), PATIENCE)
+            await office.until("the storm is over", lambda: _is_past(office, people * 9 // 10), TIMEOUT)
         await office.begin_until_up(2)
         await office.until("everybody's message was put into the queue", lambda: _is_queued(office, id))
         for row in (await office.rows()).values():
             office.accepted.append(Accepted(row["id"], row["telefone_destino"], row["created_at"]))
         assert len(office.accepted) == people
-        given_up = await revive(office, within=PATIENCE)
+        given_up = await revive(office, within=TIMEOUT)
         left = await office.judge()
         ends = list((await office.ends()).values())
         assert {*ends} <= {End.DELIVERED, End.PARKED}

@@ -42,7 +42,7 @@ async def _incident(url: str, folder: Path) -> None:
         assert told_after <= 2 * MINUTE
         await office.begin_until_up(2)
         await office.hurry("some leave", lambda: _left(office, 3), STEP, every=0.3)
-        await office.told(restricted=[CHIP])
+        await office.behave(restricted=[CHIP])
         await office.hurry("it is refused", lambda: _refused(office, 1), STEP, every=0.3)
         quiet = office.clock.now() + (14 if LONG else 2) * MINUTE
 

@@ -31,10 +31,10 @@ async def _lies(url: str, folder: Path) -> None:
         await office.begin_until_up(2)
         await office.put(third)
         await office.until_left(third // 2, within=600 if LONG else 60)
-        await office.told(connection_closed=True)  # while its state says open
+        await office.behave(connection_closed=True)  # while its state says open
         await office.put(third)
         await office.until("some hear that it is closed", lambda: _heard(office, 2), 600 if LONG else 60)
-        await office.told(connection_closed=False, lost_answers=0.2)
+        await office.behave(connection_closed=False, lost_answers=0.2)
         # Whoever heard it rests for five minutes, and by chance that is every chip.
         await office.until_left(third, within=600 if LONG else 60, by=timedelta(minutes=3))
         await office.instance(SENDER, state="close", code=403)
@@ -48,7 +48,7 @@ async def _lies(url: str, folder: Path) -> None:
         assert chip["status"] == "banned"
         tried = _since(banned_at, await office.refusals())
         await office.until("what was told is worked on", lambda: _is_quiet(office))
-        await _is_told_once(office)
+        await _alerts_once(office)
         note = f"{len(tried)} calls by the banned number before we knew; {given_up} given up after three, revived"
         figures.record_items(await tally(office, left), note)
 
@@ -67,7 +67,7 @@ async def _is_quiet(office: PostOffice) -> bool:
     return bool(waiting[0]["n"] == 0)
 
 
-async def _is_told_once(office: PostOffice) -> None:
+async def _alerts_once(office: PostOffice) -> None:
     """Whatever was told twice is there once."""
     said = await rows(office.work.database, "SELECT provider_message_id FROM interacoes WHERE tipo = 'saida'")
     assert max(Counter(row["provider_message_id"] for row in said).values()) == 1

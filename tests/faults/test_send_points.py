@@ -9,11 +9,11 @@ from tests.faults import send_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.points import GONE
-from tests.faults.send_harness import PATIENCE, PostOffice, post_office, revive, tally
+from tests.faults.send_harness import TIMEOUT, PostOffice, post_office, revive, tally
 from tests.judges.messages import End
 
 RATE = 8.0
-AT_ONCE = 5
+CONCURRENCY = 5
 FOLLOWS = "left>confirm>went>count_on_chip>count_on_doctor>count_on_conversation"
 # Between the commits of the protocol, by the share of answers that is lost. The long form has every point that comes by.
 STEPS = {0.0: ("before the call", "after the call", f"committed settle>{FOLLOWS}"), 1.0: ("committed doubt",)}
@@ -31,7 +31,7 @@ async def _sweep(url: str, folder: Path) -> None:
     figures = Figures("T02, T39", kind(url), "a worker gone (os._exit) at each step of a send, answers lost")
     async with post_office(folder, url, doctors=600 if LONG else 40, rate=RATE, lease=15) as office:
         reached = [await _die_at(office, point, lost) for lost, points in STEPS.items() for point in points]
-        await office.told(lost_answers=0.5 if LONG else 0)
+        await office.behave(lost_answers=0.5 if LONG else 0)
         more = await _others(office, {*reached}) if LONG else ()
         await office.begin_until_up(2)
         given_up = await revive(office)
@@ -44,10 +44,10 @@ async def _sweep(url: str, folder: Path) -> None:
 
 async def _die_at(office: PostOffice, point: str, lost: float) -> str:
     """Nobody else is there: it comes by."""
-    await office.told(lost_answers=lost)
+    await office.behave(lost_answers=lost)
     await office.put(2)
     doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
-    await asyncio.to_thread(doomed.join, PATIENCE)
+    await asyncio.to_thread(doomed.join, TIMEOUT)
     assert doomed.exitcode == GONE, f"{point}: {doomed.exitcode}\n{office.log()}"
     office.living.remove(doomed)
     return point
@@ -55,7 +55,7 @@ async def _die_at(office: PostOffice, point: str, lost: float) -> str:
 
 async def _others(office: PostOffice, known: Collection[str]) -> Sequence[str | None]:
     """Every point besides that comes by, several at once: None, where it did not."""
-    room = asyncio.Semaphore(AT_ONCE)
+    room = asyncio.Semaphore(CONCURRENCY)
     points = sorted({*await _recorded(office)} - {*known})
     return await asyncio.gather(*(_perhaps_die_at(office, point, room) for point in points))
 

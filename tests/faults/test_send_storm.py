@@ -25,7 +25,7 @@ async def _storm(url: str, folder: Path) -> None:
         campaign, part = await office.campaign(), messages // len(shares)
         async with office.storm(2, chance, pause):
             for n, share in enumerate(shares, start=1):
-                await office.told(lost_answers=share, broken_answers=share / 5)
+                await office.behave(lost_answers=share, broken_answers=share / 5)
                 await office.put(part // 2)
                 await office.put(part - part // 2, "campanha", campanha_id=campaign)
                 await office.until_left(n * part * 3 // 4, within=600 if LONG else 60)
@@ -37,6 +37,6 @@ async def _storm(url: str, folder: Path) -> None:
         counted = await one(office.work.database, "SELECT enviados FROM campanhas")
         sent = [row for row in (await office.rows()).values() if row["status"] == "enviada"]
         assert counted["enviados"] == sum(row["campanha_id"] == campaign for row in sent)
-        lost = sum(each["told"] != "answered" for each in await office.receipts())
+        lost = sum(each["answer"] != "answered" for each in await office.receipts())
         kills = f"{office.killed} kills, {lost} answers lost, {ends[End.PARKED]} parked"
         figures.record_items(await tally(office, left), f"{kills}; {given_up} given up after three kills, revived")

@@ -67,13 +67,13 @@ class Notes(Recorder):
 
 
 class Watched:
-    def __init__(self, programs: dict[str, str], patience: Timeouts, budget: Budget) -> None:
+    def __init__(self, programs: dict[str, str], timeouts: Timeouts, budget: Budget) -> None:
         self.events, self.notes, self.stop, self.lines = EventRecorder(), Notes(), asyncio.Event(), list[str]()
         specs = [ChildSpec(role, [sys.executable, "-c", text], dict(os.environ)) for role, text in programs.items()]
-        self.ear = NotifySocket.open()
+        self.socket = NotifySocket.open()
         self.family = ProcessTree(
             specs, SystemClock(), self.events, self.stop, lambda name, line: self.lines.append(f"{name}: {line}"),
-            self.ear, self.notes, patience, budget, chance=lambda: 1.0,
+            self.socket, self.notes, timeouts, budget, chance=lambda: 1.0,
         )  # fmt: skip
 
     def pid(self, role: str) -> int:
@@ -92,9 +92,9 @@ class Watched:
 
 @asynccontextmanager
 async def watched(
-    patience: Timeouts = QUICK, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
+    timeouts: Timeouts = QUICK, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
 ) -> AsyncIterator[Watched]:
-    watching = Watched(programs, patience, budget)
+    watching = Watched(programs, timeouts, budget)
     supervisor = Supervisor(SystemClock(), watching.events)
     supervisor.add(watching.family, OFTEN)
     running = asyncio.create_task(supervisor.run(watching.stop, grace))
@@ -103,8 +103,8 @@ async def watched(
     finally:
         watching.stop.set()
         await running
-        assert watching.ear is not None
-        watching.ear.close()
+        assert watching.socket is not None
+        watching.socket.close()
 
 
 async def test_a_stopped_child_is_found_killed_and_replaced_and_its_sibling_does_not_notice() -> None:
@@ -122,9 +122,14 @@ async def test_a_stopped_child_is_found_killed_and_replaced_and_its_sibling_does
         assert tree.pid("api") == sibling
         assert is_gone(stopped)
         assert tree.notes.stalls == [stopped]
-        (told,) = tree.notes.restarts
-        assert (told.worker_name, told.reason, told.pid, told.exit_code) == ("worker", Reason.STALLED, stopped, -9)
-        assert "stopped" in told.detail
+        (restart,) = tree.notes.restarts
+        assert (restart.worker_name, restart.reason, restart.pid, restart.exit_code) == (
+            "worker",
+            Reason.STALLED,
+            stopped,
+            -9,
+        )
+        assert "stopped" in restart.detail
         figures.record_bare(1, f"replaced {took:.1f} s after it was stopped")
 
 
@@ -176,8 +181,8 @@ async def test_the_place_of_a_child_that_not_even_sigkill_ends_is_given_to_anoth
             await tree.ready("worker", times=2)
             assert not is_gone(held)
             assert (tree.pid("worker") != held, tree.pid("api")) == (True, sibling)
-            (told,) = tree.notes.restarts
-            assert (told.reason, told.pid) == (Reason.STALLED, held)
+            (restart,) = tree.notes.restarts
+            assert (restart.reason, restart.pid) == (Reason.STALLED, held)
 
 
 async def test_a_child_that_never_says_a_word_is_replaced_after_its_own_limit() -> None:
@@ -351,30 +356,30 @@ def sleeping(count: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
 
 
 def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gone_already() -> None:
-    undertaker = OrphanReaper()
+    reaper = OrphanReaper()
     with sleeping(4) as (spared, first, gone, last):
-        undertaker.watch([spared.pid])
-        undertaker.watch([first.pid, gone.pid, last.pid])
+        reaper.watch([spared.pid])
+        reaper.watch([first.pid, gone.pid, last.pid])
         gone.kill()
         gone.wait()
-        assert undertaker._process is not None
-        assert undertaker._process.stdin is not None
-        undertaker._process.stdin.close()  # as the kernel does when the parent is killed
+        assert reaper._process is not None
+        assert reaper._process.stdin is not None
+        reaper._process.stdin.close()  # as the kernel does when the parent is killed
         assert (first.wait(60), last.wait(60)) == (-signal.SIGKILL, -signal.SIGKILL)
-        undertaker._process.wait(60)
+        reaper._process.wait(60)
         assert spared.poll() is None
 
 
 def test_an_undertaker_that_is_dismissed_ends_nobody_and_one_that_was_killed_is_replaced() -> None:
-    undertaker = OrphanReaper()
+    reaper = OrphanReaper()
     with sleeping(1) as (spared,):
-        undertaker.watch([spared.pid])
-        assert undertaker._process is not None
-        first = undertaker._process
+        reaper.watch([spared.pid])
+        assert reaper._process is not None
+        first = reaper._process
         first.kill()
         first.wait()
-        undertaker.watch([spared.pid])
-        assert undertaker._process.pid != first.pid
-        undertaker.dismiss()
-        assert undertaker._process.poll() == 0
+        reaper.watch([spared.pid])
+        assert reaper._process.pid != first.pid
+        reaper.dismiss()
+        assert reaper._process.poll() == 0
         assert spared.poll() is None

@@ -32,7 +32,7 @@ from tests.faults.tally import Tally
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 APP = "tests.faults.shutdown_plant:work"
-PATIENCE = 120.0 if LONG else 60.0
+TIMEOUT = 120.0 if LONG else 60.0
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Place:
     def begin(self, *words: str, **env: str) -> Tree:
         own = self.folder / f"process-{len(list(self.folder.glob('process-*')))}"
         own.mkdir()
-        told = {"DATABASE_URL": self.url, VARIABLE: json.dumps(asdict(self.plan)), **env}
-        return self.stack.enter_context(tree(own, *words, app=APP, **told))
+        settings = {"DATABASE_URL": self.url, VARIABLE: json.dumps(asdict(self.plan)), **env}
+        return self.stack.enter_context(tree(own, *words, app=APP, **settings))
 
     def notes(self, word: str) -> Counter[str]:
         book = Path(self.plan.notes)
@@ -63,10 +63,10 @@ class Place:
         return {line.split()[2] for line in lines if line.startswith("begin ")}
 
     async def until(self, what: str, true: Callable[[], Any]) -> None:
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + TIMEOUT
         while not true():
             logs = "\n".join(log.read_text()[-1500:] for log in self.folder.glob("process-*/log"))
-            assert time.monotonic() < ends, f"{what}: not within {PATIENCE} s\n{logs}"
+            assert time.monotonic() < ends, f"{what}: not within {TIMEOUT} s\n{logs}"
             await asyncio.sleep(0.05)
 
     async def ask(self, text: str) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ async def end(process: Tree) -> float:
     """Ask it to end, and return the seconds it took; it must end in order."""
     began = time.monotonic()
     process.process.send_signal(signal.SIGTERM)
-    code = await asyncio.to_thread(process.process.wait, PATIENCE)
+    code = await asyncio.to_thread(process.process.wait, TIMEOUT)
     assert code == 0, process.log.read_text()[-3000:]
     return time.monotonic() - began
 
@@ -204,7 +204,7 @@ async def _hands_back(url: str, folder: Path) -> None:
         up = running.begin("up", BATUTA_DRAIN_SECONDS=f"{drain:g}")
         await running.until("all is under way", lambda: len(running.notes("begin")) == 5 and running.notes("tick"))
         await running.until("it serves", up.is_up)
-        request = asyncio.create_task(client.post(f"http://127.0.0.1:{up.port}/jobs/wait", timeout=PATIENCE))
+        request = asyncio.create_task(client.post(f"http://127.0.0.1:{up.port}/jobs/wait", timeout=TIMEOUT))
         await running.until("a request is under way", lambda: running.notes("request"))
         took = await end(up)
         assert (await request).json() == {"status": "ok", "items_processed": 1}

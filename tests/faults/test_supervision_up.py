@@ -22,7 +22,7 @@ from batuta.config import EngineSettings, load_settings
 from batuta.processes.tree import KILLING
 from batuta.supervise.shutdown import MARGIN
 from tests.faults.figures import LONG, Figures
-from tests.faults.processes import PATIENCE, Tree, is_gone, tree, until
+from tests.faults.processes import TIMEOUT, Tree, is_gone, tree, until
 from tests.servers import free_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -31,7 +31,7 @@ PLANT = "tests.faults.parent_plant:work"
 ROLES = ("api", "scheduler", "worker")
 # What every installation has, or what a test can wait for.
 LIMIT = 20.0 if LONG else 2.0
-REPLACED_WITHIN = 40.0 if LONG else PATIENCE
+REPLACED_WITHIN = 40.0 if LONG else TIMEOUT
 LONGEST_STOP = longest_stop(load_settings(EngineSettings, {}))
 MICROSECOND = timedelta(microseconds=1)
 
@@ -58,16 +58,16 @@ def ready(running: Tree) -> dict[str, int]:
     """Once everybody has said it: who they are."""
 
     def all_are() -> bool:
-        told = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
-        return told >= set(ROLES) and running.is_up()
+        ready = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
+        return ready >= set(ROLES) and running.is_up()
 
-    until("everybody is ready", all_are, within=2 * PATIENCE)
+    until("everybody is ready", all_are, within=2 * TIMEOUT)
     return running.children()
 
 
 def ready_again(running: Tree, role: str, before: int) -> bool:
-    told = [fact for fact in running.facts() if is_ready(fact) and fact["role"] == role]
-    return any(fact["pid"] != before for fact in told)
+    ready = [fact for fact in running.facts() if is_ready(fact) and fact["role"] == role]
+    return any(fact["pid"] != before for fact in ready)
 
 
 def replaced(running: Tree, role: str, before: int, began: float) -> float:
@@ -89,8 +89,8 @@ def test_a_stopped_api_a_stopped_scheduler_and_a_stopped_worker_are_found_killed
         rows = until("it is written down", lambda: _stalls(tmp_path, set(before.values())))
         assert {role for role, *_ in rows} == set(ROLES)
         assert all("stopped" in detail for _, detail, _ in rows)
-        told = [fact for fact in running.facts() if fact["event"].startswith("[WATCHDOG]")]
-        assert {fact["role"] for fact in told} >= set(ROLES)
+        facts = [fact for fact in running.facts() if fact["event"].startswith("[WATCHDOG]")]
+        assert {fact["role"] for fact in facts} >= set(ROLES)
         assert running.end() == 0
     figures.record_bare(3, ", ".join(f"{role} replaced in {seconds:.1f} s" for role, seconds in took.items()))
     assert not LONG or max(took.values()) <= REPLACED_WITHIN
@@ -194,7 +194,7 @@ def test_when_the_parent_is_killed_nobody_outlives_it_and_the_next_one_serves_at
         until("nobody is left", lambda: all(is_gone(pid) for pid in all_of_them))
         gone = time.monotonic() - began
         with plant(tmp_path, PORT=str(running.port)) as second:
-            until("it serves", second.is_up, within=2 * PATIENCE)
+            until("it serves", second.is_up, within=2 * TIMEOUT)
             serves = time.monotonic() - began
             ready(second)
             assert second.end() == 0
@@ -207,7 +207,7 @@ def test_an_undertaker_that_is_killed_too_leaves_the_kernel_to_end_the_children(
     with plant(tmp_path) as running:
         children = ready(running)
         for pid in Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split():
-            if "batuta-undertaker" in Path(f"/proc/{pid}/cmdline").read_text():
+            if "batuta-orphan-reaper" in Path(f"/proc/{pid}/cmdline").read_text():
                 os.kill(int(pid), signal.SIGKILL)
         running.process.kill()
         running.process.wait()
@@ -257,12 +257,12 @@ class Systemd:
         self.address = str(folder / "notify")
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(self.address)
-        self._inbox.settimeout(PATIENCE)
+        self._inbox.settimeout(TIMEOUT)
         self.heard: list[str] = []
 
     def hears(self, words: str) -> None:
         """From now on."""
-        ends = time.monotonic() + 2 * PATIENCE
+        ends = time.monotonic() + 2 * TIMEOUT
         while time.monotonic() < ends:
             said = self._inbox.recv(4096).decode().split("\n")
             self.heard += said
@@ -287,7 +287,7 @@ def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Pa
         running.process.send_signal(signal.SIGTERM)
         systemd.hears("STOPPING=1")
         assert f"EXTEND_TIMEOUT_USEC={(LONGEST_STOP + KILLING + MARGIN) // MICROSECOND}" in systemd.heard
-        assert running.process.wait(PATIENCE) == 0
+        assert running.process.wait(TIMEOUT) == 0
 
 
 def test_systemd_hears_the_same_of_a_single_role(tmp_path: Path) -> None:
@@ -305,4 +305,4 @@ def test_systemd_hears_the_same_of_a_single_role(tmp_path: Path) -> None:
             started[role].process.send_signal(signal.SIGTERM)
             manager.hears("STOPPING=1")
             assert f"EXTEND_TIMEOUT_USEC={LONGEST_STOP // MICROSECOND}" in manager.heard
-            assert started[role].process.wait(PATIENCE) == 0
+            assert started[role].process.wait(TIMEOUT) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.processes import PATIENCE, ROOT, is_gone, tree, until
+from tests.faults.processes import ROOT, TIMEOUT, is_gone, tree, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -59,15 +59,15 @@ def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_pa
 def test_a_configuration_that_no_restart_can_heal_ends_the_whole_tree(tmp_path: Path) -> None:
     marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32}
     with tree(tmp_path, "migrate", **marked, SUPABASE_PROJECT_REF="mine") as migrating:
-        assert migrating.process.wait(PATIENCE) == 0
+        assert migrating.process.wait(TIMEOUT) == 0
     with tree(tmp_path, "up", **marked, SUPABASE_PROJECT_REF="yours") as running:
-        assert running.process.wait(PATIENCE) == 2
+        assert running.process.wait(TIMEOUT) == 2
         assert "este banco é do projeto 'mine', não de 'yours'" in running.log.read_text()
 
 
 def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development(tmp_path: Path) -> None:
     with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32) as refused:
-        assert refused.process.wait(PATIENCE) == 2
+        assert refused.process.wait(TIMEOUT) == 2
         assert "execute `batuta migrate`" in refused.log.read_text()
         assert "Traceback" not in refused.log.read_text()
     with tree(tmp_path, "worker") as running:

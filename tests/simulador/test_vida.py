@@ -144,7 +144,7 @@ async def test_a_send_goes_wrong_as_it_is_told_to_and_the_receipts_know_what_rea
     await world.behave(**how)
     assert await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá") == result
     receipts = await world.receipts()
-    assert [each["told"] for each in receipts] == left
+    assert [each["answer"] for each in receipts] == left
     assert await world.client.connection(DEFAULT_INSTANCE) is Conexao.OPEN
     assert [each["number"] for each in receipts] == [NUMBER] * len(left)
     await world.http.delete(f"{CONTROL}/")
@@ -269,19 +269,19 @@ async def test_a_line_is_banned_logs_out_flaps_and_is_paired_again(world: World)
 
 
 async def test_the_same_seed_is_the_same_world_and_another_is_another() -> None:
-    async def told(seed: int, order: list[int]) -> dict[str, tuple[str, str]]:
+    async def play(seed: int, order: list[int]) -> dict[str, tuple[str, str]]:
         made = World(FakeClock(), seed)
         await made.behave(lost_answers=0.5)
         for n in order:
             await made.client.send_text(DEFAULT_INSTANCE, f"55119000{n:05d}", "Olá")
-        left = {each["number"]: (each["id"], each["told"]) for each in await made.receipts()}
+        left = {each["number"]: (each["id"], each["answer"]) for each in await made.receipts()}
         await made.close()
         return left
 
     forwards, backwards = list(range(8)), list(range(7, -1, -1))
-    first = await told(1, forwards)
-    assert first == await told(1, backwards)
-    assert first != await told(2, forwards)
+    first = await play(1, forwards)
+    assert first == await play(1, backwards)
+    assert first != await play(2, forwards)
     assert {how for _, how in first.values()} == {"cut", "answered"}
 
 

@@ -28,8 +28,8 @@ def liberar(context: typer.Context, autor: str, as_json: JsonFlag = False) -> No
 def bloqueados(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     rows = ask(ctx, lambda julia: julia.groups.autores.bloqueados(limite=MOST))
-    told = [autor_bloqueado(row, ctx.work().zone) for row in rows]
-    ctx.show({"autores": told}, as_json, lambda: _tell_blocked(ctx, told))
+    autores = [autor_bloqueado(row, ctx.work().zone) for row in rows]
+    ctx.show({"autores": autores}, as_json, lambda: _tell_blocked(ctx, autores))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"bloquear": bloquear, "liberar": liberar, "bloqueados": bloqueados}
@@ -45,10 +45,10 @@ async def _lift(julia: Julia, autor: str) -> Autor:
     return await julia.groups.autores.liberar(id, por=current_user())
 
 
-def _tell_blocked(ctx: CliContext, told: list[dict[str, Any]]) -> None:
-    if not told:
+def _tell_blocked(ctx: CliContext, autores: list[dict[str, Any]]) -> None:
+    if not autores:
         ctx.say(ctx.texts()("cli.grupos.none_blocked"))
-    for each in told:
+    for each in autores:
         ctx.say(f"{each['id']}  {ctx.moment(each['bloqueado_em'])}  {each['bloqueado_por']}")
 
 

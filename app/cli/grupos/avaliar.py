@@ -31,14 +31,14 @@ def avaliar(
     ctx = cli_context(context)
     try:
         known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(ctx, canonicos))
-        told = [_lida(ctx, row, known) for row in _rows(ctx, file)]
+        read = [_lida(ctx, row, known) for row in _rows(ctx, file)]
     except BadInput as wrong:
         ctx.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
-    saida.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told), encoding="utf-8")
-    offers = [each for each in told if each["eh_oferta"]]
+    saida.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in read), encoding="utf-8")
+    offers = [each for each in read if each["eh_oferta"]]
     counts = {
-        "mensagens": len(told),
+        "mensagens": len(read),
         "ofertas": len(offers),
         "vagas": sum(len(each["vagas"]) for each in offers),
         "saida": str(saida),

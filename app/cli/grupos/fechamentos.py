@@ -20,8 +20,8 @@ def fechamentos(
 ) -> None:
     ctx = cli_context(context)
     found = ask(ctx, lambda julia: julia.groups.fechamentos.pendentes(limite=limite))
-    told = [aviso_em_palavras(row, vagas, ctx.work().zone) for row, vagas in found]
-    ctx.show({"avisos": told}, as_json, lambda: _tell(ctx, told))
+    avisos = [aviso_em_palavras(row, vagas, ctx.work().zone) for row, vagas in found]
+    ctx.show({"avisos": avisos}, as_json, lambda: _tell(ctx, avisos))
 
 
 def fechar(
@@ -50,10 +50,10 @@ def _resolved(ctx: CliContext, done: Fechado, as_json: bool) -> None:
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=done.status)))
 
 
-def _tell(ctx: CliContext, told: list[dict[str, Any]]) -> None:
-    if not told:
+def _tell(ctx: CliContext, avisos: list[dict[str, Any]]) -> None:
+    if not avisos:
         ctx.say(ctx.texts()("cli.grupos.no_notice"))
-    for each in told:
+    for each in avisos:
         ctx.say(f"{each['id']}  {motivo_em_palavras(ctx.texts(), each['motivo'])}".rstrip())
         ctx.out.print(each["texto"], markup=False, highlight=False)
         for vaga in each["vagas"]:

@@ -33,9 +33,9 @@ def reprocessar(
 ) -> None:
     ctx = cli_context(context)
     revived = ask(ctx, lambda julia: _revive(ctx, julia.groups.operacao, estagio, limite))
-    told = ctx.texts()("cli.grupos.revived", count=revived)
-    document = {"sucesso": True, "reprocessados": revived, "mensagem": told}
-    ctx.show(document, as_json, lambda: ctx.say(told))
+    message = ctx.texts()("cli.grupos.revived", count=revived)
+    document = {"sucesso": True, "reprocessados": revived, "mensagem": message}
+    ctx.show(document, as_json, lambda: ctx.say(message))
 
 
 def backfill(

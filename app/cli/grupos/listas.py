@@ -29,8 +29,8 @@ def mensagens(
     ctx = cli_context(context)
     page = {"limite": limite, "pular": pular}
     rows = ask(ctx, lambda julia: julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo))
-    told = [mensagem_em_palavras(row, ctx.work().zone, com_texto=True) for row in rows]
-    ctx.show({"mensagens": told}, as_json, lambda: _tell_messages(ctx, told))
+    shown = [mensagem_em_palavras(row, ctx.work().zone, com_texto=True) for row in rows]
+    ctx.show({"mensagens": shown}, as_json, lambda: _tell_messages(ctx, shown))
 
 
 def vagas(
@@ -44,21 +44,21 @@ def vagas(
     ctx, day = cli_context(context), None if dia is None else dia.date()
     page = {"limite": limite, "pular": pular}
     rows = ask(ctx, lambda julia: julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas))
-    told = [aberta_em_palavras(row, ctx.work().zone, com_contato=True) for row in rows]
-    ctx.show({"vagas": told}, as_json, lambda: _tell_vacancies(ctx, told, "no_closed" if fechadas else "no_open"))
+    shown = [aberta_em_palavras(row, ctx.work().zone, com_contato=True) for row in rows]
+    ctx.show({"vagas": shown}, as_json, lambda: _tell_vacancies(ctx, shown, "no_closed" if fechadas else "no_open"))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"mensagens": mensagens, "vagas": vagas}
 
 
-def _tell_messages(ctx: CliContext, told: list[dict[str, Any]]) -> None:
+def _tell_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
-    if not told:
+    if not shown:
         ctx.say(texts("cli.grupos.no_message"))
         return
     columns = ("enviada_em", "grupo", "estagio", "score", "lida_como", "motivo", "texto")
     table = Table(*(texts(f"cli.grupos.message_{column}") for column in columns), box=None, pad_edge=False)
-    for each in told:
+    for each in shown:
         why = motivo_em_palavras(texts, each["motivo"]) or each["status"]
         row = {**each, "enviada_em": ctx.moment(each["enviada_em"]), "motivo": why, "texto": _short(each)}
         row["lida_como"] = motivo_em_palavras(texts, each["lida_como"])
@@ -66,14 +66,14 @@ def _tell_messages(ctx: CliContext, told: list[dict[str, Any]]) -> None:
     ctx.out.print(table)
 
 
-def _tell_vacancies(ctx: CliContext, told: list[dict[str, Any]], nothing: str) -> None:
+def _tell_vacancies(ctx: CliContext, shown: list[dict[str, Any]], nothing: str) -> None:
     texts = ctx.texts()
-    if not told:
+    if not shown:
         ctx.say(texts(f"cli.grupos.{nothing}"))
         return
     columns = ("data", "periodo", "hospital", "especialidade", "valor", "status", "vaga_id", "revisao_id")
     table = Table(*(texts(f"cli.grupos.open_{column}") for column in columns), box=None, pad_edge=False)
-    for each in told:
+    for each in shown:
         table.add_row(*(cell(ctx, column, each[column]) for column in columns))
     ctx.out.print(table)
 

@@ -39,13 +39,13 @@ def revisao(
 ) -> None:
     ctx = cli_context(context)
     rows, waiting = ask(ctx, lambda julia: _page(julia.groups.revisao, status, limite, pular))
-    told = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
-    is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and told and pular + len(told) < waiting
-    document = {"aguardando": waiting, "vagas": told}
-    ctx.show(document, as_json, lambda: _tell_waiting(ctx, told, status))
+    vagas = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
+    is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and vagas and pular + len(vagas) < waiting
+    document = {"aguardando": waiting, "vagas": vagas}
+    ctx.show(document, as_json, lambda: _tell_waiting(ctx, vagas, status))
     if is_more and not as_json:
-        after = pular + len(told)
-        ctx.say(ctx.texts()("cli.grupos.waiting_more", shown=len(told), count=waiting, next=after))
+        after = pular + len(vagas)
+        ctx.say(ctx.texts()("cli.grupos.waiting_more", shown=len(vagas), count=waiting, next=after))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -126,15 +126,15 @@ def _decided(ctx: CliContext, done: Decidida, as_json: bool) -> None:
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=done.status)))
 
 
-def _tell_waiting(ctx: CliContext, told: list[dict[str, Any]], status: StatusDaVaga) -> None:
+def _tell_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDaVaga) -> None:
     texts = ctx.texts()
-    if not told:
+    if not vagas:
         waits = status is StatusDaVaga.AGUARDANDO_REVISAO
         ctx.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=status.value))
         return
     columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
     table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
-    for each in told:
+    for each in vagas:
         fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
         row = {**fields, "id": each["id"], "motivo": motivo_em_palavras(texts, each["motivo"])}
         table.add_row(*(cell(ctx, column, row[column]) for column in columns))
@@ -148,8 +148,8 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
         key = "became" if became["fechada_em"] is None else "became_closed"
         ctx.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": ctx.moment(became["fechada_em"])}))
     if (before := document["anterior"]) is not None:
-        told = {name: "-" if said is None else said for name, said in before.items()}
-        ctx.say(texts("cli.grupos.told_before", **told))
+        earlier = {name: "-" if said is None else said for name, said in before.items()}
+        ctx.say(texts("cli.grupos.known_before", **earlier))
     for name in CAMPOS:
         field = document["campos"][name]
         if field["valor"] is not None:

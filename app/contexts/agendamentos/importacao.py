@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
-from app.contexts.agendamentos.planilha.linhas import MOST_TOLD, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha.linhas import MOST_REPORTED, Pedaco, Problema, Recusa, Reparo
 from app.contexts.agendamentos.planilha.processo import ArquivoAberto, Interrompida, LeitorDeArquivos
 from app.contexts.agendamentos.repository import import_queries
 from app.contexts.agendamentos.service import Agendamentos
@@ -34,7 +34,7 @@ MOST_RETRIES: Final = 5
 # So often an import is gone on with.
 MOST_RESUMED: Final = 10
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 class Importacao:
@@ -55,20 +55,22 @@ class Importacao:
         self._wake = wake
         self._queries = import_queries(database.dialect)
 
-    async def importar(self, content: bytes, name: str, *, by: str, told: Told = lambda done, at_most: None) -> Row:
+    async def importar(
+        self, content: bytes, name: str, *, by: str, progress: Progress = lambda done, at_most: None
+    ) -> Row:
         """Returned means: every row is there, and its task; unless it says ``em_andamento``, and what is missing follows.
 
-        ``told`` hears how many rows of at most how many are done.
+        ``progress`` hears how many rows of at most how many are done.
         """
         name = nome_mostravel(name)
         try:
             async with self._leitura.aberta(content, name) as folha:
                 id = await self._receive(folha, content, name, by)
-                await self._take_in(id, folha, 0, told)
+                await self._take_in(id, folha, 0, progress)
         except Recusa as refused:
             raise recusada(refused) from None
         except Interrompida:
-            await self._go_on(id, told)
+            await self._go_on(id, progress)
         return await self.uma(id)
 
     async def continuar(self, id: str) -> None:
@@ -111,23 +113,23 @@ class Importacao:
             await transaction.run(self._queries.keep, id=id, conteudo=content)
         return id
 
-    async def _go_on(self, id: str, told: Told) -> None:
+    async def _go_on(self, id: str, progress: Progress) -> None:
         row = await self._database.one(self._queries.file, id=id)
         if row is None:
             return
         try:
             async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"]) as folha:
-                await self._take_in(id, folha, row["linha"], told)
+                await self._take_in(id, folha, row["linha"], progress)
         except (Recusa, Interrompida):
             return  # it was found good once: whoever looks later tries again
 
-    async def _take_in(self, id: str, folha: ArquivoAberto, desde: int, told: Told) -> None:
+    async def _take_in(self, id: str, folha: ArquivoAberto, desde: int, progress: Progress) -> None:
         async for pedaco in folha.pedacos():
             if not await self._one_piece(id, desde, pedaco):
                 return  # somebody else goes on with it
             desde = pedaco.ate
             self._wake()
-            told(pedaco.ate, folha.altura)
+            progress(pedaco.ate, folha.altura)
 
     async def _one_piece(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         try:
@@ -173,8 +175,8 @@ class Importacao:
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
         """Those that were told already, and more, by their lines."""
         row = await transaction.one(self._queries.show, id=id)
-        told = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
-        return sorted(told, key=_in_order)[: MOST_TOLD + 1]
+        errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
+        return sorted(errors, key=_in_order)[: MOST_REPORTED + 1]
 
     async def _written(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         now = self._clock.now()
@@ -202,9 +204,9 @@ class Importacao:
         return True
 
 
-def _in_order(told: Mapping[str, Any]) -> int:
+def _in_order(error: Mapping[str, Any]) -> int:
     """By sheet and line; what is said of the whole file last."""
-    return MOST_ROWS + 1 if told["linha"] is None else told.get("acima", 0) + told["linha"]
+    return MOST_ROWS + 1 if error["linha"] is None else error.get("acima", 0) + error["linha"]
 
 
 class ImportLoop:

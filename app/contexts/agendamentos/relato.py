@@ -28,8 +28,8 @@ def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
 def _do_endereco(row: Row | Mapping[str, Any]) -> list[str]:
     text, read = row["endereco_completo"], row["endereco_normalizado"]
     if isinstance(read, dict):
-        told = [str(each) for each in read.get("avisos", ())]
-        return told if read.get("logradouro") or not text else [*told, SEM_LOGRADOURO]
+        warnings = [str(each) for each in read.get("avisos", ())]
+        return warnings if read.get("logradouro") or not text else [*warnings, SEM_LOGRADOURO]
     return [SEM_LOGRADOURO] if text and not endereco_lido(text, row["cep"]).diz_algo else []
 
 
@@ -65,29 +65,29 @@ _STATE: Final = {
 def agendamento_em_palavras(
     row: Row | Mapping[str, Any], *, com_documentos: bool, com_avisos: bool = True
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "id": row["id"],
         "importacao_id": row["importacao_id"],
         "aba": row["aba"],
         "linha": row["linha"],
     }
-    told |= {name: row[name] for name in (*CAMPOS, *READING, "cpf", "rg")}
-    told |= {name: zulu(row[name]) for name in INSTANTS}
+    shown |= {name: row[name] for name in (*CAMPOS, *READING, "cpf", "rg")}
+    shown |= {name: zulu(row[name]) for name in INSTANTS}
     if com_avisos:
-        told["normalization_warnings"] = avisos_da_leitura(row)
+        shown["normalization_warnings"] = avisos_da_leitura(row)
     if com_documentos:
-        return told
-    document, address = told["documento_normalizado"], told["endereco_normalizado"]
-    told |= {name: sem_cpf(told[name]) for name in CAMPOS if isinstance(told[name], str)}
-    told["cpf"] = cpf_coberto(told["cpf"])
+        return shown
+    document, address = shown["documento_normalizado"], shown["endereco_normalizado"]
+    shown |= {name: sem_cpf(shown[name]) for name in CAMPOS if isinstance(shown[name], str)}
+    shown["cpf"] = cpf_coberto(shown["cpf"])
     for name in ("rg", *COBRIVEIS):
-        told[name] = COVERED if told[name] else None
+        shown[name] = COVERED if shown[name] else None
     if isinstance(address, dict):
-        told["endereco_normalizado"] = {k: sem_cpf(v) if isinstance(v, str) else v for k, v in address.items()}
+        shown["endereco_normalizado"] = {k: sem_cpf(v) if isinstance(v, str) else v for k, v in address.items()}
     if isinstance(document, dict):
         covered = {name: COVERED if document.get(name) else None for name in ("rg", "cns")}
-        told["documento_normalizado"] = {**document, **covered, "cpf": cpf_coberto(document.get("cpf"))}
-    return told
+        shown["documento_normalizado"] = {**document, **covered, "cpf": cpf_coberto(document.get("cpf"))}
+    return shown
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
@@ -127,15 +127,15 @@ def em_csv(rows: Iterable[Row | Mapping[str, Any]], *, com_documentos: bool, hea
     if header:
         writer.writerow(EXPORTED)
     for row in rows:
-        told = agendamento_em_palavras(row, com_documentos=com_documentos, com_avisos=False)
-        address, document = told["endereco_normalizado"] or {}, told["documento_normalizado"] or {}
+        shown = agendamento_em_palavras(row, com_documentos=com_documentos, com_avisos=False)
+        address, document = shown["endereco_normalizado"] or {}, shown["documento_normalizado"] or {}
         flat = {
             **address,
             **document,
-            **{name: told[name] for name in ("cpf", "rg")},
+            **{name: shown[name] for name in ("cpf", "rg")},
             "cep_normalizado": address.get("cep"),
         }
-        cells = {**flat, **{name: told[name] for name in told if name in EXPORTED}}
+        cells = {**flat, **{name: shown[name] for name in shown if name in EXPORTED}}
         writer.writerow([desarmado(cells.get(name)) for name in EXPORTED])
     return out.getvalue()
 

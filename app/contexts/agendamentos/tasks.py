@@ -258,7 +258,7 @@ LOOK_EVERY: Final = timedelta(seconds=15)
 # A task tells its appointment before it ends; this long after it did not.
 SETTLED_FOR: Final = timedelta(seconds=10)
 LOST_FOR: Final = timedelta(minutes=5)
-AT_ONCE: Final = 200
+BATCH: Final = 200
 
 
 class Conferente:
@@ -274,7 +274,7 @@ class Conferente:
     async def tick(self) -> Pace:
         now = self._clock.now()
         rows = await self._database.all(
-            self._queries.orphans, settled_before=now - SETTLED_FOR, lost_before=now - LOST_FOR, limit=AT_ONCE
+            self._queries.orphans, settled_before=now - SETTLED_FOR, lost_before=now - LOST_FOR, limit=BATCH
         )
         ended = [row for row in rows if row["task_status"] in ("failed", "cancelled")]
         for row in ended:
@@ -284,4 +284,4 @@ class Conferente:
         if lost:
             async with self._database.transaction() as transaction:
                 await self._agendamentos.reenfileirar(transaction, lost)
-        return Again() if len(rows) == AT_ONCE else Idle()
+        return Again() if len(rows) == BATCH else Idle()

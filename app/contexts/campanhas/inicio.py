@@ -35,7 +35,7 @@ from batuta.sql import AsJson, Database, Row, Transaction
 JOB_HELD = define("tarefa_suspensa", "its job is held")
 
 BATCH: Final = 500
-AT_ONCE: Final = 50
+DUE_LIMIT: Final = 50
 PRIORITY: Final = 3
 WEEK: Final = timedelta(days=7)
 LONGEST_REASON: Final = 500
@@ -81,7 +81,7 @@ class Inicio:
         """Everything that is due goes out as far as it may, and what is through is concluded. ``held``: types left alone."""
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
-        due = await self._database.all(self._queries.due, now=now, limit=AT_ONCE)
+        due = await self._database.all(self._queries.due, now=now, limit=DUE_LIMIT)
         left_alone = await held() if due and held is not None else ()
         for row in due:
             tipo = row["tipo_campanha"]

@@ -197,12 +197,12 @@ class Campanhas:
                 allowed = ", ".join(sorted(FROM[acao]))
                 raise CampanhaNaoPode(id=id, status=before.value, acao=acao.value, de=allowed)
             touched = await self._messages(transaction, acao, id, now)
-            told = {
+            changes = {
                 "status": after.value,
                 "mensagens": touched,
                 "agendar_para": None if para is None else para.isoformat(),
             }
-            await self._note(transaction, by, acao.value, id, {"status": before.value}, told, now)
+            await self._note(transaction, by, acao.value, id, {"status": before.value}, changes, now)
         return after
 
     async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:

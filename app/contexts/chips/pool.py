@@ -87,7 +87,7 @@ class Emissor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avaliado:
-    """A chip with everything its trust is made of. ``told``: how far it was trusted stands in the history already."""
+    """A chip with everything its trust is made of. ``has_history``: how far it was trusted stands in the history already."""
 
     id: str
     telefone: str | None
@@ -97,7 +97,7 @@ class Avaliado:
     trust: int
     midia: tuple[str, ...]
     medidas: MedidasDoChip
-    told: bool
+    has_history: bool
 
 
 class Pool:
@@ -209,7 +209,7 @@ class Pool:
             **asdict(may),
             now=now,
         )
-        if chip.trust != trust or not chip.told:
+        if chip.trust != trust or not chip.has_history:
             await transaction.run(
                 self._queries.history,
                 id=self._ids.new(),
@@ -294,7 +294,7 @@ def _judged(row: Row, numeros: Numeros, now: datetime) -> Avaliado:
             dias_sem_erro=max(0, (now - max(errors, default=begun)).days),
             seguidas=row["seguidas"],
         ),
-        told=row["tem_historia"],
+        has_history=row["tem_historia"],
     )
 
 

@@ -34,8 +34,8 @@ ON CONFLICT DO NOTHING;
 INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,
                         provider_message_id, attributed_campaign_id, delivery_status, created_at)
 VALUES (:conversation_id, :cliente_id, 'saida', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :campaign_id,
-        coalesce((SELECT nullif(told.delivery_status, 'pending') FROM provedor_mensagens AS told
-                  WHERE told.provider_message_id = :message_id), 'sent'), :em)
+        coalesce((SELECT nullif(reported.delivery_status, 'pending') FROM provedor_mensagens AS reported
+                  WHERE reported.provider_message_id = :message_id), 'sent'), :em)
 ON CONFLICT DO NOTHING;
 
 -- write count_on_chip: one more came
@@ -97,7 +97,7 @@ WHERE cliente_id = :cliente_id AND envio_estado IS NULL AND lease_until IS NULL 
 -- write remove_dead_words: what failed
 UPDATE fila_mensagens_dlq SET conteudo = '[removido]' WHERE cliente_id = :cliente_id;
 
--- write told: the gateway's word about a message that left; how far it got never goes back
+-- write record_outgoing: the gateway's report on a message that left; its delivery status never goes back
 INSERT INTO provedor_mensagens (provider_message_id, instance_name, remote_jid, telefone_chave, conteudo_hash, enviada_em,
                                 delivery_status, created_at, updated_at)
 VALUES (:message_id, :instance, :jid, :chave, :hash, :em, :status, :now, :now)
@@ -117,7 +117,7 @@ WHERE provider_message_id = :message_id AND tipo = 'saida' AND CASE coalesce(del
     WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'failed' THEN 2 WHEN 'delivered' THEN 3 ELSE 4 END < :rank;
 
 -- read echoes: messages with these words that left for this line since then, and which row of the queue has each
-SELECT told.provider_message_id, told.instance_name, told.remote_jid, told.enviada_em, told.delivery_status, queued.id AS fila_id
-FROM provedor_mensagens AS told LEFT JOIN fila_mensagens AS queued ON queued.provider_message_id = told.provider_message_id
-WHERE told.telefone_chave = :chave AND told.conteudo_hash = :hash AND told.enviada_em >= :since
-ORDER BY told.enviada_em;
+SELECT reported.provider_message_id, reported.instance_name, reported.remote_jid, reported.enviada_em, reported.delivery_status, queued.id AS fila_id
+FROM provedor_mensagens AS reported LEFT JOIN fila_mensagens AS queued ON queued.provider_message_id = reported.provider_message_id
+WHERE reported.telefone_chave = :chave AND reported.conteudo_hash = :hash AND reported.enviada_em >= :since
+ORDER BY reported.enviada_em;

@@ -31,7 +31,7 @@ class ConversationQueries:
     remove_words: Query
     remove_queued_words: Query
     remove_dead_words: Query
-    told: Query
+    record_outgoing: Query
     got_further: Query
     echoes: Query
 

@@ -101,7 +101,7 @@ class Conversas:
             return
         telefone = await self.telefone_de(transaction, fato.para, now=now)
         await transaction.run(
-            self._queries.told,
+            self._queries.record_outgoing,
             message_id=fato.message_id,
             instance=fato.instance,
             jid=fato.para.jid,
@@ -116,7 +116,7 @@ class Conversas:
 
     async def recibo(self, transaction: Transaction, fato: Recibo, *, now: datetime) -> None:
         await transaction.run(
-            self._queries.told,
+            self._queries.record_outgoing,
             message_id=fato.message_id,
             instance=fato.instance,
             jid=None,
@@ -213,8 +213,8 @@ class Conversas:
         )
         if known is not None:
             return False
-        told = f"{origem}:{cliente_id or self._ids.new()}"
-        await self._stop_here(transaction, cliente_id, telefone, origem=told, nome=None, now=now)
+        source = f"{origem}:{cliente_id or self._ids.new()}"
+        await self._stop_here(transaction, cliente_id, telefone, origem=source, nome=None, now=now)
         return True
 
     async def remover_numero(

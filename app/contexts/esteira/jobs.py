@@ -87,7 +87,7 @@ class GroupJobs:
     async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
         """What is wrong with the pipeline. Each cause is told to people once, by whoever tells them of everything else."""
         found = await self._saude.achados()
-        told = [
+        alerts = [
             {
                 "tipo": each.cause.removeprefix("grupos."),
                 "severidade": each.severity.value,
@@ -96,7 +96,7 @@ class GroupJobs:
             }
             for each in found
         ]
-        return Done(items=len(found), result={"alertas": [{**each} for each in told]})
+        return Done(items=len(found), result={"alertas": [{**each} for each in alerts]})
 
     async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
         """Yesterday, where people live by it; or ``data``, of which everything is counted anew."""
@@ -132,8 +132,8 @@ class GroupJobs:
             return Failed(STAGE_WANTED(stages=", ".join(Estagio), most=MOST), permanent=True)
         dead = await self._operacao.mortas(None if stage is None else Estagio(stage), limit)
         revived = sum([each async for each in self._operacao.reprocessar(dead, por=call.by)])
-        told = f"{revived} itens enviados para reprocessamento"
-        return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": told})
+        message = f"{revived} itens enviados para reprocessamento"
+        return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": message})
 
     async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
         """Messages that wait and are in no queue."""

@@ -57,17 +57,17 @@ class Apresentacao:
             return Skipped(NO_LINE())
         before = self._clock.now() - AGAIN_AFTER
         due = await self._database.all(self._queries.due, before=before, limite=AT_MOST)
-        told: dict[str, int] = {"grupos": len(due), "nomeados": 0, "com_regiao": 0, "sem_nome": 0}
+        counts: dict[str, int] = {"grupos": len(due), "nomeados": 0, "com_regiao": 0, "sem_nome": 0}
         for row in due:
             if row["instance"] is None or self._clock.now() >= call.deadline - MARGIN:
                 continue
             found = await self._line.group(row["instance"], row["jid"])
             if isinstance(found, Unavailable) and not found.is_nobody:
-                return Partial(found.why, items=told["nomeados"], result=_json(told))
+                return Partial(found.why, items=counts["nomeados"], result=_json(counts))
             named = await self._keep(row["id"], None if isinstance(found, Unavailable) else found.nome)
-            told["nomeados" if named is not None else "sem_nome"] += 1
-            told["com_regiao"] += bool(named)
-        return Done(items=told["nomeados"], result=_json(told))
+            counts["nomeados" if named is not None else "sem_nome"] += 1
+            counts["com_regiao"] += bool(named)
+        return Done(items=counts["nomeados"], result=_json(counts))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
         """Its region, "" where the name implies none; None: it has no name. Asked again later in any case."""
@@ -83,5 +83,5 @@ class Apresentacao:
         return None if nome is None else region or ""
 
 
-def _json(told: dict[str, int]) -> dict[str, Json]:
-    return {**told}
+def _json(counts: dict[str, int]) -> dict[str, Json]:
+    return {**counts}

@@ -87,7 +87,7 @@ class Recebidas:
 def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_texto: bool) -> dict[str, Any]:
     is_discarded = row["status"] in DESCARTADAS
     done = row["processado_em"]
-    told = {
+    document = {
         "id": row["id"],
         "grupo": row["grupo_nome"] or row["grupo_jid"],
         "enviada_em": row["timestamp_msg"].astimezone(zone).isoformat(),
@@ -105,7 +105,7 @@ def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_te
         "vagas": row["qtd_vagas_extraidas"] or 0,
         "decidida_em": None if done is None else done.astimezone(zone).isoformat(),
     }
-    return {**told, "texto": row["texto"]} if com_texto else told
+    return {**document, "texto": row["texto"]} if com_texto else document
 
 
 def estagio_de(row: Row | Mapping[str, Any]) -> str:

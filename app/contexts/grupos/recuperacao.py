@@ -45,8 +45,8 @@ class Falta:
 
     @property
     def resumo(self) -> str:
-        told = (self.hospital, self.especialidade, None if self.data is None else f"{self.data:%d/%m}", self.periodo)
-        return ", ".join(" ".join(each.split())[:LONGEST] for each in told if each)
+        parts = (self.hospital, self.especialidade, None if self.data is None else f"{self.data:%d/%m}", self.periodo)
+        return ", ".join(" ".join(each.split())[:LONGEST] for each in parts if each)
 
 
 def pergunta(nome: str | None, faltas: Sequence[Falta]) -> str:
@@ -64,11 +64,11 @@ def _enumerado(names: Sequence[str]) -> str:
 
 
 def _quais(which: Sequence[str]) -> str:
-    told = list(dict.fromkeys(each for each in which if each))
-    if not told:
+    names = list(dict.fromkeys(each for each in which if each))
+    if not names:
         return ""
-    more = f" e mais {len(told) - NOMEADAS}" if len(told) > NOMEADAS else ""
-    return f" ({'; '.join(told[:NOMEADAS])}{more})"
+    more = f" e mais {len(names) - NOMEADAS}" if len(names) > NOMEADAS else ""
+    return f" ({'; '.join(names[:NOMEADAS])}{more})"
 
 
 def _chamado(nome: str | None) -> str:

@@ -79,8 +79,8 @@ def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
     """The vacancy that another message became, and that this one tells again: what it says as it stands now."""
     if row["anterior_id"] is None:
         return None
-    told = ("id", "status", "valor", "hora_inicio", "hora_fim")
-    return {name: row[f"anterior_{name}"] for name in told}
+    names = ("id", "status", "valor", "hora_inicio", "hora_fim")
+    return {name: row[f"anterior_{name}"] for name in names}
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:

@@ -64,8 +64,8 @@ class VagaDita:
     @property
     def confianca(self) -> float:
         """As sure as the least sure of the four fields that make it one vaga; what is not said is not sure at all."""
-        told = (self.hospital, self.especialidade, self.data, self.periodo)
-        return min(0.0 if each is None else each.confianca for each in told)
+        fields = (self.hospital, self.especialidade, self.data, self.periodo)
+        return min(0.0 if each is None else each.confianca for each in fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,9 @@ def legivel(documento: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Calou:
-    """There was no answer; ``told`` says what that says of the model."""
+    """There was no answer; ``report`` says what that says of the model."""
 
-    told: EffectReport
+    report: EffectReport
 
 
 Resposta: TypeAlias = Respondeu | Calou
@@ -195,9 +195,9 @@ class Consulta:
             case Hold(until=until, reason=reason):
                 await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(until, MODEL_HELD(why=reason))
-            case Calou(told=told):
+            case Calou(report=report):
                 await self._database.run(self._queries.unanswered, chave=chave)
-                return Snooze(told.retry_at or LATER, said_instead(told))
+                return Snooze(report.retry_at or LATER, said_instead(report))
             case Respondeu(documento=document) as said:
                 # That it cannot be read is kept as well: asking again would cost again, and say the same.
                 kept = {} if document is None else document
@@ -210,7 +210,7 @@ class Consulta:
             return admitted
         await began()
         said = await self._llm.perguntar(pergunta.instrucao, pergunta.dados, pergunta.schema)
-        await admitted.ticket.used(said.told if isinstance(said, Calou) else WORKED)
+        await admitted.ticket.used(said.report if isinstance(said, Calou) else WORKED)
         return replace(said, documento=legivel(said.documento)) if isinstance(said, Respondeu) else said
 
     async def _pay(self, uso: str, chave: str, said: Respondeu, kept: Json) -> None:
@@ -230,5 +230,5 @@ class Consulta:
         return self._spent[2] < self._precos.por_dia
 
 
-def said_instead(told: EffectReport) -> str:
-    return MODEL_SILENT(error=told.error)
+def said_instead(report: EffectReport) -> str:
+    return MODEL_SILENT(error=report.error)

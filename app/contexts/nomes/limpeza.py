@@ -52,8 +52,8 @@ class Limpeza:
                 break
             after = rows[-1]["id"]
             if self._clock.now() >= call.deadline - MARGIN:
-                return Partial(OUT_OF_TIME(), items=deleted, result=_told(looked, deleted))
-        return Done(items=deleted, result=_told(looked, deleted))
+                return Partial(OUT_OF_TIME(), items=deleted, result=_counts(looked, deleted))
+        return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
         """False: somebody has come to need it."""
@@ -69,5 +69,5 @@ class Limpeza:
         return gone
 
 
-def _told(looked: int, deleted: int) -> dict[str, Json]:
+def _counts(looked: int, deleted: int) -> dict[str, Json]:
     return {"candidatos": looked, "deletados": deleted}

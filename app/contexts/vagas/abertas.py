@@ -46,7 +46,7 @@ class Abertas:
 
 def aberta_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_contato: bool) -> dict[str, Any]:
     closed = row["fechada_em"]
-    told = {
+    document = {
         "vaga_id": row["id"],
         "revisao_id": row["vaga_grupo_id"],
         "status": row["status"],
@@ -63,5 +63,5 @@ def aberta_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_cont
         "fechada_em": None if closed is None else closed.astimezone(zone).isoformat(),
     }
     if not com_contato:
-        return told
-    return {**told, "contato_nome": row["contato_nome"], "contato_whatsapp": row["contato_whatsapp"]}
+        return document
+    return {**document, "contato_nome": row["contato_nome"], "contato_whatsapp": row["contato_whatsapp"]}

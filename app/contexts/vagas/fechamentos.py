@@ -123,14 +123,14 @@ class Fechamentos:
                 "mensagem_id": mensagem["id"], "grupo_id": mensagem["grupo_id"], "trecho": AsJson(list(dito.trecho)), "now": now,
             }  # fmt: skip
             if closed:
-                told = {
+                notice = {
                     "id": id_de("fechamento", mensagem["id"]),
                     "status": "fechada",
                     "como": decisao.como,
                     "motivo": None,
                 }
                 listed = {"fechadas": AsJson([*closed]), "candidatas": AsJson([*decisao.fecha])}
-                await transaction.run(self._queries.keep, **kept, **told, **listed)
+                await transaction.run(self._queries.keep, **kept, **notice, **listed)
             if decisao.duvida:
                 asked = {"id": id_de("duvida", mensagem["id"]), "status": "aguardando_revisao", "como": None}
                 listed = {"fechadas": AsJson([]), "candidatas": AsJson([*decisao.duvida])}

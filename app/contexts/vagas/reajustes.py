@@ -95,7 +95,7 @@ class Reajustado:
 
 @dataclass(frozen=True, slots=True)
 class AdjustmentQueries:
-    told: Query
+    offers: Query
     add_repeat: Query
 
 
@@ -198,13 +198,13 @@ class Reajustes:
             return None
         if (early := await self._fechamentos.cedo(mensagem)) is not None:
             return early
-        told = await self._database.all(
-            self._queries.told, grupo=mensagem["grupo_id"], autor=mensagem["contato_id"], mensagem=mensagem["id"], em=em,
+        offers = await self._database.all(
+            self._queries.offers, grupo=mensagem["grupo_id"], autor=mensagem["contato_id"], mensagem=mensagem["id"], em=em,
             since=em - JANELA, limite=MOST,
         )  # fmt: skip
         places = {(await self._dicionario.achar(each, None, None, regiao)).id for each in dito.hospitais} - {None}
         areas = {nomes.especialidades.get(chave(each)) for each in dito.areas} - {None}
-        found = escolher(dito, places, areas, told, mensagem["citada"])
+        found = escolher(dito, places, areas, offers, mensagem["citada"])
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:

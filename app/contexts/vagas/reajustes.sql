@@ -1,4 +1,4 @@
--- read told: what somebody told first in a group, and is a vacancy or waits to be one; the newest message first
+-- read offers: the offers of an author in a group that are a vacancy or wait to be one; the newest message first
 SELECT principal.id AS "id [UUID]", principal.hospital_id AS "hospital_id [UUID]", principal.especialidade_id AS "especialidade_id [UUID]",
        principal.data AS "data [DATE]", principal.periodo_id,
        principal.valor, mensagem.message_id AS citavel

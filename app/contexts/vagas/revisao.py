@@ -114,12 +114,12 @@ class Revisao:
             if holder != id:
                 await transaction.run(self._vagas.queries.repeats, id=id, principal=holder, now=now)
                 await self._source(transaction, vaga, holder, now)
-                told: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
-                await self._note(transaction, por, "aprovar", id, told, now)
+                note: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
+                await self._note(transaction, por, "aprovar", id, note, now)
                 return Decidida(id=id, status="duplicada", aprendido=learnt)
             vacancy = await self._imported(transaction, vaga, now)
-            told = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
-            await self._note(transaction, por, "aprovar", id, told, now)
+            note = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
+            await self._note(transaction, por, "aprovar", id, note, now)
         self._dicionario.esquecer()
         return Decidida(id=id, status="importada", vaga_id=vacancy, aprendido=learnt)
 
@@ -141,8 +141,8 @@ class Revisao:
         id = str(vaga["id"])
         vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
         vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)
-        told: dict[str, Json] = {"status": "duplicada", "vaga": vacancy, "campos": [*correcao.campos]}
-        await self._note(transaction, por, "aprovar", id, told, now)
+        note: dict[str, Json] = {"status": "duplicada", "vaga": vacancy, "campos": [*correcao.campos]}
+        await self._note(transaction, por, "aprovar", id, note, now)
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _imported(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
@@ -240,6 +240,6 @@ class Revisao:
             raise HospitalBloqueado(id=vaga["id"], hospital=blocked["nome"])
 
     async def _source(self, transaction: Transaction, vaga: Mapping[str, Any], holder: str, now: datetime) -> None:
-        told = {**vaga, "texto": str(vaga["texto"])[:LONGEST]}
-        for query, values in self._vagas.fonte(told, holder, now).statements:
+        source = {**vaga, "texto": str(vaga["texto"])[:LONGEST]}
+        for query, values in self._vagas.fonte(source, holder, now).statements:
             await transaction.run(query, **values)

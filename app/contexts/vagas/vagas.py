@@ -179,7 +179,7 @@ class Vagas:
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
         """Its message is one more that tells of the principal."""
-        told = {
+        values = {
             "id": principal,
             "mensagem_id": vaga["mensagem_id"],
             "grupo_id": vaga["grupo_origem_id"],
@@ -190,7 +190,7 @@ class Vagas:
             "now": now,
         }
         hold = (self.queries.hold, {"id": principal, "now": now})
-        return Writes((hold, (self.queries.add_source, told), (self.queries.count_sources, {"id": principal})))
+        return Writes((hold, (self.queries.add_source, values), (self.queries.count_sources, {"id": principal})))
 
     def _arrived(self, vaga: Row, now: datetime) -> tuple[Query, dict[str, object]]:
         return self.queries.arrived, {"id": vaga["mensagem_id"], "now": now}

@@ -75,8 +75,8 @@ def instant_of(value: Json) -> datetime | None:
             case int() | float():
                 return _since_1970(value)
             case str() if "T" in value.upper():
-                told = datetime.fromisoformat(value)
-                return told.astimezone(UTC) if told.tzinfo is not None else None
+                instant = datetime.fromisoformat(value)
+                return instant.astimezone(UTC) if instant.tzinfo is not None else None
             case str():
                 return _since_1970(float(value))
             case _:

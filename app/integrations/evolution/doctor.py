@@ -13,13 +13,13 @@ async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> l
     found = await line.instances()
     if isinstance(found, Unavailable):
         return [_badly("down", why=found.why)]
-    told = [Examined(True, f"{TEXT}.instances", facts={"count": len(found)})] if found else [_badly("none")]
+    examined = [Examined(True, f"{TEXT}.instances", facts={"count": len(found)})] if found else [_badly("none")]
     if not has_secret:
-        told.append(_badly("no_secret"))
+        examined.append(_badly("no_secret"))
     for instance in found:
-        told.append(_state(instance))
-        told.append(_webhook(instance.name, await line.webhook(instance.name), address))
-    return told
+        examined.append(_state(instance))
+        examined.append(_webhook(instance.name, await line.webhook(instance.name), address))
+    return examined
 
 
 def _state(instance: Instancia) -> Examined:

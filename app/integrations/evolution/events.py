@@ -45,14 +45,14 @@ def delivery_of(body: Json) -> Entregue | Ignorado | None:
 def facts_of(evento: str, payload: Json, now: datetime) -> Sequence[Fato]:
     match payload:
         case {"instance": str(instance), "data": data, **rest}:
-            told_at = _wall_time(rest.get("date_time"))
+            sent_at = _wall_time(rest.get("date_time"))
             items = data if isinstance(data, list) else [data]
-            return [_fact(evento, instance, cast("Json", each), told_at, now) for each in items]
+            return [_fact(evento, instance, cast("Json", each), sent_at, now) for each in items]
         case _:
             return [Ignorado("no instance or no data")]
 
 
-def _fact(evento: str, instance: str, data: Json, told_at: datetime | None, now: datetime) -> Fato:
+def _fact(evento: str, instance: str, data: Json, sent_at: datetime | None, now: datetime) -> Fato:
     if not isinstance(data, Mapping):
         return Ignorado(f"{evento} without data")
     match evento:
@@ -61,7 +61,7 @@ def _fact(evento: str, instance: str, data: Json, told_at: datetime | None, now:
         case "messages.update":
             return _receipt(instance, data)
         case _:
-            return _connection(instance, data, told_at)
+            return _connection(instance, data, sent_at)
 
 
 def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime) -> Fato:
@@ -116,7 +116,7 @@ def _receipt(instance: str, data: Mapping[str, Json]) -> Fato:
     return Recibo(message_id=id, instance=instance, entrega=entrega)
 
 
-def _connection(instance: str, data: Mapping[str, Json], told_at: datetime | None) -> Fato:
+def _connection(instance: str, data: Mapping[str, Json], sent_at: datetime | None) -> Fato:
     code = data.get("statusReason", data.get("disconnectionReasonCode"))
     wuid = _text(data.get("wuid"))
     owner = None if wuid is None else address(wuid)
@@ -126,7 +126,7 @@ def _connection(instance: str, data: Mapping[str, Json], told_at: datetime | Non
         state=conexao(word),
         code=code if isinstance(code, int) and not isinstance(code, bool) else None,
         telefone=None if owner is None else owner.telefone,
-        em=told_at,
+        em=sent_at,
     )
 
 
@@ -152,10 +152,10 @@ def _instant(value: Json, now: datetime) -> datetime:
 def _wall_time(value: object) -> datetime | None:
     """Of the gateway's own wall, which it marks as UTC and is not: good for order within one instance, and for nothing else."""
     try:
-        told = datetime.fromisoformat(str(value))
+        instant = datetime.fromisoformat(str(value))
     except ValueError:
         return None
-    return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
 
 def _is_forwarded(data: Mapping[str, Json]) -> bool:

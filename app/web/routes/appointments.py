@@ -247,8 +247,8 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
             antes_de=None if antes_de is None else str(antes_de),
         )
         rows = await agendamentos.lista(filtro, limite)
-        told_ = [agendamento_em_palavras(row, com_documentos=seen) for row in rows]
-        return {"appointments": told_, "proxima": told_[-1]["id"] if len(told_) == limite else None}
+        shown = [agendamento_em_palavras(row, com_documentos=seen) for row in rows]
+        return {"appointments": shown, "proxima": shown[-1]["id"] if len(shown) == limite else None}
 
     @routes.get("/appointments/stats", operation_id="appointment_stats")
     async def stats() -> dict[str, Any]:
@@ -304,7 +304,7 @@ def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
     for name in ("errors", "warnings"):
         document[name] = [
             {
-                **{told: each[told] for told in ("aba", "linha", "coluna") if told in each},
+                **{place: each[place] for place in ("aba", "linha", "coluna") if place in each},
                 "motivo": texts(f"agendamentos.motivo.{each['problema']}"),
             }
             for each in document[name]

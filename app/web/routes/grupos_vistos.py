@@ -42,8 +42,8 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         may_see(request, texto)
         texts = texts_for(request)
         rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)
-        told = [mensagem_em_palavras(row, zone, com_texto=texto) for row in rows]
-        said = [{**each, "motivo_em_palavras": motivo_em_palavras(texts, each["motivo"])} for each in told]
+        shown = [mensagem_em_palavras(row, zone, com_texto=texto) for row in rows]
+        said = [{**each, "motivo_em_palavras": motivo_em_palavras(texts, each["motivo"])} for each in shown]
         return {"descartadas_por_motivo": await recebidas.motivos(), "mensagens": said}
 
     @routes.get("/vagas", operation_id="list_vagas_abertas")
@@ -58,8 +58,8 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         """Open from today on, the next day first. A notice closes ``vaga_id``; /grupos/revisao shows ``revisao_id``."""
         may_see(request, contato)
         rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)
-        told = [aberta_em_palavras(row, zone, com_contato=contato) for row in rows]
-        return {"abertas": await abertas.quantas(), "vagas": told}
+        shown = [aberta_em_palavras(row, zone, com_contato=contato) for row in rows]
+        return {"abertas": await abertas.quantas(), "vagas": shown}
 
     return routes
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from bench.queue.contender import Enqueuer, Told, run
+from bench.queue.contender import Assignment, Enqueuer, run
 
 TUNED: dict[str, Any] = {"max_jobs": 100, "queue_read_limit": 500, "poll_delay": 0.01, "keep_result": 0}
 
@@ -22,14 +22,14 @@ class Queue:
 
 
 class ArqContender:
-    def __init__(self, told: Told) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         import arq
         import arq.connections
         import arq.worker
 
         self._arq: Any = arq
-        self._told = told
-        self._where = arq.connections.RedisSettings.from_dsn(told.url)
+        self._assignment = assignment
+        self._where = arq.connections.RedisSettings.from_dsn(assignment.url)
 
     @asynccontextmanager
     async def enqueuing(self) -> AsyncIterator[Enqueuer]:
@@ -42,9 +42,9 @@ class ArqContender:
 
     def work(self) -> None:
         async def noop(ctx: dict[Any, Any], *args: int, **_: Any) -> None:
-            self._told.marks.set(*args)
+            self._assignment.marks.set(*args)
 
-        settings = TUNED if self._told.tuned else {}
+        settings = TUNED if self._assignment.tuned else {}
         self._arq.worker.Worker(
             [self._arq.worker.func(noop, name="noop")], redis_settings=self._where, **settings
         ).run()

@@ -4,21 +4,21 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from bench.queue.contender import Enqueuer, Told, run
+from bench.queue.contender import Assignment, Enqueuer, run
 
 THREADS = 4
 
 
 class HueyContender:
-    def __init__(self, told: Told) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         import huey  # type: ignore[import-not-found]
         import huey.consumer  # type: ignore[import-not-found]
 
-        self._library, self._told = huey, told
-        self._huey = huey.SqliteHuey(filename=told.file, fsync=True, results=False)
+        self._library, self._assignment = huey, assignment
+        self._huey = huey.SqliteHuey(filename=assignment.file, fsync=True, results=False)
 
         def noop(number: int) -> None:
-            told.marks.set(number)
+            assignment.marks.set(number)
 
         self._noop = self._huey.task(name="noop")(noop)
 
@@ -37,7 +37,7 @@ class HueyContender:
         raise NotImplementedError
 
     def work(self) -> None:
-        self._library.consumer.Consumer(self._huey, workers=THREADS if self._told.tuned else 1).run()
+        self._library.consumer.Consumer(self._huey, workers=THREADS if self._assignment.tuned else 1).run()
         sys.exit(0)
 
 

@@ -19,7 +19,7 @@ from batuta.stores.sql.queue.statements import (
     postgres_claim_queries,
     sqlite_claim_queries,
 )
-from bench.queue.contender import Enqueuer, Told, run
+from bench.queue.contender import Assignment, Enqueuer, run
 
 ClaimQueries = TypeVar("ClaimQueries", PostgresClaimQueries, SqliteClaimQueries)
 CONCURRENCY, DEFAULT = 1000, 20
@@ -64,13 +64,13 @@ def unfenced(book: ClaimQueries, *statements: str) -> ClaimQueries:
 
 
 class Ours:
-    def __init__(self, told: Told) -> None:
-        if not told.fenced:
+    def __init__(self, assignment: Assignment) -> None:
+        if not assignment.fenced:
             trust_each_other()
-        self._app = Batuta(told.url, concurrency=CONCURRENCY if told.tuned else DEFAULT)
+        self._app = Batuta(assignment.url, concurrency=CONCURRENCY if assignment.tuned else DEFAULT)
 
         async def noop(context: object, number: int) -> None:
-            told.marks.set(number)
+            assignment.marks.set(number)
 
         self._app.task(name="noop")(noop)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from bench.queue.contender import Enqueuer, Told, run
+from bench.queue.contender import Assignment, Enqueuer, run
 
 BATCH = 250
 
@@ -24,15 +24,15 @@ class Queue:
 
 
 class PgQueuerContender:
-    def __init__(self, told: Told) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         import asyncpg
         import pgqueuer  # type: ignore[import-not-found]
 
-        self._asyncpg, self._library, self._told = asyncpg, pgqueuer, told
+        self._asyncpg, self._library, self._assignment = asyncpg, pgqueuer, assignment
 
     @asynccontextmanager
     async def enqueuing(self) -> AsyncIterator[Enqueuer]:
-        async with self._asyncpg.create_pool(self._told.url) as pool:
+        async with self._asyncpg.create_pool(self._assignment.url) as pool:
             queries = self._library.Queries(self._library.AsyncpgPoolDriver(pool))
             if not await pool.fetchval("SELECT to_regclass('pgqueuer') IS NOT NULL"):
                 await queries.install()
@@ -45,15 +45,15 @@ class PgQueuerContender:
         asyncio.run(self._work())
 
     async def _work(self) -> None:
-        async with self._asyncpg.create_pool(self._told.url) as pool:
+        async with self._asyncpg.create_pool(self._assignment.url) as pool:
             worker = self._library.PgQueuer.from_asyncpg_pool(pool)
 
             async def noop(job: Any) -> None:
-                self._told.marks.set(int(job.payload))
+                self._assignment.marks.set(int(job.payload))
 
             worker.entrypoint("noop")(noop)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.shutdown.set)
-            await worker.run(**({"batch_size": BATCH} if self._told.tuned else {}))
+            await worker.run(**({"batch_size": BATCH} if self._assignment.tuned else {}))
 
 
 if __name__ == "__main__":

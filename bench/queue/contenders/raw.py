@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from batuta.engine.batuta import Batuta
-from bench.queue.contender import Enqueuer, Told, run
+from bench.queue.contender import Assignment, Enqueuer, run
 
 BATCH = 500
 EMPTY = 0.01  # seconds, before it looks again
@@ -61,10 +61,10 @@ RETURNING id, args ->> '$[0][0]'"""
 
 
 class RawPostgres:
-    def __init__(self, told: Told) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         import asyncpg
 
-        self._asyncpg, self._told = asyncpg, told
+        self._asyncpg, self._assignment = asyncpg, assignment
         self._pool: Any = None
 
     async def one(self, number: int) -> None:
@@ -76,9 +76,11 @@ class RawPostgres:
 
     @asynccontextmanager
     async def enqueuing(self) -> AsyncIterator[Enqueuer]:
-        async with Batuta(self._told.url):
+        async with Batuta(self._assignment.url):
             """Makes the table."""
-        async with self._asyncpg.create_pool(self._told.url, min_size=POOL, max_size=POOL, reset=nothing) as self._pool:
+        async with self._asyncpg.create_pool(
+            self._assignment.url, min_size=POOL, max_size=POOL, reset=nothing
+        ) as self._pool:
             yield self
 
     def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
@@ -90,12 +92,12 @@ class RawPostgres:
     async def _work(self) -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        connection = await self._asyncpg.connect(self._told.url)
+        connection = await self._asyncpg.connect(self._assignment.url)
         turn, ids = await connection.prepare(TURN_POSTGRES), list[Any]()
         while not stop.is_set():
             rows = await turn.fetch(ids, BATCH)
             for _, number in rows:
-                self._told.marks.set(number)
+                self._assignment.marks.set(number)
             ids = [row[0] for row in rows]
             if not rows:
                 await asyncio.sleep(EMPTY)
@@ -107,8 +109,8 @@ async def nothing(connection: Any) -> None:
 
 
 class RawSqlite:
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
         self._connection: sqlite3.Connection | None = None
 
     async def one(self, number: int) -> None:
@@ -126,14 +128,14 @@ class RawSqlite:
         self._connection.execute("COMMIT")
 
     def _opened(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._told.file, isolation_level=None, timeout=30)
+        connection = sqlite3.connect(self._assignment.file, isolation_level=None, timeout=30)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 
     @asynccontextmanager
     async def enqueuing(self) -> AsyncIterator[Enqueuer]:
-        async with Batuta(self._told.url):
+        async with Batuta(self._assignment.url):
             """Makes the table."""
         self._connection = self._opened()
         yield self
@@ -158,15 +160,15 @@ class RawSqlite:
             rows = connection.execute(CLAIM_SQLITE, {"now": now, "limit": BATCH}).fetchall()
             connection.execute("COMMIT")
             for _, number in rows:
-                self._told.marks.set(number)
+                self._assignment.marks.set(number)
             ids = [id for id, _ in rows]
             if not rows:
                 time.sleep(EMPTY)
         connection.close()
 
 
-def make(told: Told) -> RawPostgres | RawSqlite:
-    return RawSqlite(told) if told.url.startswith("sqlite") else RawPostgres(told)
+def make(assignment: Assignment) -> RawPostgres | RawSqlite:
+    return RawSqlite(assignment) if assignment.url.startswith("sqlite") else RawPostgres(assignment)
 
 
 if __name__ == "__main__":

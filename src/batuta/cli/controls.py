@@ -1,4 +1,4 @@
-"""What people turn at run time: ``batuta pause``, ``batuta resume``, ``batuta switch``."""
+"""Pauses and switches, set at run time: ``batuta pause``, ``batuta resume``, ``batuta switch``."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -27,13 +27,13 @@ _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 LONGEST_PAUSE = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
-Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then it is as if nobody had turned it")]
+Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the switch is back in its default position")]
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchChange:
     switch: Switch
-    before: Switch | None  # somebody had turned it to the same position, and that still counted
+    before: Switch | None  # the switch was in this position already, and that still counted
     switches: Mapping[str, Switch]  # all of them, after it
 
 
@@ -60,35 +60,35 @@ def pause(
 ) -> None:
     ctx = cli_context(context)
     rule = holding(ctx.work(), word)
-    _change_switch(ctx, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.told", word)
+    _change_switch(ctx, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.done", word)
 
 
 def resume(context: typer.Context, word: str, reason: Because = "-", as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     rule = holding(ctx.work(), word)
-    turn = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
-    left = left_holding(list(ctx.work().registry), rule.key, turn.switches, ctx.work().clock.now())
-    document = {**_describe_change(ctx, turn), "still_held_by": [each.key for each in left.rules]}
-    ctx.show(document, as_json, lambda: _tell_left(ctx, word, turn, left))
+    change = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
+    left = left_holding(list(ctx.work().registry), rule.key, change.switches, ctx.work().clock.now())
+    document = {**_describe_change(ctx, change), "still_held_by": [each.key for each in left.rules]}
+    ctx.show(document, as_json, lambda: _tell_left(ctx, word, change, left))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    turned = wait_for(_all(ctx))
+    stored = wait_for(_all(ctx))
     known = ctx.work().extension.switches
-    keys = sorted({rule.key for rule in known.values()} | set(turned))
-    listed = [_describe(key, turned.get(key), _rule(known.values(), key), ctx) for key in keys]
+    keys = sorted({rule.key for rule in known.values()} | set(stored))
+    listed = [_describe(key, stored.get(key), _rule(known.values(), key), ctx) for key in keys]
     ctx.show({"switches": listed}, as_json, lambda: ctx.out.print(_table(ctx, listed)))
 
 
 def on(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    _change_switch(ctx, switch_key(ctx.work(), key), True, reason, span, as_json, "cli.switch.told_on", key)
+    _change_switch(ctx, switch_key(ctx.work(), key), True, reason, span, as_json, "cli.switch.set_on", key)
 
 
 def off(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    _change_switch(ctx, switch_key(ctx.work(), key), False, reason, span, as_json, "cli.switch.told_off", key)
+    _change_switch(ctx, switch_key(ctx.work(), key), False, reason, span, as_json, "cli.switch.set_off", key)
 
 
 def holding(work: Batuta, word: str) -> SwitchRule:
@@ -146,8 +146,8 @@ def left_holding(jobs: Collection[Job], key: str, switches: Mapping[str, Switch]
 def _change_switch(
     ctx: CliContext, key: str, on: bool, reason: str, span: str | None, as_json: bool, text_key: str, word: str
 ) -> None:
-    turn = wait_for(_set_switch(ctx, key, on, reason, span))
-    ctx.show(_describe_change(ctx, turn), as_json, lambda: _tell_change(ctx, turn, text_key, word))
+    change = wait_for(_set_switch(ctx, key, on, reason, span))
+    ctx.show(_describe_change(ctx, change), as_json, lambda: _tell_change(ctx, change, text_key, word))
 
 
 async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: str | None) -> SwitchChange:
@@ -163,37 +163,37 @@ async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: st
     return SwitchChange(switch, old if stood else None, {**before, key: switch})
 
 
-def _describe_change(ctx: CliContext, turn: SwitchChange) -> dict[str, Any]:
-    switch, before = turn.switch, turn.before
+def _describe_change(ctx: CliContext, change: SwitchChange) -> dict[str, Any]:
+    switch, before = change.switch, change.before
     return {
         "key": switch.key,
         "on": switch.on,
         "reason": switch.reason,
         "until": _format_instant(ctx, switch.until),
-        "by": switch.turned_by,
+        "by": switch.set_by,
         "before": None
         if before is None
-        else {"reason": before.reason, "until": _format_instant(ctx, before.until), "by": before.turned_by},
+        else {"reason": before.reason, "until": _format_instant(ctx, before.until), "by": before.set_by},
     }
 
 
-def _tell_change(ctx: CliContext, turn: SwitchChange, text_key: str, word: str) -> None:
-    texts, switch = ctx.texts(), turn.switch
+def _tell_change(ctx: CliContext, change: SwitchChange, text_key: str, word: str) -> None:
+    texts, switch = ctx.texts(), change.switch
     if switch.until is None:
         ctx.say(texts(text_key, word=word, switch=switch.key))
     else:
         ctx.say(texts(f"{text_key}_until", word=word, switch=switch.key, until=ctx.local(switch.until)))
-    if turn.before is not None:
-        ctx.say(texts("cli.switch.before", standing=_standing(ctx, turn.before)))
+    if change.before is not None:
+        ctx.say(texts("cli.switch.before", standing=_standing(ctx, change.before)))
 
 
-def _tell_left(ctx: CliContext, word: str, turn: SwitchChange, left: Left) -> None:
-    texts, key = ctx.texts(), turn.switch.key
+def _tell_left(ctx: CliContext, word: str, change: SwitchChange, left: Left) -> None:
+    texts, key = ctx.texts(), change.switch.key
     if not left.rules:
-        ctx.say(texts("cli.resume.told", word=word, switch=key))
+        ctx.say(texts("cli.resume.done", word=word, switch=key))
         return
     now = ctx.work().clock.now()
-    holds = "; ".join(_holding(ctx, rule, turn.switches.get(rule.key), now) for rule in left.rules)
+    holds = "; ".join(_holding(ctx, rule, change.switches.get(rule.key), now) for rule in left.rules)
     ctx.say(texts("cli.resume.held" if left.every_job else "cli.resume.partly", word=word, switch=key, holds=holds))
 
 
@@ -213,8 +213,8 @@ def _standing(ctx: CliContext, switch: Switch) -> str:
         "cli.switch.standing",
         switch=switch.key,
         position=texts(position),
-        by=switch.turned_by,
-        at=ctx.local(switch.turned_at),
+        by=switch.set_by,
+        at=ctx.local(switch.set_at),
         until=texts("cli.switch.endless") if end is None else texts("cli.switch.until", time=end),
         reason=switch.reason,
     )
@@ -247,15 +247,15 @@ def _rule(rules: Any, key: str) -> SwitchRule | None:
 
 def _describe(key: str, switch: Switch | None, rule: SwitchRule | None, ctx: CliContext) -> dict[str, Any]:
     if switch is None or not _counts(switch, ctx.work().clock.now()):
-        rest = {"on": rule.at_rest if rule else False, "turned": False}
+        rest = {"on": rule.at_rest if rule else False, "is_set": False}
         return {"key": key, **rest, "reason": None, "by": None, "at": None, "until": None}
     return {
         "key": key,
         "on": switch.on,
-        "turned": True,
+        "is_set": True,
         "reason": switch.reason,
-        "by": switch.turned_by,
-        "at": _format_instant(ctx, switch.turned_at),
+        "by": switch.set_by,
+        "at": _format_instant(ctx, switch.set_at),
         "until": _format_instant(ctx, switch.until),
     }
 
@@ -266,7 +266,7 @@ def _table(ctx: CliContext, listed: list[dict[str, Any]]) -> Table:
     table = Table(*(texts(f"cli.switch.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in listed:
         position = texts("cli.switch.on" if each["on"] else "cli.switch.off")
-        rest = "" if each["turned"] else texts("cli.switch.at_rest")
+        rest = "" if each["is_set"] else texts("cli.switch.at_rest")
         table.add_row(
             each["key"],
             f"{position}{rest}",

@@ -33,7 +33,7 @@ def reset(context: typer.Context, name: str, as_json: JsonFlag = False) -> None:
     ctx.work().circuits.rule_of(name)
     circuit = wait_for(_reset(ctx, name))
     document = _describe(ctx, circuit)
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.circuits.told", circuit=name)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.circuits.done", circuit=name)))
 
 
 def limits(context: typer.Context, as_json: JsonFlag = False) -> None:

@@ -249,7 +249,7 @@ def _sentence(ctx: CliContext, ran: Recorded) -> str:
     texts, why = ctx.texts(), ran.error or ran.reason
     facts = {"job": ran.job, "status": status_word(texts, ran.status), "id": ran.id}
     items = "-" if ran.items is None else texts.number(ran.items)
-    summary = texts("cli.run.told", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)
+    summary = texts("cli.run.done", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)
     return f"{summary}\n{texts.reason(why)}" if why else summary
 
 

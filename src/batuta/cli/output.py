@@ -41,7 +41,7 @@ class OutputMux:
         self._said = 0  # characters that were handed over, and of them those that were written
         self._written = 0
         self._dropped = 0
-        self._writing = threading.Thread(target=self._work, name="voices", daemon=True)
+        self._writing = threading.Thread(target=self._work, name="batuta-output", daemon=True)
         self._writing.start()
 
     def say(self, name: str, line: str) -> None:

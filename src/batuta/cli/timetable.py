@@ -13,7 +13,7 @@ from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.texts import Texts
 
 # More fires of one job in a day than this are told as a rhythm, not one by one.
-TOLD_ONE_BY_ONE = 6
+MOST_LISTED = 6
 # A schedule is looked up around a day, and its next fire may be decades ahead: the calendar has to go on for that.
 FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
 ProfileOption = Annotated[str | None, typer.Option("--profile")]
@@ -102,7 +102,7 @@ def set_window(
     )
     wait_for(_set_window(ctx, name, window))
     document = {"name": name, **encode_window(window)}
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.windows.told", name=name, cron=window.cron)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.windows.done", name=name, cron=window.cron)))
 
 
 async def _controls(ctx: CliContext, profile: str | None) -> Controls:
@@ -138,7 +138,7 @@ def _tell_day(ctx: CliContext, day: date, profile: str, fires: list[Fire]) -> No
     by_job: dict[str, list[Fire]] = {}
     for fire in fires:
         by_job.setdefault(fire.job.name, []).append(fire)
-    often = {name: each for name, each in by_job.items() if len(each) > TOLD_ONE_BY_ONE}
+    often = {name: each for name, each in by_job.items() if len(each) > MOST_LISTED}
     at: dict[str, list[str]] = {}
     for fire in fires:
         if fire.job.name not in often:

@@ -138,8 +138,8 @@ class _Up:
         argv = [sys.executable, "-m", "batuta", *app, "--lang", ctx.language, role]
         argv += ["--child-of", str(os.getpid()), "--named", name]
         port = port_of_child(self.settings, role, number)
-        told_besides = unset(self.work.extension.child_env, ctx.env, ENV_FILE)
-        env = {**ctx.env, **told_besides, **self._form(), **port}
+        own_env = unset(self.work.extension.child_env, ctx.env, ENV_FILE)
+        env = {**ctx.env, **own_env, **self._form(), **port}
         return ChildSpec(role, argv, env, name)
 
     def _form(self) -> Mapping[str, str]:

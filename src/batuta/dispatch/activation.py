@@ -81,7 +81,7 @@ class Activation:
         self._lease_holder = lease_holder
         self._silence: SilenceDetector[tuple[str, int]] = SilenceDetector(lease_holder.lease / 3)
         self._every = min(lease_holder.lease / 3, RENEWED_EVERY)
-        self._patience = max(lease_holder.lease * 2, SILENCE_LIMIT)
+        self._timeout = max(lease_holder.lease * 2, SILENCE_LIMIT)
         self._renews_at: float | None = None
 
     async def look(self) -> Standing:
@@ -91,7 +91,7 @@ class Activation:
             await self._log.announce(self.own, self._lease_holder)
             seen = await self._log.timetables(self.own.fingerprint)
         watched = self._silence.look([_key(each) for each in seen], self._clock.monotonic())
-        silent = {fingerprint for (fingerprint, _), span in watched.items() if span >= self._patience}
+        silent = {fingerprint for (fingerprint, _), span in watched.items() if span >= self._timeout}
         return standing(self.own.fingerprint, seen, silent)
 
     async def _renew(self) -> None:

@@ -62,8 +62,8 @@ def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str |
     """Whether something held it at an instant that is past: it was lifted since, and nothing is owed from before that."""
     for rule in rules_of(job):
         switch = switches.get(rule.key)
-        if switch is not None and switch.on is not rule.hold_when and switch.turned_at > fire:
-            return execution.LIFTED_LATER(switch=rule.key, by=switch.turned_by)
+        if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
+            return execution.LIFTED_LATER(switch=rule.key, by=switch.set_by)
     return None
 
 

@@ -32,8 +32,8 @@ class Switch:
     on: bool | None  # None: what stands there is neither on nor off, so nobody knows
     reason: str
     until: datetime | None  # a bounded turn: at this instant it is as if nobody had touched it
-    turned_by: str
-    turned_at: datetime
+    set_by: str
+    set_at: datetime
 
 
 class Switches(Protocol):
@@ -79,7 +79,7 @@ def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verd
         return Hold(now + RECHECK_AFTER, SWITCH_UNREADABLE(switch=rule.key))
     if switch.on is not rule.hold_when:
         return Admit()
-    by, said = switch.turned_by, switch.reason
+    by, said = switch.set_by, switch.reason
     turned = TURNED_BY(by=by) if said in NOT_SAID else TURNED_BY_WHY(by=by, said=said)
     reason = (SWITCH_ON if switch.on else SWITCH_OFF)(switch=rule.key, turned=turned)
     return Hold(min(switch.until or now + RECHECK_AFTER, now + RECHECK_AFTER), reason)

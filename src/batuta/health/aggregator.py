@@ -44,7 +44,7 @@ class HealthPage:
     name: str
     ask: Callable[[], Awaitable[Document]]
     aliases: tuple[str, ...] = ()
-    patience: timedelta = CHECK_TIMEOUT
+    timeout: timedelta = CHECK_TIMEOUT
     kept: timedelta = CACHED_FOR
     about: str = ""
 
@@ -83,11 +83,11 @@ class HealthAggregator:
             raise InvalidName(name=check.name, kind="check", why="another check is called that already")
         if check.section not in self._sections:
             raise unknown("section", check.section, self._sections)
-        question = Question(check.ask, check.patience, self._clock, f"the check of {check.name}")
+        question = Question(check.ask, check.timeout, self._clock, f"the check of {check.name}")
         self._checks[check.name] = check, question
 
     def add_page(self, page: HealthPage) -> None:
-        question = Question(page.ask, page.patience, self._clock, f"/health/{page.name}")
+        question = Question(page.ask, page.timeout, self._clock, f"/health/{page.name}")
         kept = Cached(lambda: self._document(question), self._clock, page.kept)
         for name in (page.name, *page.aliases):
             if name in self._pages:
@@ -119,7 +119,7 @@ class HealthAggregator:
             case Raised(error=error):
                 return _broken(check, name_of(error), is_database=isinstance(error, StoreUnavailable))
             case Late():
-                return _broken(check, f"{check.patience.total_seconds():g} s", is_late=True)
+                return _broken(check, f"{check.timeout.total_seconds():g} s", is_late=True)
             case Returned(value=other):
                 return _broken(check, type(other).__name__)
 
@@ -179,7 +179,7 @@ Probes: TypeAlias = Mapping[str, Probe]
 
 
 async def look(probes: Probes, clock: Clock) -> dict[str, Part]:
-    """All at once, so that the slowest decides how long it takes, and never longer than PATIENCE."""
+    """Ask all probes concurrently, each within PROBE_TIMEOUT."""
     parts = await asyncio.gather(*(_ask(name, probe, clock) for name, probe in probes.items()))
     return dict(zip(probes, parts, strict=True))
 

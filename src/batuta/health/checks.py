@@ -54,7 +54,7 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
         parts = await look(probes, clock)
         return merge_reports(_part(name, part, probes[name].needed) for name, part in parts.items())
 
-    return Check(name="connectivity", section=CONNECTIVITY, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="connectivity", section=CONNECTIVITY, ask=ask, timeout=2 * PROBE_TIMEOUT)
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
@@ -80,7 +80,7 @@ def jobs(watch: JobHealthQuery, jobs: Sized) -> Check:
         seen = await watch.look()
         return judge_jobs(seen.jobs)
 
-    return Check(name="jobs", section=JOBS_AND_WORKERS, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="jobs", section=JOBS_AND_WORKERS, ask=ask, timeout=2 * PROBE_TIMEOUT)
 
 
 def judge_jobs(healths: Collection[JobHealth]) -> Report:
@@ -177,7 +177,7 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
             [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
         )
 
-    return Check(name="queues", section=QUEUES, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="queues", section=QUEUES, ask=ask, timeout=2 * PROBE_TIMEOUT)
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:

@@ -82,7 +82,7 @@ class Check:
     name: str
     section: str
     ask: Callable[[], Awaitable[Report]]
-    patience: timedelta = CHECK_TIMEOUT
+    timeout: timedelta = CHECK_TIMEOUT
 
 
 def merge_reports(reports: Iterable[Report]) -> Report:

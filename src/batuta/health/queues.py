@@ -145,7 +145,7 @@ def unserved(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime |
         signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
         return judge_unserved(found, signs.living_loops, signs.now)
 
-    return Check(name="unserved", section=QUEUES, ask=ask, patience=2 * PROBE_TIMEOUT)
+    return Check(name="unserved", section=QUEUES, ask=ask, timeout=2 * PROBE_TIMEOUT)
 
 
 class _AskedNowAndThen:

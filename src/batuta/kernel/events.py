@@ -205,7 +205,7 @@ class LoopEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchTurned(Event):
+class SwitchChanged(Event):
     key: str
     on: bool
     by: str
@@ -469,7 +469,7 @@ class PingFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentTurned(Event):
+class IncidentChanged(Event):
     """Health became critical, or is so no more."""
 
     incident: str

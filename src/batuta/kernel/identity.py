@@ -21,7 +21,7 @@ from typing import Protocol, Self
 from batuta.kernel.ids import Ids
 
 PROC = Path("/proc")
-NOT_TOLD = "-"
+UNKNOWN = "-"
 _ENDED = frozenset("ZXx")  # proc(5): zombie, dead
 _STATE, _THREADS, _STARTED = 0, 17, 19  # fields 3, 20 and 22 of /proc/PID/stat, counted behind the name of the program
 
@@ -51,7 +51,7 @@ class ProcessIdentity:
     @property
     def is_provable(self) -> bool:
         """False: nothing can prove that it has ended."""
-        return NOT_TOLD not in (self.started, self.place)
+        return UNKNOWN not in (self.started, self.place)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}:{self.started}:{self.place}"
@@ -135,14 +135,14 @@ def short(owner: str) -> str:
 
 @cache
 def _identity(pid: int) -> ProcessIdentity:
-    host = socket.gethostname().replace(":", NOT_TOLD).replace("/", NOT_TOLD) or "localhost"
+    host = socket.gethostname().replace(":", UNKNOWN).replace("/", UNKNOWN) or "localhost"
     try:
         status = ProcessStatus.parse((PROC / "self" / "stat").read_text(errors="replace"))
         kernel = (PROC / "sys/kernel/random/boot_id").read_text().strip(), _namespace("pid"), _time_namespace()
     except (OSError, ValueError, IndexError):
-        return ProcessIdentity(host, pid, NOT_TOLD, NOT_TOLD)
+        return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)
     if status.pid != pid:  # this /proc belongs to another pid namespace: its numbers mean other processes
-        return ProcessIdentity(host, pid, NOT_TOLD, NOT_TOLD)
+        return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)
     return ProcessIdentity(host, pid, status.started, hashlib.sha256(repr(kernel).encode()).hexdigest()[:16])
 
 
@@ -155,4 +155,4 @@ def _time_namespace() -> str:
     try:
         return _namespace("time")
     except FileNotFoundError:
-        return NOT_TOLD
+        return UNKNOWN

@@ -13,7 +13,7 @@ from batuta.kernel.errors import StrangeWord, UnknownWord
 
 LIKE_ENOUGH: Final = 0.65
 SHORTEST_BEGINNING: Final = 3
-MOST_TOLD: Final = 8
+MOST_LISTED: Final = 8
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -31,8 +31,8 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> UnknownWord:
     near = nearest(word, words)
     if near is not None:
         return UnknownWord(kind=kind, word=word, nearest=near)
-    rest = [] if len(words) <= MOST_TOLD else ["…"]
-    return StrangeWord(kind=kind, word=word, known=", ".join([*words[:MOST_TOLD], *rest]) or "-")
+    rest = [] if len(words) <= MOST_LISTED else ["…"]
+    return StrangeWord(kind=kind, word=word, known=", ".join([*words[:MOST_LISTED], *rest]) or "-")
 
 
 P = ParamSpec("P")

@@ -66,19 +66,19 @@ async def attempt(function: Callable[[], Awaitable[object]], deadline: datetime,
 class Question:
     """Asked again and again. While it does not let itself be stopped it is late, holds nobody up and is not asked a second time."""
 
-    def __init__(self, call: Callable[[], Awaitable[object]], patience: timedelta, clock: Clock, what: str) -> None:
+    def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:
         self._call = call
-        self._patience = patience
+        self._timeout = timeout
         self._clock = clock
         self._what = what
         self._asking: asyncio.Task[Called] | None = None
 
     async def ask(self) -> Called:
         if self._asking is None or self._asking.done():
-            deadline = self._clock.now() + self._patience
+            deadline = self._clock.now() + self._timeout
             self._asking = asyncio.create_task(attempt(self._call, deadline, self._clock, self._what))
         asking = self._asking
-        alarm = asyncio.create_task(self._clock.sleep((self._patience + STUBBORN).total_seconds()))
+        alarm = asyncio.create_task(self._clock.sleep((self._timeout + STUBBORN).total_seconds()))
         try:
             await asyncio.wait([asking, alarm], return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -154,11 +154,11 @@ def _child_looping(event: events.ChildLooping) -> Line:
 
 def _loop_failed(event: events.LoopFailed) -> Line:
     # The 1st, 2nd, 4th, 8th … failure: an outage is told now and then, not at every attempt.
-    is_told = event.failures & (event.failures - 1) == 0
+    is_warning = event.failures & (event.failures - 1) == 0
     is_late = isinstance(event.error, TimeoutError | DeadlineExceeded | StoreTimeout)
     return Line(
         f"{TIMEOUT} loop failed" if is_late else "loop failed",
-        logging.WARNING if is_told else logging.DEBUG,
+        logging.WARNING if is_warning else logging.DEBUG,
         trace=event.error if event.failures == 1 else None,
     )
 
@@ -193,8 +193,8 @@ def _request_answered(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
     # Whoever watches over us asks every few seconds, and a job's call is told as a job: both would drown everything else.
-    is_told_elsewhere = event.route.startswith(("/health", "/jobs/"))
-    return Line("request answered", logging.DEBUG if is_told_elsewhere else logging.INFO)
+    is_routine = event.route.startswith(("/health", "/jobs/"))
+    return Line("request answered", logging.DEBUG if is_routine else logging.INFO)
 
 
 def _job_answered(event: events.JobAnswered) -> Line:
@@ -229,7 +229,7 @@ def _alert_raised(event: events.AlertRaised) -> Line:
     return Line("alert", logging.ERROR if event.severity in ("critical", "error") else logging.WARNING)
 
 
-def _incident_turned(event: events.IncidentTurned) -> Line:
+def _incident_changed(event: events.IncidentChanged) -> Line:
     return Line("incident opened", logging.ERROR) if event.is_open else Line("incident closed")
 
 
@@ -272,7 +272,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
     events.ShutdownPhase: _shutdown_phase,
     events.LoopEnded: _loop_ended,
-    events.SwitchTurned: lambda event: Line("switch turned on" if event.on else "switch turned off"),
+    events.SwitchChanged: lambda event: Line("switch turned on" if event.on else "switch turned off"),
     events.MigrationApplied: lambda event: Line("migration applied"),
     events.RequestAnswered: _request_answered,
     events.RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
@@ -309,7 +309,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.AlertSent: lambda event: Line("alert sent", logging.DEBUG),
     events.AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
     events.PingFailed: lambda event: Line("the dead man's switch did not take our ping", logging.WARNING),
-    events.IncidentTurned: _incident_turned,
+    events.IncidentChanged: _incident_changed,
     events.SettingWarned: _setting_warned,
     events.SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

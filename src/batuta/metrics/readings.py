@@ -195,16 +195,16 @@ class LoopCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         progress = _gauge("loop_last_progress_timestamp_seconds", "When it last began a tick", "loop")
-        patience = _gauge("loop_stuck_after_seconds", "Silence that is not forgiven while it ticks", "loop")
+        timeout = _gauge("loop_stuck_after_seconds", "Silence that is not forgiven while it ticks", "loop")
         failing = _gauge("loop_failing", "Failed ticks in a row, up to now", "loop")
         now, here = self._clock.now().timestamp(), self._clock.monotonic()
         for each in self._running():
             name = [each.loop.name]
             if each.last_beat:
                 progress.add_metric(name, now - (here - each.last_beat))
-            patience.add_metric(name, each.policy.stuck_after.total_seconds())
+            timeout.add_metric(name, each.policy.stuck_after.total_seconds())
             failing.add_metric(name, each.failures)
-        yield from (progress, patience, failing)
+        yield from (progress, timeout, failing)
 
     def describe(self) -> Iterable[Metric]:
         return ()

@@ -116,11 +116,11 @@ class ChildProcess(asyncio.SubprocessProtocol):
             return False
         return True
 
-    async def bury(self, patience: float) -> None:
+    async def bury(self, timeout: float) -> None:
         """What it left behind is ended; its last lines are waited for, unless somebody else holds on to its pipe."""
         self.kill()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 await self._has_ended.wait()
                 await self._has_said_all.wait()
         except TimeoutError:
@@ -206,7 +206,7 @@ class OrphanReaper:
     def _start(self) -> "subprocess.Popen[bytes] | None":
         try:
             started = subprocess.Popen(
-                ["/bin/sh", "-c", SCRIPT, "batuta-undertaker"],
+                ["/bin/sh", "-c", SCRIPT, "batuta-orphan-reaper"],
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

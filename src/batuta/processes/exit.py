@@ -33,12 +33,12 @@ def run_to_exit(
     main: Coroutine[Any, Any, int | None],
     held: Callable[[str], None],
     *,
-    patience: float = EXIT_GRACE,
+    timeout: float = EXIT_GRACE,
     exit: Callable[[int], None] = leave,
 ) -> int:
     """Run what a process is for; what it returns is the exit code. ``held`` is told who would have kept it."""
     before = frozenset(threading.enumerate())
-    last_call = _ForcedExit(before, held, patience, exit)
+    last_call = _ForcedExit(before, held, timeout, exit)
     try:
         return asyncio.run(_until_over(main, last_call))
     finally:
@@ -62,17 +62,17 @@ class _ForcedExit:
         self,
         before: Collection[threading.Thread],
         held: Callable[[str], None],
-        patience: float,
+        timeout: float,
         exit: Callable[[int], None],
     ) -> None:
         self._before = before
         self._held = held
-        self._patience = patience
+        self._timeout = timeout
         self._exit = exit
         self._timer: threading.Timer | None = None
 
     def begin(self, code: int) -> None:
-        self._timer = threading.Timer(self._patience, self._end, [code, asyncio.get_running_loop()])
+        self._timer = threading.Timer(self._timeout, self._end, [code, asyncio.get_running_loop()])
         self._timer.daemon = True
         self._timer.start()
 

@@ -102,7 +102,7 @@ class Heartbeat:
     now: Callable[[], datetime | None]
     state: Callable[[], Status | None] = _runs
     open: Callable[[], Awaitable[None]] = _is_open
-    name: str = "heart"
+    name: str = "heartbeat"
     doorbell: Doorbell = field(default_factory=Doorbell)
     _pending: "deque[NewRestart]" = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
     _home: asyncio.AbstractEventLoop | None = None

@@ -51,7 +51,7 @@ def leave(code: int) -> None:
 
 
 def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
-    """Often enough for the limit, and for the parent's patience."""
+    """Often enough for the limit and for the parent's timeout."""
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
     return LoopPolicy(
         every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
@@ -72,7 +72,7 @@ class LoopMonitor:
     noticed: Callable[[], None]  # something about the process has changed that people should see
     dump: TextIO | None  # where the timer in C writes; None: there is no such timer
     exit: Callable[[int], None] = os._exit
-    name: str = "lag"
+    name: str = "event_loop_lag"
     doorbell: Doorbell = field(default_factory=Doorbell)
     _asked_at: float | None = None  # None: answered
     _last_look: "tuple[float, float] | None" = (
@@ -177,7 +177,7 @@ class WatchdogThread:
         self._home: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._begun = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="batuta-sentry", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="batuta-watchdog", daemon=True)
 
     def begin(self) -> None:
         self._thread.start()

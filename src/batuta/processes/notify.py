@@ -84,7 +84,7 @@ class Notifier:
 class WatchdogPing:
     """A loop: says that we live, for as long as the event loop it runs on goes round."""
 
-    name = "life-sign"
+    name = "watchdog-ping"
 
     def __init__(self, notifier: Notifier) -> None:
         self.doorbell = Doorbell()

@@ -369,7 +369,7 @@ class RestartLog(Recorder):
     ``found`` knows where processes leave their stacks.
     """
 
-    name = "chronicle"
+    name = "restart-log"
 
     def __init__(
         self,

@@ -246,14 +246,14 @@ class Settler:
 
     async def _try_turn(self, endings: Endings, limit: int, reversed: bool) -> Sequence[Lease]:
         try:
-            turned = await self._store.settle_and_claim(endings, self._lease_holder, limit, reversed=reversed)
+            result = await self._store.settle_and_claim(endings, self._lease_holder, limit, reversed=reversed)
         except _REFUSALS as error:
             if not endings:
                 raise
             await self._settle_apart(endings, error)
             return ()
-        self._note_written(endings, turned)
-        return turned.leases
+        self._note_written(endings, result)
+        return result.leases
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
         """The store refuses one of these: settle the halves, then single endings, so that it harms no other."""
@@ -263,19 +263,19 @@ class Settler:
         half = len(endings) // 2
         for part in (endings[:half], endings[half:]):
             try:
-                turned = await self._store.settle_and_claim(part, self._lease_holder, 0)
+                result = await self._store.settle_and_claim(part, self._lease_holder, 0)
             except _REFUSALS as error:
                 await self._settle_apart(part, error)
             else:
-                self._note_written(part, turned)
+                self._note_written(part, result)
 
     async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
         failed = self._failed_settlement(lease, settlement, refusal)
         try:
-            turned = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
+            result = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
         except _REFUSALS:
-            turned = ClaimResult((), [lease])  # its table accepts no ending at all: the lease decides
-        self._note_written([(lease, failed)], turned)
+            result = ClaimResult((), [lease])  # its table accepts no ending at all: the lease decides
+        self._note_written([(lease, failed)], result)
 
     def _failed_settlement(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
         """The item failed while it was settled. A refused effect may succeed the next time, a refused ending does not."""
@@ -294,14 +294,14 @@ class Settler:
             self.unsettled.written([lease])
             self.unsettled.add(lease, failed)
 
-    def _note_written(self, endings: Endings, turned: ClaimResult) -> None:
-        unchecked = {(lease.id, lease.fence) for lease in turned.unchecked}
+    def _note_written(self, endings: Endings, result: ClaimResult) -> None:
+        unchecked = {(lease.id, lease.fence) for lease in result.unchecked}
         settled = [each for each in endings if (each[0].id, each[0].fence) not in unchecked] if unchecked else endings
         self.unsettled.written([lease for lease, _ in settled])
-        self.unsettled.defer(turned.unchecked)
+        self.unsettled.defer(result.unchecked)
         if settled:
-            self.report(settled, turned.lost)
-        for lease in turned.lost:
+            self.report(settled, result.lost)
+        for lease in result.lost:
             self._events.emit(ItemLost(self._queue, lease.id))
 
 

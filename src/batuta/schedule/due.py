@@ -21,7 +21,7 @@ MOMENT = timedelta(microseconds=1)
 # A fire found this soon is on time; what is found later was missed and is caught up, or not.
 ON_TIME = timedelta(seconds=10)
 # More missed fires than this are told as one gap.
-TOLD_ONE_BY_ONE = 100
+MOST_MISSED = 100
 # Fires that one look may hand out; what is left is owed still.
 FIRES_AT_A_TIME = 100
 
@@ -54,8 +54,8 @@ def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy:
     """What is owed of the fires in (since, until]. ``max_age``: an older fire is not worth catching up."""
     run = _worth_running(cron, zone, since, until, policy, max_age)
     end = run[0] - MOMENT if run else until
-    missed = tuple(islice(fires(cron, zone, since, end), TOLD_ONE_BY_ONE + 1))
-    if len(missed) <= TOLD_ONE_BY_ONE:
+    missed = tuple(islice(fires(cron, zone, since, end), MOST_MISSED + 1))
+    if len(missed) <= MOST_MISSED:
         return Owed(run, missed)
     last = last_fire(cron, zone, end)
     return Owed(run, (), Gap(missed[0], last, count(cron, zone, since, last)))

@@ -195,7 +195,7 @@ class Connections:
 
 
 class Wakeups:
-    name = "ears"
+    name = "wakeups"
 
     def __init__(self, database: Database) -> None:
         self.doorbell = Doorbell()

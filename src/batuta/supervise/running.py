@@ -119,7 +119,7 @@ class Watchdog:
 
     def _due(self, each: Running, now: float) -> float:
         """When there is something to do about it, if nothing happens until then."""
-        patience = each.policy.stuck_after.total_seconds()
+        timeout = each.policy.stuck_after.total_seconds()
         if each.treatment is not None:
-            return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + patience)
-        return (each.last_beat if each.is_ticking else now) + patience
+            return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)
+        return (each.last_beat if each.is_ticking else now) + timeout

@@ -152,8 +152,8 @@ class Supervisor:
             if await shutdown.run_within(Phase.FINISH, _all_done([keeper])):
                 return True
             keeper.cancel()
-        patience = min(CANCEL_GRACE, shutdown.left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL))
-        await first_of(_all_done([keeper]), self._clock.sleep(patience.total_seconds()))
+        timeout = min(CANCEL_GRACE, shutdown.left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL))
+        await first_of(_all_done([keeper]), self._clock.sleep(timeout.total_seconds()))
         return keeper.done() and not is_finishing
 
     async def _drain(self, running: Running, shutdown: Shutdown) -> bool:

@@ -148,7 +148,7 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
     assert switches["pause.category.live"]["reason"] == "manutenção"
     assert switches["pause.category.live"]["until"] is not None
     assert switches["offers.enabled"] == {
-        "key": "offers.enabled", "on": True, "turned": False, "reason": None, "by": None, "at": None, "until": None
+        "key": "offers.enabled", "on": True, "is_set": False, "reason": None, "by": None, "at": None, "until": None
     }  # fmt: skip
     assert "suspensa" in batuta("jobs")[1]
     assert batuta("resume", "live")[0] == 0
@@ -263,8 +263,8 @@ def test_a_resume_says_which_part_is_held_still(batuta: Command) -> None:
 
 
 def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Command) -> None:
-    told = as_json(batuta("pause", "live", "--for", "2h", "--json"))
-    assert told["before"] is None
+    document = as_json(batuta("pause", "live", "--for", "2h", "--json"))
+    assert document["before"] is None
     out = batuta("pause", "upkeep", "--for", "30m")[1]
     assert re.search(r"em pausa até \d\d/\d\d/\d{4} \d\d:\d\d \(chave pause\.category\.upkeep\)", out)
     assert "antes disto" not in out
@@ -275,9 +275,9 @@ def test_a_pause_over_a_pause_says_what_it_was_before(batuta: Command) -> None:
     batuta("pause", "live", "--reason", "até segunda ordem")
     out = batuta("pause", "live", "--for", "2h", "--reason", "almoço")[1]
     assert re.search(r"antes disto: chave pause\.category\.live ligada por .*, sem fim marcado: até segunda ordem", out)
-    told = as_json(batuta("pause", "live", "--json"))
-    assert told["before"]["reason"] == "almoço"
-    assert told["before"]["until"] is not None
+    document = as_json(batuta("pause", "live", "--json"))
+    assert document["before"]["reason"] == "almoço"
+    assert document["before"]["until"] is not None
     batuta("resume", "live")
     assert as_json(batuta("pause", "live", "--json"))["before"] is None
 

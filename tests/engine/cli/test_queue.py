@@ -125,8 +125,8 @@ def test_items_are_also_listed_by_the_tables_own_words(batuta: Command) -> None:
 
 def test_a_queue_is_paused_and_resumed_by_its_name(batuta: Command) -> None:
     assert batuta("pause", "default", "--reason", "almoço")[0] == 0
-    turned = json.loads(batuta("switch", "list", "--json")[1])["switches"]
-    assert [(each["key"], each["on"]) for each in turned] == [("pause.queue.default", True)]
+    switches = json.loads(batuta("switch", "list", "--json")[1])["switches"]
+    assert [(each["key"], each["on"]) for each in switches] == [("pause.queue.default", True)]
     assert batuta("resume", "default")[0] == 0
 
 

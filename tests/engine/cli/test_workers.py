@@ -50,23 +50,23 @@ def written() -> None:
 
 def test_processes_loops_and_restarts_are_listed_and_who_missed_three_beats_is_dead(batuta: Command) -> None:
     written()
-    _, told, _ = batuta(*ENGLISH, "workers")
-    assert "degraded" in told
+    _, output, _ = batuta(*ENGLISH, "workers")
+    assert "degraded" in output
     assert "dead" in batuta(*ENGLISH, "workers", "--all")[1]
-    assert "no progress for 1 min" in told
-    assert "api" not in told  # it ended in order
-    assert "outbound.py" not in told
+    assert "no progress for 1 min" in output
+    assert "api" not in output  # it ended in order
+    assert "outbound.py" not in output
     assert "outbound.py" in batuta(*ENGLISH, "workers", "--stacks")[1]
 
 
 def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has_its_place(batuta: Command) -> None:
     work = importlib.import_module("program").work
-    told = {"outbound": {**LOOP, "alive": True}}
+    loops = {"outbound": {**LOOP, "alive": True}}
 
     async def dies(replaced: bool) -> None:
         async with work:
             now = work.clock.now()
-            await work.beats.beat("w:1", "worker", told, now=now - timedelta(seconds=2), pid=7)
+            await work.beats.beat("w:1", "worker", loops, now=now - timedelta(seconds=2), pid=7)
             crashed = NewRestart(
                 worker_name="worker",
                 reason=Reason.CRASHED,
@@ -77,7 +77,7 @@ def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has
             )
             await work.observability.restarts.add(crashed)
             if replaced:
-                await work.beats.beat("w:2", "worker", told, now=now, pid=8)
+                await work.beats.beat("w:2", "worker", loops, now=now, pid=8)
 
     asyncio.run(dies(replaced=False))
     (dead,) = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["workers"]
@@ -92,8 +92,8 @@ def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has
 
 def test_machines_get_the_same_as_one_document(batuta: Command) -> None:
     written()
-    _, told, _ = batuta("--app", "program:work", "workers", "--all", "--json")
-    document = json.loads(told)
+    _, output, _ = batuta("--app", "program:work", "workers", "--all", "--json")
+    document = json.loads(output)
     assert {each["worker_id"]: each["status"] for each in document["workers"]} == {
         "w:1": "degraded",
         "w:2": "dead",
@@ -111,10 +111,10 @@ def test_machines_get_the_same_as_one_document(batuta: Command) -> None:
 
 
 def test_nobody_is_told_as_nobody(batuta: Command) -> None:
-    code, told, _ = batuta(*ENGLISH, "workers")
+    code, output, _ = batuta(*ENGLISH, "workers")
     assert code == 0
-    assert "`batuta up` starts them" in told
-    assert "nothing had to be started again" in told
+    assert "`batuta up` starts them" in output
+    assert "nothing had to be started again" in output
 
 
 def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Command) -> None:
@@ -130,8 +130,8 @@ def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Co
                 await each.dispatcher.tick()
 
     asyncio.run(deployed())
-    told = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["timetables"]
-    assert [(each["release"], each["state"]) for each in told] == [("second", "active"), ("first", "standing_by")]
+    timetables = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["timetables"]
+    assert [(each["release"], each["state"]) for each in timetables] == [("second", "active"), ("first", "standing_by")]
     assert "standing by" in batuta(*ENGLISH, "workers")[1]
 
 

@@ -161,12 +161,12 @@ def test_the_environment_wins_over_the_file_beside_it(tmp_path: Path) -> None:
 
 def test_what_was_set_by_hand_is_not_told_otherwise_wherever_it_was_set(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("EVOLUTION_API_URL=http://real.exemplo.test\nEMPTY=\n")
-    told = {
+    defaults = {
         "EVOLUTION_API_URL": "simulated",
         "EVOLUTION_API_KEY": "simulated",
         "WEBHOOK_SECRET": "simulated",
         "EMPTY": "x",
     }
     env = {"EVOLUTION_API_KEY_FILE": "/run/secrets/key"}
-    assert unset(told, env, tmp_path / ".env") == {"WEBHOOK_SECRET": "simulated", "EMPTY": "x"}
-    assert unset(told, {"webhook_secret": "own"}, None).keys() == told.keys() - {"WEBHOOK_SECRET"}
+    assert unset(defaults, env, tmp_path / ".env") == {"WEBHOOK_SECRET": "simulated", "EMPTY": "x"}
+    assert unset(defaults, {"webhook_secret": "own"}, None).keys() == defaults.keys() - {"WEBHOOK_SECRET"}

@@ -104,7 +104,7 @@ async def test_a_circuit_that_is_not_there_or_too_short_is_refused_where_the_job
 
 
 @pytest.mark.parametrize(
-    ("ending", "told"),
+    ("ending", "report"),
     [
         (Ending(status=Status.SUCCESS, response_code=200), EffectReport(Effect.WORKED)),
         (Ending(status=Status.ERROR, response_code=404), EffectReport(Effect.MISTAKE, "HTTP 404")),
@@ -117,5 +117,5 @@ async def test_a_circuit_that_is_not_there_or_too_short_is_refused_where_the_job
         (Ending(status=Status.SKIPPED, reason="held"), None),
     ],
 )
-def test_what_an_ending_says_about_the_other_side(ending: Ending, told: EffectReport | None) -> None:
-    assert report_of(ending) == told
+def test_what_an_ending_says_about_the_other_side(ending: Ending, report: EffectReport | None) -> None:
+    assert report_of(ending) == report

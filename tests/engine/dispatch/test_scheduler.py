@@ -667,8 +667,8 @@ async def test_a_database_that_refuses_what_a_run_says_still_learns_how_it_ended
     assert (row["status"], row["attempt"], row["items_processed"], row["result"]) == ("success", 1, None, None)
     assert row["reason"] == "partial: one of three; the database refused the rest of what it said"
     assert [type(event.error) for event in events.of(ExecutionCrashed)] == [StoreConflict]
-    (told,) = events.of(ExecutionEnded)
-    assert (told.reason, told.items) == ("partial: one of three", 3)  # the log can hold it
+    (ended,) = events.of(ExecutionEnded)
+    assert (ended.reason, ended.items) == ("partial: one of three", 3)  # the log can hold it
 
 
 async def test_a_run_that_ends_while_the_database_only_reads_is_written_when_it_writes_again(

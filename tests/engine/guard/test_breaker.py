@@ -168,12 +168,12 @@ def test_who_asked_to_be_left_alone_still_is_after_a_probe_was_answered(clock: F
 
 
 def test_a_clock_that_was_put_back_by_weeks_keeps_nobody_waiting_for_weeks(clock: FakeClock) -> None:
-    told_to_wait = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.WORKED, "", clock.now() + 60 * SECOND))
+    waiting = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.WORKED, "", clock.now() + 60 * SECOND))
     before = opened(clock), half_open(clock)
     clock.step(timedelta(days=-30))
     for circuit in before:
         assert answer(circuit, clock.now(), 0.0) == MayProbe()
-    assert answer(told_to_wait, clock.now(), 0.0) == Pass()
+    assert answer(waiting, clock.now(), 0.0) == Pass()
 
 
 def test_those_who_are_held_come_back_spread_out(clock: FakeClock) -> None:

@@ -57,9 +57,9 @@ async def admitted(breaker: Breaker, clock: FakeClock) -> Admit:
     return verdict
 
 
-async def fail(breaker: Breaker, clock: FakeClock, times: int, told: EffectReport = BROKE) -> None:
+async def fail(breaker: Breaker, clock: FakeClock, times: int, report: EffectReport = BROKE) -> None:
     for _ in range(times):
-        await (await admitted(breaker, clock)).ticket.used(told)
+        await (await admitted(breaker, clock)).ticket.used(report)
 
 
 async def count(database: Database, text: str) -> int:

@@ -30,8 +30,8 @@ class Board:
         raise AssertionError("a guard turns nothing")
 
 
-def turned(clock: FakeClock, on: bool, until: datetime | None = None) -> Switch:
-    return Switch(key="pausa", on=on, reason="feriado", until=until, turned_by="ana", turned_at=clock.now())
+def switch(clock: FakeClock, on: bool, until: datetime | None = None) -> Switch:
+    return Switch(key="pausa", on=on, reason="feriado", until=until, set_by="ana", set_at=clock.now())
 
 
 async def test_a_switch_nobody_turned_is_at_rest(clock: FakeClock) -> None:
@@ -39,25 +39,25 @@ async def test_a_switch_nobody_turned_is_at_rest(clock: FakeClock) -> None:
 
 
 async def test_a_switch_that_is_on_holds_and_says_who_turned_it_and_why(clock: FakeClock) -> None:
-    verdict = await SwitchGuard(switches=Board(turned(clock, True)), key="pausa").admit(clock.now())
+    verdict = await SwitchGuard(switches=Board(switch(clock, True)), key="pausa").admit(clock.now())
     assert verdict == Hold(clock.now() + RECHECK_AFTER, "switch pausa is on, turned by ana: feriado")
 
 
 async def test_a_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
-    guard = SwitchGuard(switches=Board(turned(clock, False)), key="pausa", hold_when=False, at_rest=True)
+    guard = SwitchGuard(switches=Board(switch(clock, False)), key="pausa", hold_when=False, at_rest=True)
     assert isinstance(await guard.admit(clock.now()), Hold)
-    never_turned = SwitchGuard(switches=Board(), key="pausa", hold_when=False, at_rest=False)
-    assert isinstance(await never_turned.admit(clock.now()), Hold)
+    never_set = SwitchGuard(switches=Board(), key="pausa", hold_when=False, at_rest=False)
+    assert isinstance(await never_set.admit(clock.now()), Hold)
 
 
 async def test_a_bounded_turn_runs_out_by_itself(clock: FakeClock) -> None:
-    guard = SwitchGuard(switches=Board(turned(clock, True, until=clock.now() + MINUTE)), key="pausa")
+    guard = SwitchGuard(switches=Board(switch(clock, True, until=clock.now() + MINUTE)), key="pausa")
     assert isinstance(await guard.admit(clock.now()), Hold)
     assert await guard.admit(clock.now() + MINUTE) == Admit()
 
 
 async def test_a_turned_switch_is_felt_within_a_second(clock: FakeClock) -> None:
-    verdict = await SwitchGuard(switches=Board(turned(clock, True)), key="pausa").admit(clock.now())
+    verdict = await SwitchGuard(switches=Board(switch(clock, True)), key="pausa").admit(clock.now())
     assert isinstance(verdict, Hold)
     assert verdict.until - clock.now() <= timedelta(seconds=1)
 

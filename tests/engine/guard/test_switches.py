@@ -8,7 +8,7 @@ import pytest
 from batuta.guard.base import Hold
 from batuta.guard.switches import SwitchGuard, SwitchRule, judge_switch
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.events import SwitchTurned
+from batuta.kernel.events import SwitchChanged
 from batuta.kernel.ids import Ids
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlSwitches
@@ -22,10 +22,10 @@ def switches(migrated: Database, ids: Ids, events: EventRecorder) -> SqlSwitches
     return SqlSwitches(migrated, ids, events)
 
 
-async def test_a_switch_reads_back_as_it_was_turned(switches: SqlSwitches, clock: FakeClock) -> None:
+async def test_a_switch_reads_back_as_it_was_set(switches: SqlSwitches, clock: FakeClock) -> None:
     until = clock.now() + timedelta(hours=5)
-    turned = await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now(), until=until)
-    assert await switches.read("pausa") == turned
+    switch = await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now(), until=until)
+    assert await switches.read("pausa") == switch
     assert await switches.read("another") is None
 
 
@@ -45,10 +45,10 @@ async def test_every_turn_is_noted_with_who_and_what_and_announced_once(
     notes = query_of("notes", "SELECT actor, action, subject, before, after FROM audit_log ORDER BY id", writes=False)
     rows = await migrated.all(in_dialect(notes, migrated.dialect))
     assert [tuple(row[key] for key in ("actor", "action", "subject", "before", "after")) for row in rows] == [
-        ("ana", "switch.turn", "pausa", None, True),
-        ("rui", "switch.turn", "pausa", True, False),
+        ("ana", "switch.set", "pausa", None, True),
+        ("rui", "switch.set", "pausa", True, False),
     ]
-    assert [(event.on, event.by) for event in events.of(SwitchTurned)] == [(True, "ana"), (False, "rui")]
+    assert [(event.on, event.by) for event in events.of(SwitchChanged)] == [(True, "ana"), (False, "rui")]
 
 
 async def test_a_turn_is_seen_by_another_process_at_once(
@@ -88,8 +88,8 @@ async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: Sq
 async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
     switches: SqlSwitches, migrated: Database, clock: FakeClock
 ) -> None:
-    turns = (switches.set("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
-    await asyncio.gather(*turns)
+    changes = (switches.set("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
+    await asyncio.gather(*changes)
     count = "SELECT (SELECT count(*) FROM feature_flags) AS flags, (SELECT count(*) FROM audit_log) AS notes"
     row = await migrated.one(in_dialect(query_of("count", count, writes=False), migrated.dialect))
     assert row is not None
@@ -104,9 +104,9 @@ async def test_a_pause_lasts_as_long_as_it_says_whatever_the_clock_of_the_machin
         pytest.skip("on SQLite the machine's clock is the only one")
     switches = SqlSwitches(migrated, ids, events, own_time=False)
     there = SystemClock().now() + timedelta(hours=hours)
-    turned = await switches.set("pausa", True, by="ana", reason="-", now=there, until=there + timedelta(minutes=30))
+    switch = await switches.set("pausa", True, by="ana", reason="-", now=there, until=there + timedelta(minutes=30))
     now = SystemClock().now()
-    assert turned.until is not None
-    assert timedelta(minutes=29) < turned.until - now <= timedelta(minutes=30)
+    assert switch.until is not None
+    assert timedelta(minutes=29) < switch.until - now <= timedelta(minutes=30)
     assert isinstance(judge_switch(SwitchRule(key="pausa"), await switches.read("pausa"), now), Hold)
-    assert await switches.read("pausa") == turned
+    assert await switches.read("pausa") == switch

@@ -23,7 +23,7 @@ class Box:
     holds: bool = False
     takes: float = 0.0
     clock: FakeClock | None = None
-    told: list[EffectReport | None] = field(default_factory=list)
+    reports: list[EffectReport | None] = field(default_factory=list)
     by: datetime | None = None
 
     async def admit(self, now: datetime) -> Verdict:
@@ -31,11 +31,11 @@ class Box:
             await self.clock.advance(self.takes)
         return Hold(now, "full") if self.holds else Admit(self, self.by)
 
-    async def used(self, told: EffectReport) -> None:
-        self.told.append(told)
+    async def used(self, report: EffectReport) -> None:
+        self.reports.append(report)
 
     async def unused(self) -> None:
-        self.told.append(None)
+        self.reports.append(None)
 
 
 def at(text: str) -> datetime:
@@ -68,13 +68,13 @@ async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
     verdict = await AllOf(HOURS, one, other, clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
     await verdict.ticket.used(WORKED)
-    assert (one.told, other.told) == ([WORKED], [WORKED])
+    assert (one.reports, other.reports) == ([WORKED], [WORKED])
 
 
 async def test_the_first_hold_wins_and_what_was_given_out_before_is_given_back(clock: FakeClock) -> None:
     one, full, never = Box(), Box(holds=True), Box()
     assert await AllOf(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
-    assert (one.told, full.told, never.told) == ([None], [], [])
+    assert (one.reports, full.reports, never.reports) == ([None], [], [])
 
 
 async def test_the_soonest_deadline_counts(clock: FakeClock) -> None:
@@ -94,7 +94,7 @@ async def test_who_waited_at_a_guard_past_closing_time_is_held(clock: FakeClock)
     await clock.advance((closing - clock.now()).total_seconds() - 1)
     slow = Box(takes=1.0, clock=clock)
     assert isinstance(await AllOf(HOURS, slow, clock=clock).admit(clock.now()), Hold)
-    assert slow.told == [None]
+    assert slow.reports == [None]
 
 
 async def test_when_a_guard_breaks_what_the_others_gave_out_is_given_back(clock: FakeClock) -> None:
@@ -105,4 +105,4 @@ async def test_when_a_guard_breaks_what_the_others_gave_out_is_given_back(clock:
     one = Box()
     with pytest.raises(ZeroDivisionError):
         await AllOf(one, Broken(), clock=clock).admit(clock.now())
-    assert one.told == [None]
+    assert one.reports == [None]

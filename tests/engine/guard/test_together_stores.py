@@ -33,15 +33,15 @@ class House:
         assert isinstance(verdict.reason, Reason)
         return verdict.reason.code, next(iter(verdict.reason.facts.values()))
 
-    async def do(self, told: EffectReport = WORKED) -> None:
+    async def do(self, report: EffectReport = WORKED) -> None:
         verdict = await self.asked()
         assert isinstance(verdict, Admit), verdict
-        await verdict.ticket.used(told)
+        await verdict.ticket.used(report)
 
     async def used(self) -> int:
         return (await self.work.rates.used([HOUR]))["hora"]
 
-    async def turn(self, key: str, on: bool) -> None:
+    async def set_switch(self, key: str, on: bool) -> None:
         await self.work.switches.set(key, on, by="ana", reason="x", now=self.clock.now())
 
 
@@ -65,14 +65,14 @@ async def house(database_url: str, clock: FakeClock) -> AsyncIterator[House]:
 
 async def test_each_guard_holds_in_its_turn_and_nothing_is_taken_by_who_is_held(house: House, clock: FakeClock) -> None:
     await house.do()
-    await house.turn("pilot_mode", True)
+    await house.set_switch("pilot_mode", True)
     assert await house.reason() == ("switch_on", "pilot_mode")
-    await house.turn("pausa", True)
+    await house.set_switch("pausa", True)
     assert await house.reason() == ("switch_on", "pausa")
-    await house.turn("pausa", False)
+    await house.set_switch("pausa", False)
     await clock.advance(11 * 3600)  # from nine in the morning to eight in the evening, in São Paulo
     assert await house.reason() == ("outside_hours", "horário")
-    await house.turn("pilot_mode", False)
+    await house.set_switch("pilot_mode", False)
     await clock.advance(12 * 3600)
     for _ in range(3):
         await house.do(EffectReport(Effect.BROKE, "HTTP 503"))
@@ -81,8 +81,8 @@ async def test_each_guard_holds_in_its_turn_and_nothing_is_taken_by_who_is_held(
 
 
 async def test_a_probe_that_finds_no_room_leaves_its_place_to_the_next(house: House, clock: FakeClock) -> None:
-    for told in (WORKED, WORKED, *[EffectReport(Effect.BROKE, "HTTP 503")] * 3):
-        await house.do(told)
+    for report in (WORKED, WORKED, *[EffectReport(Effect.BROKE, "HTTP 503")] * 3):
+        await house.do(report)
     await clock.advance(60)
     assert await house.reason() == ("rate_limit", "hora")
     (circuit,) = await house.work.circuits.look()

@@ -1,4 +1,4 @@
-"""The alert hub on both databases: one voice, whoever else is there, and nothing it decided is lost."""
+"""The alert hub on both databases: one process alerts at a time, and every decision is stored."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -228,7 +228,7 @@ async def test_a_database_that_is_away_is_told_once_by_whoever_decided_last_and_
 
 
 def _away() -> Callable[..., Any]:
-    def refuse(*told: object, **values: object) -> Any:
+    def refuse(*arguments: object, **values: object) -> Any:
         raise StoreUnavailable(where="there", why="away")
 
     return refuse

@@ -31,8 +31,8 @@ class Plain:
     def next_step(self, finding: Finding) -> str:
         return "do"
 
-    def recovered(self, told: AlertedCause, now: datetime) -> str:
-        return f"over: {told.cause}"
+    def recovered(self, alerted: AlertedCause, now: datetime) -> str:
+        return f"over: {alerted.cause}"
 
 
 def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
@@ -51,7 +51,7 @@ class Room:
 
     def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
         said: Said = speak(seen(*findings), self.known, POLICY, Plain(), now)
-        self.known |= {told.cause: told for told in said.alerted}
+        self.known |= {alerted.cause: alerted for alerted in said.alerted}
         for cause in said.forgotten:
             del self.known[cause]
         return [(alert.kind, alert.cause) for alert in said.alerts]

@@ -156,11 +156,11 @@ async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Databa
 
 
 async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batuta, clock: FakeClock) -> None:
-    told = {
+    loops = {
         "dispatcher": {"last_progress_ago": 0, "failures": 0},
         "worker:default": {"last_progress_ago": 0, "failures": 0},
     }
-    await work.beats.beat("old:1", "scheduler", told, now=clock.now())
+    await work.beats.beat("old:1", "scheduler", loops, now=clock.now())
     await work.beats.beat("a:1", "api", {"x": {"failures": 0}}, now=clock.now())
     clock.step(-5 * HOUR)
     for second in range(120):
@@ -173,12 +173,12 @@ async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batut
 
 
 async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batuta, clock: FakeClock) -> None:
-    told = {"dispatcher": {"last_progress_ago": 0, "failures": 0}}
+    loops = {"dispatcher": {"last_progress_ago": 0, "failures": 0}}
     for who in ("s:1", "w:1"):
-        await work.beats.beat(who, "scheduler", told, now=clock.now())
+        await work.beats.beat(who, "scheduler", loops, now=clock.now())
     clock.step(-5 * HOUR)
     for who in ("s:1", "w:1"):
-        await work.beats.beat(who, "scheduler", told, now=clock.now())
+        await work.beats.beat(who, "scheduler", loops, now=clock.now())
         signs = await work.beats.seen(within=HOUR, now=clock.now())
         assert judge_scheduler(signs, None).findings == judge_workers(signs).findings == ()
         clock.step(5 * SECOND)

@@ -55,26 +55,26 @@ def pulse(due: int = 0, oldest: timedelta | None = None, **facts: int | datetime
     return Pulse(now=NOW, due=due, oldest_due_at=at, **values)  # type: ignore[arg-type]
 
 
-def told(report: Report) -> dict[str, Severity]:
+def severities(report: Report) -> dict[str, Severity]:
     return {finding.cause: finding.severity for finding in report.findings}
 
 
 def test_a_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> None:
     alone = judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=False)
-    assert told(alone) == {"queue.deserted.mail": Severity.CRITICAL}
+    assert severities(alone) == {"queue.deserted.mail": Severity.CRITICAL}
     assert alone.lost == 20
-    assert told(judge_queue(queue(), pulse(50, 59 * SECOND), has_worker=False)) == {}
-    assert told(judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=True)) == {}
+    assert severities(judge_queue(queue(), pulse(50, 59 * SECOND), has_worker=False)) == {}
+    assert severities(judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=True)) == {}
 
 
 def test_what_was_handed_over_and_nobody_runs_is_critical_as_well() -> None:
     """Claimed by whoever sends it on, and waiting for one who is not there."""
     handed = replace(queue(), hands_over=True)
     waits = pulse(running=5, running_since=NOW - 61 * SECOND)
-    assert told(judge_queue(handed, waits, has_worker=False)) == {"queue.deserted.mail": Severity.CRITICAL}
-    assert told(judge_queue(handed, waits, has_worker=True)) == {}
-    assert told(judge_queue(queue(), waits, has_worker=False)) == {}
-    assert told(judge_queue(handed, replace(waits, running_since=NOW - 59 * SECOND), has_worker=False)) == {}
+    assert severities(judge_queue(handed, waits, has_worker=False)) == {"queue.deserted.mail": Severity.CRITICAL}
+    assert severities(judge_queue(handed, waits, has_worker=True)) == {}
+    assert severities(judge_queue(queue(), waits, has_worker=False)) == {}
+    assert severities(judge_queue(handed, replace(waits, running_since=NOW - 59 * SECOND), has_worker=False)) == {}
     (said,) = judge_queue(handed, waits, has_worker=False).findings
     assert said.says == "queue_unserved"
 
@@ -93,10 +93,10 @@ def test_threads_that_run_on_after_their_time_limit_are_reported_while_their_pro
     loops = {"task-threads": LoopSeen(stuck_threads=4), "worker:mail": LoopSeen()}
     beat = Beat(worker_id="a", role="worker", status="online", beat_at=NOW, started_at=NOW, loops=loops)
     found = judge_workers(Signs(now=NOW, beats=(beat,)))
-    assert told(found) == {"threads.stuck": Severity.WARNING}
+    assert severities(found) == {"threads.stuck": Severity.WARNING}
     assert (found.lost, found.findings[0].facts) == (5, {"count": 4})
     gone = replace(beat, status="offline")
-    assert told(judge_workers(Signs(now=NOW, beats=(gone,)))) == {}
+    assert severities(judge_workers(Signs(now=NOW, beats=(gone,)))) == {}
 
 
 def test_a_queue_without_due_items_needs_no_worker() -> None:
@@ -112,32 +112,34 @@ def test_a_large_backlog_that_is_being_worked_off_is_no_finding() -> None:
     ("due", "severity"), [(100, None), (101, Severity.WARNING), (500, Severity.WARNING), (501, Severity.CRITICAL)]
 )
 def test_a_backlog_has_the_limits_of_its_queue(due: int, severity: Severity | None) -> None:
-    found = told(judge_queue(queue(backlog_warning=100, backlog_critical=500), pulse(due, 2 * MINUTE), has_worker=True))
+    found = severities(
+        judge_queue(queue(backlog_warning=100, backlog_critical=500), pulse(due, 2 * MINUTE), has_worker=True)
+    )
     assert found.get("queue.backlog.mail") == severity
 
 
 @pytest.mark.parametrize(("age", "severity"), [(9, None), (11, Severity.WARNING), (61, Severity.CRITICAL)])
 def test_one_old_item_is_enough(age: int, severity: Severity | None) -> None:
-    found = told(judge_queue(queue(), pulse(1, age * MINUTE), has_worker=True))
+    found = severities(judge_queue(queue(), pulse(1, age * MINUTE), has_worker=True))
     assert found.get("queue.old.mail") == severity
 
 
 def test_a_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
     """Ten stuck are critical, also when six died, which is a warning."""
     found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
-    assert told(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
+    assert severities(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
     assert assess([(QUEUES, found)], NOW).worst is Severity.CRITICAL
 
 
 def test_dead_letters_of_long_ago_wait_quietly() -> None:
     found = judge_queue(queue(), pulse(dead=1_000), has_worker=True)
-    assert told(found) == {"queue.dead_kept.mail": Severity.INFO}
+    assert severities(found) == {"queue.dead_kept.mail": Severity.INFO}
     assert found.lost == 0
 
 
 def test_a_paused_queue_is_told_and_costs_nothing() -> None:
     held = Pulse(now=NOW, due=9, oldest_due_at=NOW - HOUR, stuck=0, dead=0, dead_lately=0, is_held=True)
-    assert told(judge_queue(queue(), held, has_worker=False)) == {"queue.held.mail": Severity.INFO}
+    assert severities(judge_queue(queue(), held, has_worker=False)) == {"queue.held.mail": Severity.INFO}
 
 
 def beat(
@@ -179,29 +181,29 @@ def signs(*beats: Beat) -> Signs:
 
 
 def test_a_process_that_missed_three_beats_is_dead() -> None:
-    assert told(judge_workers(signs(beat(ago=DEAD_AFTER)))) == {}
-    assert told(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
+    assert severities(judge_workers(signs(beat(ago=DEAD_AFTER)))) == {}
+    assert severities(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
 
 
 def test_one_of_several_that_died_is_a_warning_until_somebody_takes_its_place() -> None:
     dead, lives = beat(ago=5 * MINUTE), beat(started=2 * HOUR)
-    assert told(judge_workers(signs(dead, lives))) == {"workers.dead.worker": Severity.WARNING}
-    assert told(judge_workers(signs(dead, lives, beat(started=4 * MINUTE)))) == {}
+    assert severities(judge_workers(signs(dead, lives))) == {"workers.dead.worker": Severity.WARNING}
+    assert severities(judge_workers(signs(dead, lives, beat(started=4 * MINUTE)))) == {}
 
 
 def test_a_process_that_was_started_again_and_again_is_one_process() -> None:
     crashed = [beat(ago=n * MINUTE, started=(n + 1) * MINUTE - SECOND) for n in range(2, 7)]
-    assert told(judge_workers(signs(*crashed, beat(started=90 * SECOND)))) == {}
+    assert severities(judge_workers(signs(*crashed, beat(started=90 * SECOND)))) == {}
 
 
 def test_that_no_scheduler_lives_is_told_by_its_silence_alone() -> None:
     dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE))
-    assert told(judge_workers(dead)) == {}
-    assert told(judge_scheduler(dead, None)) == {"scheduler.silent": Severity.CRITICAL}
+    assert severities(judge_workers(dead)) == {}
+    assert severities(judge_scheduler(dead, None)) == {"scheduler.silent": Severity.CRITICAL}
 
 
 def test_a_process_that_was_asked_to_end_is_not_looked_for() -> None:
-    assert told(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
+    assert severities(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
 
 
 def ended(ago: timedelta, times: int, role: str = "worker", loop: str | None = None) -> Restart:
@@ -213,14 +215,14 @@ def ended(ago: timedelta, times: int, role: str = "worker", loop: str | None = N
 
 def test_a_process_in_a_crash_loop_is_critical_until_it_has_lived_for_ten_minutes() -> None:
     looping = {"workers.crashing.worker": Severity.CRITICAL}
-    assert told(judge_restarts([ended(MINUTE, 4)], NOW)) == {}
-    assert told(judge_restarts([ended(SECOND, 6), ended(MINUTE, 5), ended(2 * MINUTE, 4)], NOW)) == looping
-    assert told(judge_restarts([ended(10 * MINUTE - SECOND, 5)], NOW)) == looping
-    assert told(judge_restarts([ended(10 * MINUTE, 5)], NOW)) == {}
+    assert severities(judge_restarts([ended(MINUTE, 4)], NOW)) == {}
+    assert severities(judge_restarts([ended(SECOND, 6), ended(MINUTE, 5), ended(2 * MINUTE, 4)], NOW)) == looping
+    assert severities(judge_restarts([ended(10 * MINUTE - SECOND, 5)], NOW)) == looping
+    assert severities(judge_restarts([ended(10 * MINUTE, 5)], NOW)) == {}
 
 
 def test_a_loop_that_begins_anew_is_no_process() -> None:
-    assert told(judge_restarts([ended(SECOND, 9, loop="outbound")], NOW)) == {}
+    assert severities(judge_restarts([ended(SECOND, 9, loop="outbound")], NOW)) == {}
 
 
 def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
@@ -234,29 +236,31 @@ def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
 
 
 def test_a_loop_that_fails_again_and_again_is_found() -> None:
-    assert told(judge_workers(signs(beat(failures=3)))) == {"loop.failing.worker:mail": Severity.ERROR}
-    assert told(judge_workers(signs(beat(failures=2)))) == {}
+    assert severities(judge_workers(signs(beat(failures=3)))) == {"loop.failing.worker:mail": Severity.ERROR}
+    assert severities(judge_workers(signs(beat(failures=2)))) == {}
 
 
 def test_a_dead_scheduler_cannot_score_a_hundred() -> None:
     report = judge_scheduler(signs(beat("api"), beat("scheduler", 60 * SECOND, HOUR, tick=61 * SECOND)), None)
-    assert told(report) == {"scheduler.silent": Severity.CRITICAL}
+    assert severities(report) == {"scheduler.silent": Severity.CRITICAL}
     assert assess([(JOBS_AND_WORKERS, report)], NOW).score == 39
 
 
 def test_a_scheduler_that_beats_and_does_not_tick_is_silent() -> None:
     report = judge_scheduler(signs(beat("scheduler", SECOND, HOUR, tick=SILENT_AFTER + SECOND)), None)
-    assert told(report) == {"scheduler.silent": Severity.CRITICAL}
+    assert severities(report) == {"scheduler.silent": Severity.CRITICAL}
 
 
 def test_a_scheduler_that_was_stopped_in_an_orderly_way_is_missed_all_the_same() -> None:
     stopped = gone(beat("scheduler", 2 * MINUTE, HOUR, tick=2 * MINUTE))
-    assert told(judge_scheduler(signs(beat("api"), stopped), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
+    assert severities(judge_scheduler(signs(beat("api"), stopped), NOW - HOUR)) == {
+        "scheduler.silent": Severity.CRITICAL
+    }
 
 
 def test_of_two_schedulers_the_living_one_counts() -> None:
     two = signs(beat("scheduler", HOUR, HOUR, tick=HOUR), beat("scheduler", SECOND, HOUR, tick=SECOND))
-    assert told(judge_scheduler(two, None)) == {}
+    assert severities(judge_scheduler(two, None)) == {}
 
 
 def test_a_scheduler_that_took_anothers_place_has_a_beat_in_which_to_show_that_it_ticks_and_no_longer() -> None:
@@ -266,20 +270,20 @@ def test_a_scheduler_that_took_anothers_place_has_a_beat_in_which_to_show_that_i
         (2 * SILENT_AFTER + SECOND, {"scheduler.silent": Severity.CRITICAL}),
     ):
         killed = beat("scheduler", 40 * SECOND, HOUR, tick=ticked)
-        assert told(judge_scheduler(signs(beat("api"), killed, new), None)) == found
+        assert severities(judge_scheduler(signs(beat("api"), killed, new), None)) == found
 
 
 def test_a_tree_that_was_started_again_after_a_night_is_not_alarmed_by_yesterdays_tick() -> None:
     yesterday = gone(beat("scheduler", 12 * HOUR, 13 * HOUR, tick=12 * HOUR))
-    assert told(judge_scheduler(signs(yesterday, beat("api", started=10 * SECOND)), NOW - 24 * HOUR)) == {}
+    assert severities(judge_scheduler(signs(yesterday, beat("api", started=10 * SECOND)), NOW - 24 * HOUR)) == {}
     later = judge_scheduler(signs(yesterday, beat("api", started=MINUTE)), NOW - 24 * HOUR)
-    assert told(later) == {"scheduler.silent": Severity.CRITICAL}
+    assert severities(later) == {"scheduler.silent": Severity.CRITICAL}
 
 
 def test_a_database_that_nobody_ever_served_expects_no_scheduler() -> None:
-    assert told(judge_scheduler(signs(), None)) == {}
-    assert told(judge_scheduler(signs(), NOW - 10 * SECOND)) == {}
-    assert told(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
+    assert severities(judge_scheduler(signs(), None)) == {}
+    assert severities(judge_scheduler(signs(), NOW - 10 * SECOND)) == {}
+    assert severities(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
 
 
 def health(
@@ -300,20 +304,20 @@ def health(
 
 def test_stale_jobs_are_a_source() -> None:
     found = judge_jobs([health("a", stale=True), health("b", stale=True), health("c")])
-    assert told(found) == {"jobs.stale": Severity.ERROR}
+    assert severities(found) == {"jobs.stale": Severity.ERROR}
     assert found.findings[0].facts["jobs"] == "a, b"
     assert found.lost == 10
 
 
 def test_each_critical_job_that_is_stale_is_told_by_name() -> None:
     found = judge_jobs([health("mail", stale=True, critical=True), health()])
-    assert told(found) == {"job.stale.mail": Severity.CRITICAL}
+    assert severities(found) == {"job.stale.mail": Severity.CRITICAL}
     assert found.findings[0].since == NOW - HOUR + job().sla
 
 
 def test_if_nothing_works_that_is_the_one_thing_to_say() -> None:
     found = judge_jobs([health("mail", stale=True, critical=True), health("b", stale=True)])
-    assert told(found)["jobs.nothing_works"] is Severity.CRITICAL
+    assert severities(found)["jobs.nothing_works"] is Severity.CRITICAL
     assert find_silenced(found.findings) == {
         "job.stale.mail": "jobs.nothing_works",
         "jobs.stale": "jobs.nothing_works",
@@ -330,7 +334,7 @@ def circuit(name: str, state: CircuitState) -> Circuit:
 
 def test_an_open_circuit_is_critical_and_one_that_tries_again_a_warning() -> None:
     found = judge_circuits([circuit("llm", CircuitState.HALF_OPEN), circuit("evolution", CircuitState.OPEN)])
-    assert told(found) == {"circuit.llm": Severity.WARNING, "circuit.evolution": Severity.CRITICAL}
+    assert severities(found) == {"circuit.llm": Severity.WARNING, "circuit.evolution": Severity.CRITICAL}
     assert found.lost == 11
     assert judge_circuits([circuit("evolution", CircuitState.CLOSED)]) == Report()
 
@@ -343,12 +347,12 @@ def test_while_the_service_is_cut_off_what_goes_through_it_has_nothing_to_add() 
 
 def test_one_of_many_of_a_kind_is_a_warning() -> None:
     found = judge_circuits([circuit("chip:1", CircuitState.OPEN)], {"chip": "evolution"})
-    assert told(found) == {"circuit.chip:1": Severity.WARNING}
+    assert severities(found) == {"circuit.chip:1": Severity.WARNING}
 
 
 def test_many_failing_jobs_are_one_finding() -> None:
     found = judge_jobs([health(f"job{n}", failed=True) for n in range(30)])
-    assert told(found) == {"jobs.failing": Severity.WARNING}
+    assert severities(found) == {"jobs.failing": Severity.WARNING}
     assert found.findings[0].value == 30
     assert "(+25)" in str(found.findings[0].facts["jobs"])
 
@@ -359,41 +363,43 @@ def score(*jobs: JobHealth) -> int:
 
 def test_a_job_that_always_fails_is_not_healthy() -> None:
     found = judge_jobs([health("a", failed=True, failures=3), health("b")])
-    assert told(found) == {"jobs.not_succeeding": Severity.ERROR}
+    assert severities(found) == {"jobs.not_succeeding": Severity.ERROR}
     assert found.findings[0].facts["jobs"] == "a"
     assert score(health("a", failed=True, failures=3), health("b")) < THRESHOLDS[Grade.HEALTHY]
 
 
 def test_a_job_that_has_not_succeeded_within_its_sla_and_failed_last_is_not_healthy() -> None:
-    assert told(judge_jobs([health("a", stale=True, failed=True), health("b")])) == {
+    assert severities(judge_jobs([health("a", stale=True, failed=True), health("b")])) == {
         "jobs.not_succeeding": Severity.ERROR
     }
     assert score(health("a", stale=True, failed=True), health("b")) < THRESHOLDS[Grade.HEALTHY]
 
 
 def test_a_job_that_failed_once_or_twice_is_a_warning() -> None:
-    assert told(judge_jobs([health("a", failed=True, failures=2), health("b")])) == {"jobs.failing": Severity.WARNING}
+    assert severities(judge_jobs([health("a", failed=True, failures=2), health("b")])) == {
+        "jobs.failing": Severity.WARNING
+    }
     assert score(health("a", failed=True, failures=2), health("b")) >= THRESHOLDS[Grade.HEALTHY]
 
 
 def test_a_job_that_is_running_again_after_three_failures_still_counts() -> None:
-    assert told(judge_jobs([health("a", failures=3), health("b")])) == {"jobs.not_succeeding": Severity.ERROR}
+    assert severities(judge_jobs([health("a", failures=3), health("b")])) == {"jobs.not_succeeding": Severity.ERROR}
 
 
 def test_a_critical_job_that_always_fails_is_critical() -> None:
     mail = health("mail", failed=True, failures=3, critical=True)
-    assert told(judge_jobs([mail, health("b")])) == {"job.not_succeeding.mail": Severity.CRITICAL}
+    assert severities(judge_jobs([mail, health("b")])) == {"job.not_succeeding.mail": Severity.CRITICAL}
     assert score(mail, health("b")) == CEILING_WHEN_CRITICAL
     assert level([mail, health("b")]) is Level.CRITICAL
 
 
 def test_a_critical_job_that_is_late_because_it_fails_is_told_once() -> None:
     mail = health("mail", stale=True, failed=True, failures=3, critical=True)
-    assert told(judge_jobs([mail, health("b")])) == {"job.stale.mail": Severity.CRITICAL}
+    assert severities(judge_jobs([mail, health("b")])) == {"job.stale.mail": Severity.CRITICAL}
 
 
 def test_a_job_that_an_operator_holds_or_that_is_not_built_yet_does_not_count_as_failing() -> None:
-    assert told(judge_jobs([health("a", failures=9, held="held: switch pause.job.a is on"), health("b")])) == {}
+    assert severities(judge_jobs([health("a", failures=9, held="held: switch pause.job.a is on"), health("b")])) == {}
     assert judge_jobs([health("a", failures=9, finished=False), health("b")]) == Report()
 
 

@@ -56,8 +56,8 @@ def aggregator(clock: FakeClock, *checks: Check) -> HealthAggregator:
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_lesser_finding_never_overwrites_a_worse_one(order: int) -> None:
     found = [finding(Severity.CRITICAL), finding(Severity.WARNING), finding(Severity.INFO)][::order]
-    (told,) = worst_first(found)
-    assert told.severity is Severity.CRITICAL
+    (worst,) = worst_first(found)
+    assert worst.severity is Severity.CRITICAL
     assert assess([(QUEUES, Report(findings=tuple(found)))], NOW).worst is Severity.CRITICAL
 
 
@@ -139,9 +139,9 @@ def test_of_two_that_explain_each_other_one_speaks() -> None:
 async def test_a_check_that_raises_makes_its_part_worth_nothing_and_is_told(clock: FakeClock) -> None:
     seen = await aggregator(clock, check("broken", KeyError("5511900000001")), check("well", Report())).look()
     assert seen.sections[QUEUES].points == 0
-    (told,) = seen.findings
-    assert (told.cause, told.severity) == ("check.broken", Severity.ERROR)
-    assert "5511900000001" not in str(told.facts)  # its class alone: a message may hold anything
+    (worst,) = seen.findings
+    assert (worst.cause, worst.severity) == ("check.broken", Severity.ERROR)
+    assert "5511900000001" not in str(worst.facts)  # its class alone: a message may hold anything
 
 
 async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeClock) -> None:

@@ -24,7 +24,7 @@ OLD = Timetable(
 NEW = replace(OLD, fingerprint="new", position=2, renewed_by="host:2:2:3:4", is_active=True)
 
 
-def told(report: Report) -> dict[str, Severity]:
+def severities(report: Report) -> dict[str, Severity]:
     return {finding.cause: finding.severity for finding in report.findings}
 
 
@@ -35,7 +35,7 @@ def test_one_version_is_nothing_to_tell() -> None:
 
 def test_an_older_scheduler_that_stands_by_is_named() -> None:
     report = judge_timetables([NEW, OLD], NOW)
-    assert told(report) == {"timetable.standing_by": Severity.INFO}
+    assert severities(report) == {"timetable.standing_by": Severity.INFO}
     assert report.findings[0].facts == {"schedulers": "host:1"}
     assert report.lost == 0
 
@@ -46,7 +46,7 @@ def test_a_version_that_ended_is_nothing_to_tell() -> None:
 
 def test_an_older_version_that_stands_in_is_a_warning_for_a_while() -> None:
     standing_in, gone = replace(OLD, is_active=True), replace(NEW, is_active=False, renewed_at=NOW - 2 * LIVES)
-    assert told(judge_timetables([gone, standing_in], NOW)) == {"timetable.older_active": Severity.WARNING}
+    assert severities(judge_timetables([gone, standing_in], NOW)) == {"timetable.older_active": Severity.WARNING}
     rolled_back = replace(gone, renewed_at=NOW - REMEMBERED - SECOND)
     assert judge_timetables([rolled_back, standing_in], NOW) == Report()
 

@@ -73,8 +73,8 @@ async def test_who_gives_up_takes_nobody_with_him() -> None:
 
 
 async def test_a_call_that_fails_when_nobody_waits_any_more_is_no_news() -> None:
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: errors.append(what))
     failing = asyncio.Event()
 
     async def closed(_: object) -> list[int | None]:
@@ -90,7 +90,7 @@ async def test_a_call_that_fails_when_nobody_waits_any_more_is_no_news() -> None
         await asyncio.sleep(0)
     del asking
     gc.collect()
-    assert told == []
+    assert errors == []
 
 
 async def test_a_database_that_is_away_is_everybodys_failure() -> None:

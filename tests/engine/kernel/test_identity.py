@@ -40,8 +40,8 @@ class Kernel:
         match self.shown.get(pid):
             case OSError() as error:
                 raise error
-            case told:
-                return told
+            case text:
+                return text
 
     def has(self, pid: int) -> bool:
         return pid in self.shown or pid in self.hidden
@@ -183,8 +183,8 @@ def test_another_boot_and_another_namespace_are_other_places(proc: Path) -> None
 @pytest.mark.parametrize("missing", ["sys/kernel/random/boot_id", "self/stat", "self/ns/pid"])
 def test_where_the_kernel_does_not_tell_nothing_can_be_proven(proc: Path, missing: str) -> None:
     (proc / missing).unlink()
-    told = read_again()
-    assert (told.pid, told.is_provable) == (os.getpid(), False)
+    identity = read_again()
+    assert (identity.pid, identity.is_provable) == (os.getpid(), False)
 
 
 def test_a_proc_of_another_pid_namespace_proves_nothing(proc: Path) -> None:

@@ -24,7 +24,7 @@ from batuta.kernel.events import (
     ProcessEnded,
     RequestCrashed,
     SubscriberFailed,
-    SwitchTurned,
+    SwitchChanged,
 )
 from batuta.logs import LogSubscriber
 from tests.engine.logs.log_lines import logging_to
@@ -144,7 +144,7 @@ ROADS: dict[str, Callable[[], object]] = {
     "a loop that fails again": lambda: emit(LoopFailed("x", raised(ValueError(EVERYTHING)), 2, SECOND)),
     "a failing subscriber": lambda: emit(SubscriberFailed("x", "y", chain())),
     "a job's reason": lambda: emit(JobAnswered("x", "error", PATTERNED, None, SECOND)),
-    "a switch's reason": lambda: emit(SwitchTurned(PATTERNED, True, PATTERNED, PATTERNED, None)),
+    "a switch's reason": lambda: emit(SwitchChanged(PATTERNED, True, PATTERNED, PATTERNED, None)),
     "the reason of a stop": lambda: emit(ProcessEnded("x", PATTERNED, failed=True)),
     "our words": lambda: structlog.get_logger("ours").info(PATTERNED),
     "our fields": lambda: structlog.get_logger("ours").info(

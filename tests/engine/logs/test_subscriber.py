@@ -25,7 +25,7 @@ from batuta.kernel.events import (
     RequestCrashed,
     SettingWarned,
     SubscriberFailed,
-    SwitchTurned,
+    SwitchChanged,
 )
 from batuta.kernel.masking import is_sensitive
 from batuta.logs import LogSubscriber
@@ -45,7 +45,7 @@ def stream() -> Iterator[io.StringIO]:
         yield stream
 
 
-def told(stream: io.StringIO, event: Event) -> dict[str, Any]:
+def log_line(stream: io.StringIO, event: Event) -> dict[str, Any]:
     stream.truncate(stream.seek(0))
     LogSubscriber()(event)
     (line,) = json_lines(stream)
@@ -77,7 +77,7 @@ def test_an_application_has_its_own_phrases_and_field_names(stream: io.StringIO)
 
 
 def test_a_start_tells_the_local_time(stream: io.StringIO) -> None:
-    line = told(stream, ProcessStarted("jobs", "0.1.0", datetime(2026, 1, 5, 9, 0, tzinfo=BRASILIA)))
+    line = log_line(stream, ProcessStarted("jobs", "0.1.0", datetime(2026, 1, 5, 9, 0, tzinfo=BRASILIA)))
     assert line["event"] == "process started at 2026-01-05 09:00:00 -0300"
     assert line["local_time"] == "2026-01-05T09:00:00-03:00"
     assert line["role"] == "jobs"
@@ -86,7 +86,7 @@ def test_a_start_tells_the_local_time(stream: io.StringIO) -> None:
 
 @pytest.mark.parametrize("outcome", ["error", "timeout"])
 def test_a_job_that_failed_says_fail(stream: io.StringIO, outcome: str) -> None:
-    line = told(stream, JobAnswered("sincronizar", outcome, "no answer", None, SECOND * 1.23456))
+    line = log_line(stream, JobAnswered("sincronizar", outcome, "no answer", None, SECOND * 1.23456))
     assert "FAIL" in line["event"]
     assert line["level"] == "error"
     assert (line["endpoint"], line["outcome"], line["took"]) == ("sincronizar", outcome, 1.235)
@@ -94,7 +94,7 @@ def test_a_job_that_failed_says_fail(stream: io.StringIO, outcome: str) -> None:
 
 @pytest.mark.parametrize("outcome", ["ok", "partial", "skipped"])
 def test_a_job_that_did_not_fail_does_not_say_fail(stream: io.StringIO, outcome: str) -> None:
-    line = told(stream, JobAnswered("sincronizar", outcome, None, 3, SECOND))
+    line = log_line(stream, JobAnswered("sincronizar", outcome, None, 3, SECOND))
     assert "FAIL" not in line["event"]
     assert line["level"] == "info"
 
@@ -103,12 +103,12 @@ def test_a_job_that_did_not_fail_does_not_say_fail(stream: io.StringIO, outcome:
     ("status", "level"), [(200, "info"), (404, "info"), (499, "info"), (500, "error"), (503, "error")]
 )
 def test_an_answer_is_an_error_when_it_is_our_fault(stream: io.StringIO, status: int, level: str) -> None:
-    assert told(stream, RequestAnswered("GET", "/x/{id}", status, SECOND, "r1"))["level"] == level
+    assert log_line(stream, RequestAnswered("GET", "/x/{id}", status, SECOND, "r1"))["level"] == level
 
 
 def test_whoever_watches_over_us_is_told_at_debug_alone_unless_something_is_wrong(stream: io.StringIO) -> None:
-    assert told(stream, RequestAnswered("GET", "/health/ready", 200, SECOND, "r1"))["level"] == "debug"
-    assert told(stream, RequestAnswered("GET", "/health/ready", 503, SECOND, "r1"))["level"] == "error"
+    assert log_line(stream, RequestAnswered("GET", "/health/ready", 200, SECOND, "r1"))["level"] == "debug"
+    assert log_line(stream, RequestAnswered("GET", "/health/ready", 503, SECOND, "r1"))["level"] == "error"
 
 
 def failure(number: int) -> LoopFailed:
@@ -116,7 +116,7 @@ def failure(number: int) -> LoopFailed:
 
 
 def test_an_outage_is_told_now_and_then_and_with_its_frames_once(stream: io.StringIO) -> None:
-    lines = [told(stream, failure(number)) for number in range(1, 17)]
+    lines = [log_line(stream, failure(number)) for number in range(1, 17)]
     assert [number for number, line in enumerate(lines, 1) if line["level"] == "warning"] == [1, 2, 4, 8, 16]
     assert {line["level"] for line in lines} == {"warning", "debug"}
     assert [number for number, line in enumerate(lines, 1) if "exception" in line] == [1]
@@ -139,7 +139,7 @@ def crashed() -> ValueError:
     ],
 )
 def test_a_crash_is_told_with_its_frames_and_without_its_message(stream: io.StringIO, event: Event) -> None:
-    line = told(stream, event)
+    line = log_line(stream, event)
     assert line["level"] == "error"
     assert line["error"] == "ValueError: <message withheld>"
     assert "in crashed\n" in line["exception"]
@@ -162,36 +162,36 @@ def test_a_crash_is_told_with_its_frames_and_without_its_message(stream: io.Stri
     ],
 )
 def test_what_somebody_should_look_at_is_a_warning(stream: io.StringIO, event: Event, level: str) -> None:
-    assert told(stream, event)["level"] == level
+    assert log_line(stream, event)["level"] == level
 
 
 def test_a_switch_says_which_way_it_was_turned(stream: io.StringIO) -> None:
-    on = told(stream, SwitchTurned("pausa", True, "op", "teste", datetime(2026, 1, 5, tzinfo=BRASILIA)))
-    off = told(stream, SwitchTurned("pausa", False, "op", "teste", None))
+    on = log_line(stream, SwitchChanged("pausa", True, "op", "teste", datetime(2026, 1, 5, tzinfo=BRASILIA)))
+    off = log_line(stream, SwitchChanged("pausa", False, "op", "teste", None))
     assert (on["event"], off["event"]) == ("switch turned on", "switch turned off")
     assert (on["key"], on["until"], off["until"]) == ("pausa", "2026-01-05T00:00:00-03:00", None)
 
 
 def test_a_misspelt_setting_is_told_with_the_nearest(stream: io.StringIO) -> None:
-    line = told(stream, SettingWarned("LOG_LEVL", "LOG_LEVEL"))
+    line = log_line(stream, SettingWarned("LOG_LEVL", "LOG_LEVEL"))
     assert line["event"] == "LOG_LEVL is not a setting: did you mean LOG_LEVEL?"
     assert (line["setting"], line["nearest"], line["level"]) == ("LOG_LEVL", "LOG_LEVEL", "warning")
 
 
 def test_a_failed_subscriber_says_on_which_fact(stream: io.StringIO) -> None:
-    line = told(stream, SubscriberFailed("metrics", "ItemSettled", crashed()))
+    line = log_line(stream, SubscriberFailed("metrics", "ItemSettled", crashed()))
     assert (line["event"], line["failed_on"]) == ("subscriber failed", "ItemSettled")
 
 
 def test_what_the_watchdog_does_can_be_found_by_its_word(stream: io.StringIO) -> None:
-    silent = told(stream, ChildSilent("worker-2", 7, 31 * SECOND, "stopped"))
+    silent = log_line(stream, ChildSilent("worker-2", 7, 31 * SECOND, "stopped"))
     assert silent["event"] == "[WATCHDOG] worker-2 silent for 31 s (stopped): it is ended"
-    looping = told(stream, ChildLooping("api", 5, 600 * SECOND, 60 * SECOND))
+    looping = log_line(stream, ChildLooping("api", 5, 600 * SECOND, 60 * SECOND))
     assert looping["event"] == "[WATCHDOG] api ended 5 times in 10 min: crash loop, tried again every 60 s"
     assert silent["level"] == looping["level"] == "error"
 
 
 def test_the_end_of_a_child_says_how_and_where_it_was(stream: io.StringIO) -> None:
-    line = told(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
+    line = log_line(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
     assert line["event"] == "child worker ended badly: killed by SIGABRT; again in 1.0 s"
     assert line["stack"] == 'File "a.py", line 1 in f'

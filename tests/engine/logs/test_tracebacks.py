@@ -27,11 +27,11 @@ def raise_it(error: BaseException) -> None:
 
 
 def test_a_traceback_shows_file_line_function_and_source() -> None:
-    told = describe(caught(lambda: raise_it(StoreUnavailable(where="db:5432", why="refused"))))
-    assert told.startswith("Traceback (most recent call last):\n")
-    assert f'File "{__file__}", line ' in told
-    assert "in raise_it\n    raise error" in told
-    assert told.endswith("cannot be used now (refused): check that it runs and is reachable, then try again")
+    text = describe(caught(lambda: raise_it(StoreUnavailable(where="db:5432", why="refused"))))
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert f'File "{__file__}", line ' in text
+    assert "in raise_it\n    raise error" in text
+    assert text.endswith("cannot be used now (refused): check that it runs and is reachable, then try again")
 
 
 def test_a_traceback_shows_no_variables() -> None:
@@ -118,8 +118,8 @@ def test_what_the_database_calls_its_error_is_shown() -> None:
         finally:
             connection.close()
 
-    told = summary(caught(twice))
-    assert told == "sqlite3.IntegrityError (SQLITE_CONSTRAINT_PRIMARYKEY): <message withheld>"
+    text = summary(caught(twice))
+    assert text == "sqlite3.IntegrityError (SQLITE_CONSTRAINT_PRIMARYKEY): <message withheld>"
 
 
 def chained() -> None:
@@ -145,7 +145,7 @@ def test_a_chain_is_told_from_its_beginning_with_the_words_of_python() -> None:
         except ValueError:
             raise_it(RuntimeError(CANARY))
 
-    told = describe(caught(happens_meanwhile))
+    text = describe(caught(happens_meanwhile))
     words = [
         "KeyError: <message withheld>",
         "The above exception was the direct cause of the following exception:",
@@ -153,8 +153,8 @@ def test_a_chain_is_told_from_its_beginning_with_the_words_of_python() -> None:
         "During handling of the above exception, another exception occurred:",
         "RuntimeError: <message withheld>",
     ]
-    assert [told.index(word) for word in words] == sorted(told.index(word) for word in words)
-    assert CANARY not in told
+    assert [text.index(word) for word in words] == sorted(text.index(word) for word in words)
+    assert CANARY not in text
 
 
 def test_a_context_that_was_suppressed_is_not_told() -> None:
@@ -163,12 +163,12 @@ def test_a_context_that_was_suppressed_is_not_told() -> None:
 
 def test_every_member_of_a_group_is_told_and_none_says_what_it_should_not() -> None:
     group = ExceptionGroup(CANARY, [ValueError(CANARY), ExceptionGroup("in", [caught(chained), KeyError(CANARY)])])
-    told = describe(group)
-    assert told.startswith("ExceptionGroup: <message withheld> (2 sub-exceptions)")
-    assert "ValueError: <message withheld>" in told
-    assert "StoreUnavailable: the database at db" in told
-    assert "KeyError: <message withheld>" in told
-    assert CANARY not in told
+    text = describe(group)
+    assert text.startswith("ExceptionGroup: <message withheld> (2 sub-exceptions)")
+    assert "ValueError: <message withheld>" in text
+    assert "StoreUnavailable: the database at db" in text
+    assert "KeyError: <message withheld>" in text
+    assert CANARY not in text
 
 
 def test_a_chain_that_returns_to_itself_ends() -> None:
@@ -195,9 +195,9 @@ def test_a_very_deep_stack_is_cut_to_its_innermost_frames() -> None:
     def fall_on(depth: int) -> None:  # two functions, since Python itself tells a single one's frames but once
         fall(depth)
 
-    told = describe(caught(lambda: fall(300)))
-    assert len(told.splitlines()) < 100
-    assert "in raise_it" in told
+    text = describe(caught(lambda: fall(300)))
+    assert len(text.splitlines()) < 100
+    assert "in raise_it" in text
 
 
 def test_a_note_is_not_shown() -> None:
@@ -210,6 +210,6 @@ def test_a_source_line_is_masked() -> None:
     def with_a_literal() -> None:
         raise OSError("call (11) 98765-4321")
 
-    told = describe(caught(with_a_literal))
-    assert 'raise OSError("call [telefone]")' in told
-    assert PHONE not in told
+    text = describe(caught(with_a_literal))
+    assert 'raise OSError("call [telefone]")' in text
+    assert PHONE not in text

@@ -34,8 +34,8 @@ async def main(leaves, code):
         raise ValueError
     return int(code)
 
-patience = 60 if sys.argv[1] == "nothing" else 0.1
-sys.exit(run_to_exit(main(*sys.argv[1:]), lambda what: print("held by", what, flush=True), patience=patience))
+timeout = 60 if sys.argv[1] == "nothing" else 0.1
+sys.exit(run_to_exit(main(*sys.argv[1:]), lambda what: print("held by", what, flush=True), timeout=timeout))
 """
 
 

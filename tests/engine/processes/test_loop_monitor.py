@@ -1,4 +1,4 @@
-"""What the sentry does about an event loop that does not answer; times are moved by hand."""
+"""The watchdog thread acts on an event loop that does not answer; the test moves the time by hand."""
 
 import asyncio
 import faulthandler
@@ -174,22 +174,22 @@ def test_it_looks_often_enough_for_the_limit_and_for_the_parent() -> None:
 
 
 async def test_a_process_that_is_too_large_or_too_old_is_recycled_once(clock: FakeClock) -> None:
-    told: list[str] = []
+    reasons: list[str] = []
     size = 100 * MEGABYTE
     recycler = Recycler(
-        most_megabytes=200, longest=timedelta(hours=2), clock=clock, recycle=told.append, rss=lambda: size
+        most_megabytes=200, longest=timedelta(hours=2), clock=clock, recycle=reasons.append, rss=lambda: size
     )
     await recycler.tick()
-    assert told == []
+    assert reasons == []
     size = 201 * MEGABYTE
     await recycler.tick()
     await recycler.tick()
-    assert told == ["holds 201 MB, more than 200"]
-    old = Recycler(most_megabytes=None, longest=timedelta(hours=2), clock=clock, recycle=told.append)
+    assert reasons == ["holds 201 MB, more than 200"]
+    old = Recycler(most_megabytes=None, longest=timedelta(hours=2), clock=clock, recycle=reasons.append)
     await old.tick()
     await clock.advance(timedelta(hours=2, seconds=1))
     await old.tick()
-    assert told[1:] == ["has run for 2 h, longer than 2 h"]
+    assert reasons[1:] == ["has run for 2 h, longer than 2 h"]
 
 
 async def test_a_sentry_goes_on_while_this_event_loop_is_blocked_and_ends_when_it_is_told(
@@ -272,8 +272,8 @@ def test_a_process_is_degraded_as_soon_as_one_of_its_loops_is_and_says_which() -
     ill.is_ticking = True
     assert status_of([well, ill], 159.0) is Status.ONLINE
     assert status_of([well, ill], 160.0) is Status.DEGRADED
-    told = describe_loop(ill, 160.0)
-    assert (told["alive"], told["last_ping_ago"], told["last_progress_ago"]) == (False, 60.0, 70.0)
+    described = describe_loop(ill, 160.0)
+    assert (described["alive"], described["last_ping_ago"], described["last_progress_ago"]) == (False, 60.0, 70.0)
     assert describe_loop(well, 160.0)["alive"] is True
     well.failures = 1
     assert status_of([well], 130.0) is Status.DEGRADED

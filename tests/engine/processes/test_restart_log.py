@@ -20,7 +20,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Parent:
-    """A chronicle on a real database that can be taken away."""
+    """A restart log on a real database that the test can take away."""
 
     def __init__(self, database: Database, ids: Ids, clock: FakeClock) -> None:
         self.clock = clock
@@ -44,8 +44,8 @@ class Parent:
         return await self.restarts.add(restart, now=now)
 
     def note(self, pid: int, times: int = 1) -> None:
-        told = {"worker_name": "worker", "reason": Reason.CRASHED, "detail": "exit code 3", "host": "here"}
-        self.restart_log.restarted(NewRestart(**told, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
+        facts = {"worker_name": "worker", "reason": Reason.CRASHED, "detail": "exit code 3", "host": "here"}
+        self.restart_log.restarted(NewRestart(**facts, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
 
     async def written(self) -> list[tuple[int, datetime]]:
         rows = await self.restarts.since(datetime.min.replace(year=2000, tzinfo=self.clock.now().tzinfo), limit=1000)
@@ -81,7 +81,7 @@ async def test_a_database_file_that_was_replaced_is_opened_again(parent: Parent)
 
 
 async def test_what_a_silent_child_cannot_say_its_parent_says(parent: Parent, clock: FakeClock) -> None:
-    await parent.beats.beat("here:7:a", "worker", {"heart": {}}, now=clock.now(), host="here", pid=7)
+    await parent.beats.beat("here:7:a", "worker", {"heartbeat": {}}, now=clock.now(), host="here", pid=7)
     parent.restart_log.stalled("here", 7)
     await parent.restart_log.tick()
     assert not await parent.beats.stalled(host="here", pid=8)

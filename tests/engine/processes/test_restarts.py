@@ -21,8 +21,8 @@ def restarts(migrated: Database, ids: Ids) -> SqlRestarts:
 
 
 def of_process(pid: int = 7, **more: object) -> NewRestart:
-    told: dict[str, object] = {"worker_name": "worker", "reason": Reason.STALLED, "detail": "silent for 31 s"}
-    return NewRestart(**{**told, "host": "here", "pid": pid, **more})  # type: ignore[arg-type]
+    facts: dict[str, object] = {"worker_name": "worker", "reason": Reason.STALLED, "detail": "silent for 31 s"}
+    return NewRestart(**{**facts, "host": "here", "pid": pid, **more})  # type: ignore[arg-type]
 
 
 async def test_a_restart_is_read_back_as_it_was_told_newest_first(restarts: SqlRestarts, clock: FakeClock) -> None:

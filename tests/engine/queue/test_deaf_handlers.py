@@ -57,9 +57,9 @@ async def test_a_deaf_handler_is_settled_without_being_waited_for_and_its_proces
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), GRACE))
     await passes(work, clock, lambda: events.of(TaskDeaf))
     assert [each.item for each in events.of(ItemOverdue)] == [deaf]
-    (told,) = events.of(TaskDeaf)
-    assert (told.loop, told.what) == ("worker:default", f"item {deaf}")
-    assert "in deaf" in told.stack
+    (event,) = events.of(TaskDeaf)
+    assert (event.loop, event.what) == ("worker:default", f"item {deaf}")
+    assert "in deaf" in event.stack
     await passes(work, clock, running.done)
     with pytest.raises(CancelIgnored):
         await running

@@ -119,14 +119,14 @@ async def test_an_ending_whose_statement_times_out_delays_no_other(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = await office.work.enqueue_many("conta", [[2]] * 10)
-    bad, turn = ids[4], office.store.settle_and_claim
+    bad, settle_and_claim = ids[4], office.store.settle_and_claim
     is_blocked = True
 
     async def time_out(endings: Endings, *arguments: Any, **named: Any) -> ClaimResult:
         if is_blocked and bad in [lease.id for lease, _ in endings]:
             await office.clock.sleep(5)
             raise StoreTimeout(where="-", why="a row was locked")
-        return await turn(endings, *arguments, **named)
+        return await settle_and_claim(endings, *arguments, **named)
 
     monkeypatch.setattr(office.store, "settle_and_claim", time_out)
     async with office.working():
@@ -147,7 +147,7 @@ async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_interva
     office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
 ) -> None:
     id = await office.work.enqueue("conta", 2)
-    turn, is_locked, tries = office.store.settle_and_claim, True, 0
+    settle_and_claim, is_locked, tries = office.store.settle_and_claim, True, 0
 
     async def skip(endings: Endings, *arguments: Any, **named: Any) -> ClaimResult:
         nonlocal tries
@@ -155,9 +155,9 @@ async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_interva
         if is_locked and mine:
             tries += 1
             others = [each for each in endings if each[0].id != id]
-            turned = await turn(others, *arguments, **named)
-            return ClaimResult(turned.leases, turned.lost, [*turned.unchecked, *mine])
-        return await turn(endings, *arguments, **named)
+            result = await settle_and_claim(others, *arguments, **named)
+            return ClaimResult(result.leases, result.lost, [*result.unchecked, *mine])
+        return await settle_and_claim(endings, *arguments, **named)
 
     monkeypatch.setattr(office.store, "settle_and_claim", skip)
     async with office.working():

@@ -79,10 +79,10 @@ async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
     (waiting,) = await queue.put([ITEM])
     endings = [(lease, DONE) for lease in (first, *others)]
     async with locked(migrated, first):
-        turned = await queue.settle_and_claim(endings, ANN, limit)
-        assert [lease.id for lease in turned.unchecked] == [first.id]
-        assert not turned.lost
-        assert [lease.id for lease in turned.leases] == ([waiting] if limit else [])
+        result = await queue.settle_and_claim(endings, ANN, limit)
+        assert [lease.id for lease in result.unchecked] == [first.id]
+        assert not result.lost
+        assert [lease.id for lease in result.leases] == ([waiting] if limit else [])
         again = await queue.settle_and_claim([(first, DONE)], ANN, limit)
         assert [lease.id for lease in again.unchecked] == [first.id]
     settled = await queue.settle_and_claim([(first, DONE)], ANN, 0)
@@ -100,9 +100,9 @@ async def test_a_lost_lease_beside_a_locked_row_is_proven_lost(
     clock.step(2 * SECOND)
     assert [rescued.id for rescued in await queue.rescue(10)] == [taken.id]
     async with locked(migrated, locked_one):
-        turned = await queue.settle_and_claim([(locked_one, DONE), (taken, DONE)], ANN, 0)
-    assert [lease.id for lease in turned.lost] == [taken.id]
-    assert [lease.id for lease in turned.unchecked] == [locked_one.id]
+        result = await queue.settle_and_claim([(locked_one, DONE), (taken, DONE)], ANN, 0)
+    assert [lease.id for lease in result.lost] == [taken.id]
+    assert [lease.id for lease in result.unchecked] == [locked_one.id]
 
 
 async def test_an_item_with_an_effect_is_not_settled_while_its_row_is_locked(

@@ -140,8 +140,8 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self, owner: str, limit: int, is_reversed: bool) -> None:
         hand, now = self.hands[owner], self.clock.now()
         due = [id for id, each in self.model.items() if each.state == READY and each.available_at <= now]
-        turned = self.runner.run(self.queue.settle_and_claim([], hand.lease_holder, limit, reversed=is_reversed))
-        self._claimed(hand, list(turned.leases), due, limit, is_reversed)
+        result = self.runner.run(self.queue.settle_and_claim([], hand.lease_holder, limit, reversed=is_reversed))
+        self._claimed(hand, list(result.leases), due, limit, is_reversed)
 
     def _claimed(self, hand: Hand, leases: list[Lease], due: list[str], limit: int, is_reversed: bool = False) -> None:
         assert len(leases) == (0 if self.is_paused else min(limit, len(due)))
@@ -175,10 +175,10 @@ class QueueMachine(RuleBasedStateMachine):
         limit = random.choice([0, 0, 2])
         due = [id for id, each in self.model.items() if each.state == READY and each.available_at <= self.clock.now()]
         valid = [lease for lease in some if lease not in self.stale]
-        turned = self.runner.run(
+        result = self.runner.run(
             self.queue.settle_and_claim([(lease, settlement) for lease in some], hand.lease_holder, limit)
         )
-        assert [lease.id for lease in turned.lost] == [lease.id for lease in some if lease not in valid]
+        assert [lease.id for lease in result.lost] == [lease.id for lease in some if lease not in valid]
         for lease in some:
             hand.leases.remove(lease)
             if lease in valid:
@@ -186,7 +186,7 @@ class QueueMachine(RuleBasedStateMachine):
                 due += [lease.id] if self.model[lease.id].state == READY and delay <= timedelta(0) else []
                 self.stale.append(lease)
         if limit:
-            self._claimed(hand, list(turned.leases), due, limit)
+            self._claimed(hand, list(result.leases), due, limit)
 
     def _settled(self, lease: Lease, how: str, at: datetime) -> None:
         before = replace(self.model[lease.id], lease_until=None, crashes=0)
@@ -210,10 +210,10 @@ class QueueMachine(RuleBasedStateMachine):
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
         lease_holder = self.hands["ann"].lease_holder
-        turned = self.runner.run(
+        result = self.runner.run(
             self.queue.settle_and_claim([(lease, Settlement(state=ItemState.DEAD, error="x"))], lease_holder, 0)
         )
-        assert [each.id for each in turned.lost] == [lease.id]
+        assert [each.id for each in result.lost] == [lease.id]
         assert lease.id in self.runner.run(self.queue.renew([lease], lease_holder)).lost
         ran: list[object] = []
 

@@ -353,11 +353,11 @@ async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
     suspects = await bench.put("fine", "fine")
     await bench.crash(suspects[0], 2)
     (other,) = await bench.put("fine")
-    turn = bench.store.settle_and_claim
+    settle_and_claim = bench.store.settle_and_claim
 
     async def only_claims(endings: Endings, lease_holder: LeaseHolder, limit: int, **options: Any) -> ClaimResult:
         if limit:
-            return await turn(endings, lease_holder, limit, **options)
+            return await settle_and_claim(endings, lease_holder, limit, **options)
         raise StoreReadOnly(where="here", why="another is chosen")
 
     worker = bench.worker()

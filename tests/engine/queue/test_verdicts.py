@@ -120,10 +120,10 @@ async def test_a_claim_whose_answer_was_lost_is_no_crash_and_no_attempt(
     bench.handles("conta", note)
     ids = await bench.put(*["conta"] * 5)
     worker = bench.worker()
-    turn = bench.store.settle_and_claim
+    settle_and_claim = bench.store.settle_and_claim
 
     async def lose_the_answer(*arguments: Any, **named: Any) -> Any:
-        await turn(*arguments, **named)
+        await settle_and_claim(*arguments, **named)
         raise StoreUnavailable(where="-", why="the connection was lost")
 
     with monkeypatch.context() as patch:
@@ -149,7 +149,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
     bench.handles("conta", fine)
     (id,) = await bench.put("conta")
     worker = bench.worker()
-    turn = bench.store.settle_and_claim
+    settle_and_claim = bench.store.settle_and_claim
 
     async def fail(*arguments: Any, **named: Any) -> Any:
         raise StoreUnavailable(where="-", why="the connection was lost")
@@ -159,7 +159,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
         with pytest.raises(StoreUnavailable):
             await worker.tick()
     await worker._settler.release_strays(worker.held())
-    assert len((await turn([], worker._lease_holder, 5)).leases) == 1  # the server commits it late
+    assert len((await settle_and_claim([], worker._lease_holder, 5)).leases) == 1  # the server commits it late
     await bench.clock.advance(11)
     await bench.works(worker)
     row = await bench.row(id)

@@ -108,14 +108,14 @@ async def test_an_ending_that_the_table_refuses_is_told_apart_from_its_neighbour
 
 
 async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: Bench) -> None:
-    told, leave = asyncio.Event(), asyncio.Event()
+    cancelled, leave = asyncio.Event(), asyncio.Event()
 
     async def stubborn(lease: Lease) -> object:
         while not leave.is_set():
             try:
                 await leave.wait()
             except asyncio.CancelledError:
-                told.set()
+                cancelled.set()
         return Done("too late")
 
     bench.handles("stubborn", stubborn)
@@ -130,7 +130,7 @@ async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: B
     (second,) = await bench.put("fine")
     await bench.keeper.tick()  # finds the lease lost
     await bench.works(worker)
-    assert told.is_set()
+    assert cancelled.is_set()
     assert (await bench.row(second))["status"] == "complete"
     leave.set()
     await settle()
@@ -347,13 +347,13 @@ async def test_an_item_that_is_being_settled_with_its_effect_is_not_taken_for_lo
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sign of life may come between the settling and the word that it is settled."""
-    settled, told = asyncio.Event(), asyncio.Event()
+    settled, answer = asyncio.Event(), asyncio.Event()
     conclude = bench.store.conclude
 
     async def slow_to_tell(lease: Lease, settlement: Settlement) -> bool:
         done = await conclude(lease, settlement)
         settled.set()
-        await told.wait()
+        await answer.wait()
         return done
 
     async def with_effect(lease: Lease) -> object:
@@ -370,7 +370,7 @@ async def test_an_item_that_is_being_settled_with_its_effect_is_not_taken_for_lo
     await settled.wait()
     await bench.clock.advance(LEASE)  # so that a renewal is due
     await bench.keeper.tick()
-    told.set()
+    answer.set()
     await settle()
     await worker.tick()
     assert (await bench.row(id))["status"] == "complete"

@@ -145,8 +145,8 @@ async def test_a_turn_that_meets_a_locked_row_settles_and_claims_the_others(post
         async with made.database.transaction() as transaction:
             await transaction.all(LOCK, id=locked.id)
             done = [(lease, Settlement(state=ItemState.DONE)) for lease in (locked, *others)]
-            turned = await queue.settle_and_claim(done, WORKER, 5)
-        assert (len(turned.leases), turned.lost, turned.unchecked) == (1, [], [locked])
+            result = await queue.settle_and_claim(done, WORKER, 5)
+        assert (len(result.leases), result.lost, result.unchecked) == (1, [], [locked])
 
 
 async def test_a_lease_too_short_for_any_timeout_is_refused_at_start_up(postgres_url: str) -> None:

@@ -153,3 +153,22 @@ def test_gaps_doubles_and_stray_names_are_refused(tmp_path: Path, names: list[st
 
 def test_the_engines_own_migrations_are_in_order() -> None:
     assert [migration.number for migration in engine_migrations()] == list(range(1, len(engine_migrations()) + 1))
+
+
+async def test_the_audit_calls_a_changed_switch_by_its_present_name(
+    migrator_of: MakeMigrator, database: Database, clock: FakeClock
+) -> None:
+    *before, last = [each for each in engine_migrations() if each.number <= 11]
+    await migrator_of(*before).migrate()
+    insert = (
+        "INSERT INTO audit_log (id, at, actor, action, subject)"
+        " VALUES ('00000000-0000-7000-8000-00000000000{n}', :at, 'op', '{action}', 'pausa')"
+    )
+    for n, action in enumerate(("switch.turn", "window.set")):
+        text = insert.format(n=n, action=action)
+        await database.run(in_dialect(query_of("note", text, writes=True), database.dialect), at=clock.now())
+    assert await migrator_of(*before, last).migrate() == [last]
+    actions = in_dialect(
+        query_of("actions", "SELECT action FROM audit_log ORDER BY id", writes=False), database.dialect
+    )
+    assert [row["action"] for row in await database.all(actions)] == ["switch.set", "window.set"]

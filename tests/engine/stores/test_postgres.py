@@ -214,7 +214,7 @@ def test_an_address_that_cannot_be_is_refused_with_the_right_form(url: str) -> N
 
 async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_behind(postgres_url: str) -> None:
     strays: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, told: strays.append(told))
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: strays.append(context))
     for turns in range(0, 300, 3):
         database = _database(postgres_url, Limits(pool=2))
         await database.open()

@@ -336,11 +336,11 @@ async def test_a_transaction_during_which_the_file_goes_is_not_committed(
 async def test_a_process_that_only_listens_notices_that_the_file_is_gone(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
-    ear = await sqlite.listen(lambda name: None)
-    await ear.probe()
+    listener = await sqlite.listen(lambda name: None)
+    await listener.probe()
     lose(tmp_path / "test.db")
     with pytest.raises(StoreReplaced):
-        await ear.probe()
+        await listener.probe()
     assert Wakeups(sqlite).every <= timedelta(seconds=1)
     with pytest.raises(StoreReplaced):  # reads fail too: the file they would read is not the database any more
         await count(sqlite)

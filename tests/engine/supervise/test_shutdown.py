@@ -200,7 +200,7 @@ async def test_ticks_and_drains_that_never_end_take_the_grace_and_a_small_margin
 ) -> None:
     for n in range(3):
         supervisor.add(Draining(f"stuck-{n}", clock, tick=500, drain=500), EVERY_TEN)
-    supervisor.add(Draining("heart", clock, drain=500), OUTLIVING)
+    supervisor.add(Draining("heartbeat", clock, drain=500), OUTLIVING)
     stopped = Stopped(supervisor, clock)
     await stopped.ask()
     took = await stopped.took()
@@ -305,7 +305,7 @@ async def test_each_phase_is_announced_with_the_loops_that_are_in_it(
     supervisor.add(Draining("slow", clock, tick=0.7, drain=500), EVERY_TEN)
     supervisor.add(Draining("long", clock, drain=10), EVERY_TEN)
     supervisor.add(Draining("quick", clock), EVERY_TEN)
-    supervisor.add(Draining("heart", clock), OUTLIVING)
+    supervisor.add(Draining("heartbeat", clock), OUTLIVING)
     stopped = Stopped(supervisor, clock)
     await stopped.ask()
     await stopped.took()

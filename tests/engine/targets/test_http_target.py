@@ -245,4 +245,4 @@ def test_what_retry_after_means() -> None:
     assert retry_at("Mon, 05 Jan 2026 12:01:00 GMT", now) == now + timedelta(minutes=1)
     assert retry_at("Mon, 05 Jan 2026 11:00:00 GMT", now) == now
     assert retry_at("9" * 40, now) == now + timedelta(days=1)
-    assert [retry_at(told, now) for told in ("", "soon", "-5", "1.5")] == [None] * 4
+    assert [retry_at(header, now) for header in ("", "soon", "-5", "1.5")] == [None] * 4

@@ -283,9 +283,9 @@ async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_
     async with listening(silence) as there:
         relay = ArqRelay(lambda: create_pool(there), SystemClock(), all_wanted)
         async with asyncio.timeout(60):
-            told = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
-        assert {each.reason for each in told if isinstance(each, Snooze)} == {"Redis does not answer: TimeoutError"}
-        assert len(told) == 50
+            outcomes = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
+        assert {each.reason for each in outcomes if isinstance(each, Snooze)} == {"Redis does not answer: TimeoutError"}
+        assert len(outcomes) == 50
         await relay.close()
 
 
@@ -318,8 +318,8 @@ async def listening(
 
 
 async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
-    told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
-    settings, clock = Settings.model_validate(told), FakeClock(START)
+    values = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
+    settings, clock = Settings.model_validate(values), FakeClock(START)
     async with build(settings, clock=clock).work as work:
         importacao = julia_of(work).appointments.importacao
         await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
@@ -361,8 +361,8 @@ class Handing:
 
     async def once(self, meanwhile: Callable[[], Awaitable[Any]]) -> None:
         queue, clock = self.work.queues[QUEUE], self.work.clock
-        turned = await queue.settle_and_claim([], self.lease_holder, 1)
-        (lease,) = turned.leases
+        result = await queue.settle_and_claim([], self.lease_holder, 1)
+        (lease,) = result.leases
         running = asyncio.create_task(self.relay.run(self.work.task_registry.named(TASK), lease))
         while not running.done():
             await meanwhile()
@@ -374,8 +374,8 @@ class Handing:
 
 async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when_it_is_back(database_url: str) -> None:
     port, clock = free_port(), FakeClock(START)
-    told = {"database_url": database_url, "tasks_backend": "arq", "redis_url": f"redis://127.0.0.1:{port}"}
-    settings = Settings.model_validate(told)
+    values = {"database_url": database_url, "tasks_backend": "arq", "redis_url": f"redis://127.0.0.1:{port}"}
+    settings = Settings.model_validate(values)
     async with build(settings, clock=clock).work as work:
         made = julia_of(work).appointments
         agendamentos, importacao = made.agendamentos, made.importacao
@@ -446,11 +446,11 @@ def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
         ("redis://127.0.0.1:1", "julia: Redis at 127.0.0.1:1 does not answer (ConnectionRefusedError): start it, or"),
         (None, "julia: REDIS_URL is not set and TASKS_BACKEND=arq needs it: set it"),
     ):
-        told = {"REDIS_URL": redis_url} if redis_url else {}
+        address = {"REDIS_URL": redis_url} if redis_url else {}
         ran = subprocess.run(
             command,
             cwd=tmp_path,
-            env={**env, **told, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+            env={**env, **address, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
             capture_output=True,
             text=True,
             timeout=120,
@@ -464,9 +464,9 @@ async def test_an_outcome_that_nobody_told_of_is_found(
 ) -> None:
     silent, spoken = calls.answer, []
 
-    async def without_a_word(redis: ArqRedis, id: str, told: Json, told_in: str | None) -> None:
-        spoken.append(told_in)
-        await silent(redis, id, told, None)
+    async def without_a_word(redis: ArqRedis, id: str, value: Json, reply_list: str | None) -> None:
+        spoken.append(reply_list)
+        await silent(redis, id, value, None)
 
     monkeypatch.setattr(calls, "answer", without_a_word)
     work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
@@ -539,21 +539,21 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
 
 
 def test_the_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> None:
-    told = {"database_url": f"sqlite:///{tmp_path}/a.db", "redis_url": "redis://:segredo@127.0.0.1:6379"}
+    values = {"database_url": f"sqlite:///{tmp_path}/a.db", "redis_url": "redis://:segredo@127.0.0.1:6379"}
     limits = {"arq_max_jobs": 7, "arq_job_timeout": 30, "arq_keep_result": 60, "arq_max_tries": 2}
-    made = worker_settings(build(Settings.model_validate({**told, **limits, "tasks_backend": "arq"})))
+    made = worker_settings(build(Settings.model_validate({**values, **limits, "tasks_backend": "arq"})))
     assert (made.max_jobs, made.job_timeout, made.keep_result, made.max_tries) == (7, 40, 60, 2)  # type: ignore[attr-defined]
     assert [each.name for each in made.functions] == ["normalize_appointment"]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="TASKS_BACKEND=arq"):
-        worker_settings(build(Settings.model_validate(told)))
+        worker_settings(build(Settings.model_validate(values)))
 
 
 def test_doctor_says_what_to_do_when_redis_is_away(tmp_path: Path) -> None:
-    told = {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq", "REDIS_URL": "redis://127.0.0.1:1"}
+    own_env = {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq", "REDIS_URL": "redis://127.0.0.1:1"}
     ran = subprocess.run(
         [sys.executable, "-m", "batuta", "--app", "app.main:work", "--lang", "en", "doctor"],
         cwd=tmp_path,
-        env={**os.environ, **told, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        env={**os.environ, **own_env, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
         capture_output=True,
         text=True,
         timeout=120,

@@ -88,11 +88,11 @@ async def ended(
 ) -> Any:
     """The status, once it is over. Waits for facts, not for time."""
     while True:
-        told = len(events.of(ItemsSettled))
+        before = len(events.of(ItemsSettled))
         status = await work.status(id)
         if status is None or has_ended(status):
             return status
-        await events.wait_for(ItemsSettled, lambda event, told=told: len(events.of(ItemsSettled)) > told)  # type: ignore[misc]
+        await events.wait_for(ItemsSettled, lambda event, before=before: len(events.of(ItemsSettled)) > before)  # type: ignore[misc]
 
 
 async def test_a_task_runs_and_its_result_can_be_asked_for(work: Batuta, events: EventRecorder) -> None:

@@ -279,11 +279,11 @@ def test_a_run_of_no_target_is_a_ghost_and_so_is_one_that_names_nothing() -> Non
 
 
 def test_the_row_of_the_key_names_the_fire_the_endpoint_was_not_told() -> None:
-    untold = valid()
+    silent = valid()
     for receipt in valid().receipts:
-        untold = untold.rewritten(receipt.key, scheduled_for=None)
-    assert untold.judge().ok
-    swapped = untold.rewritten("minutely-5", key="swapping").rewritten("minutely-8", key="minutely-5")
+        silent = silent.rewritten(receipt.key, scheduled_for=None)
+    assert silent.judge().ok
+    swapped = silent.rewritten("minutely-5", key="swapping").rewritten("minutely-8", key="minutely-5")
     assert Check.NOT_EARLY in swapped.rewritten("swapping", key="minutely-8").checks()
 
 
@@ -349,8 +349,8 @@ def test_a_run_logged_as_not_run_is_a_lie() -> None:
 
 def test_a_failure_the_endpoint_told_is_served_and_truly_logged() -> None:
     for status in ("error", "skipped", "timeout"):
-        told = valid().rewritten("minutely-5", answered=status).relogged("minutely-5", status=status, reason="told")
-        assert told.judge().ok
+        evidence = valid().rewritten("minutely-5", answered=status).relogged("minutely-5", status=status, reason="told")
+        assert evidence.judge().ok
 
 
 def test_a_row_that_cannot_know_the_end_is_listed_and_not_blamed() -> None:

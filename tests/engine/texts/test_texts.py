@@ -29,25 +29,25 @@ def test_both_languages_say_the_same_things_about_the_same_facts(folder: Path) -
 
 
 def test_every_error_is_told_in_portuguese_with_its_own_facts() -> None:
-    told = {key: text for key, text in read_table(HERE, "pt-BR").items() if key.startswith("error.")}
+    portuguese = {key: text for key, text in read_table(HERE, "pt-BR").items() if key.startswith("error.")}
     all_errors = {
         kind.__name__: kind.sentence
         for kind in classes(BatutaError)
         if kind is not BatutaError and kind.__module__ == errors.__name__
     }
-    assert {key.removeprefix("error.") for key in told} == set(all_errors)
+    assert {key.removeprefix("error.") for key in portuguese} == set(all_errors)
     for name, sentence in all_errors.items():
-        assert placeholders(told[f"error.{name}"]) == placeholders(sentence), name
+        assert placeholders(portuguese[f"error.{name}"]) == placeholders(sentence), name
 
 
 def test_every_reason_of_ours_is_told_in_portuguese_with_its_own_facts() -> None:
-    told = read_table(HERE, "pt-BR")
+    portuguese = read_table(HERE, "pt-BR")
     written: dict[str, str] = {}
     for file in ROOT.glob("src/batuta/**/*.py"):
         written |= dict(re.findall(r"""(?:Reason|_refused)\(\s*"(\w+)",\s*"([^"]+)\"""", file.read_text()))
     assert len(written) > 15
     for key, english in written.items():
-        assert placeholders(told[f"reason.{key}"]) == placeholders(english), key
+        assert placeholders(portuguese[f"reason.{key}"]) == placeholders(english), key
 
 
 def test_every_key_that_the_code_asks_for_is_in_the_table() -> None:

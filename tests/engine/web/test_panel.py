@@ -83,8 +83,8 @@ async def test_every_job_of_the_catalogue_is_listed(tmp_path: Path) -> None:
 async def test_the_sentence_above_says_the_worst_first_and_names_the_jobs(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     sentence = re.sub(r"<[^>]+>|\s+", " ", re.search(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)[1])  # type: ignore[index]
-    told = " ".join(sentence.replace(" ,", ",").split())
-    assert told == "Crítico: 1 tarefa atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
+    text = " ".join(sentence.replace(" ,", ",").split())
+    assert text == "Crítico: 1 tarefa atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
 
 
 async def test_when_nothing_is_wrong_it_says_so(tmp_path: Path) -> None:
@@ -366,10 +366,10 @@ def test_a_simple_schedule_is_told_in_words(cron: str, portuguese: str | None, e
 
 
 def test_spans_and_numbers_are_short_and_exact() -> None:
-    told = words("pt-BR")
+    portuguese = words("pt-BR")
     spans = [timedelta(minutes=45), timedelta(hours=25), timedelta(days=8), timedelta(minutes=90), timedelta(days=1)]
-    assert [told.span(span) for span in spans] == ["45 min", "25 h", "8 d", "1 h 30 min", "24 h"]
-    assert [told.took(ms) for ms in (None, 7, 1234, 61_000)] == ["–", "7 ms", "1,2 s", "1 min 1 s"]
+    assert [portuguese.span(span) for span in spans] == ["45 min", "25 h", "8 d", "1 h 30 min", "24 h"]
+    assert [portuguese.took(ms) for ms in (None, 7, 1234, 61_000)] == ["–", "7 ms", "1,2 s", "1 min 1 s"]
     abouts = [
         timedelta(seconds=-5),
         timedelta(seconds=59),
@@ -377,6 +377,6 @@ def test_spans_and_numbers_are_short_and_exact() -> None:
         timedelta(hours=30),
         timedelta(days=3),
     ]
-    assert [told.about(span) for span in abouts] == ["0 s", "59 s", "1 h", "30 h", "3 d"]
-    assert told.number(1234567) == "1\u202f234\u202f567"
+    assert [portuguese.about(span) for span in abouts] == ["0 s", "59 s", "1 h", "30 h", "3 d"]
+    assert portuguese.number(1234567) == "1\u202f234\u202f567"
     assert fold("Não ÀS") == "nao as"

@@ -115,8 +115,8 @@ def _sectors(stream: bytes) -> bytes:
 
     def entry(name: str, kind: int, child: int, start: int, size: int) -> bytes:
         letters = f"{name}\0".encode("utf-16-le")
-        told = struct.pack("<HBBIII", len(letters), kind, 1, none, none, child)
-        return letters.ljust(64, b"\0") + told + bytes(36) + struct.pack("<IQ", start, size)
+        tail = struct.pack("<HBBIII", len(letters), kind, 1, none, none, child)
+        return letters.ljust(64, b"\0") + tail + bytes(36) + struct.pack("<IQ", start, size)
 
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6) + bytes(6)
     header += struct.pack("<IIIIIIIII", 0, 1, 1, 0, 4096, last, 0, last, 0) + struct.pack("<109I", 0, *[none] * 108)

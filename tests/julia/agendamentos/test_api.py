@@ -44,12 +44,12 @@ async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> No
         [HEADER, patient(1), patient(2, **{"Nome do Paciente": None}), patient(3, **{"Nome do Paciente": "=CMD()"})]
     )
     answer = await upload(julia, content)
-    told = answer.json()
+    report = answer.json()
     assert answer.status_code == 200
-    assert {name: told[name] for name in ("success", "filename", "total_rows", "imported", "jobs_enqueued", "cars_created")} == {
+    assert {name: report[name] for name in ("success", "filename", "total_rows", "imported", "jobs_enqueued", "cars_created")} == {
         "success": True, "filename": "agenda.xlsx", "total_rows": 3, "imported": 2, "jobs_enqueued": 2, "cars_created": 0,
     }  # fmt: skip
-    assert told["errors"] == [
+    assert report["errors"] == [
         {"linha": 3, "coluna": "Nome do Paciente", "motivo": "no patient's name: the row was not imported"}
     ]
     listed = (await ask(julia, "GET", f"{PATH}?limite=1")).json()
@@ -72,15 +72,15 @@ async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> No
         "Pessoa Fictícia 00001",
     ]
     assert CPF not in exported
-    shown = (await ask(julia, "GET", f"{PATH}/imports/{told['importacao_id']}")).json()
-    assert shown == told
+    shown = (await ask(julia, "GET", f"{PATH}/imports/{report['importacao_id']}")).json()
+    assert shown == report
 
 
 async def test_of_several_sheets_each_line_is_told_with_its_own(julia: Julia) -> None:
     days = {n: sheet_xml([HEADER, patient(n), patient(9, **{"Nome do Paciente": None})]) for n in (1, 2)}
-    told = (await upload(julia, workbook({f"Dia {n}": sheet for n, sheet in days.items()}))).json()
-    assert (told["imported"], told["total_rows"]) == (2, 4)
-    assert [(each["aba"], each["linha"], each["coluna"]) for each in told["errors"]] == [
+    report = (await upload(julia, workbook({f"Dia {n}": sheet for n, sheet in days.items()}))).json()
+    assert (report["imported"], report["total_rows"]) == (2, 4)
+    assert [(each["aba"], each["linha"], each["coluna"]) for each in report["errors"]] == [
         ("Dia 1", 3, "Nome do Paciente"),
         ("Dia 2", 3, "Nome do Paciente"),
     ]
@@ -185,8 +185,8 @@ async def test_a_forgotten_jobs_status_is_the_appointments(julia: Julia) -> None
     row = await one(julia.work.database, "SELECT id, normalization_job_id AS job FROM appointments")
     assert await julia.work.queues[QUEUE].discard(row["job"]) is False
     await julia.work.database.run(_forget(julia), id=row["job"])
-    told = (await ask(julia, "GET", f"/api/v1/jobs/{row['job']}/status")).json()["job"]
-    assert (told["status"], told["result"]) == (
+    job = (await ask(julia, "GET", f"/api/v1/jobs/{row['job']}/status")).json()["job"]
+    assert (job["status"], job["result"]) == (
         "complete", {"success": True, "appointment_id": row["id"], "fields_normalized": ["endereco_normalizado"]},
     )  # fmt: skip
 
@@ -342,9 +342,9 @@ async def test_what_is_wrong_with_a_field_is_said_in_the_callers_language(julia:
     for language, expected in said.items():
         refused = await julia.ask("POST", PATH, json=wrong, headers={"Accept-Language": language, **BEARER})
         assert is_problem(refused, 422, "invalid")
-        told = {each["where"].removeprefix("body."): each["what"] for each in refused.json()["errors"]}
-        assert {name: told[name] for name in expected} == expected
-        assert set(told) == set(wrong) - {"nome_paciente"}
+        errors = {each["where"].removeprefix("body."): each["what"] for each in refused.json()["errors"]}
+        assert {name: errors[name] for name in expected} == expected
+        assert set(errors) == set(wrong) - {"nome_paciente"}
     unseen = await ask(julia, "POST", PATH, json={"nome_paciente": "\u200b"})
     assert is_problem(unseen, 422, "appointment_refused")
     missing = await julia.ask("POST", PATH, json={}, headers={"Accept-Language": "pt-BR", **BEARER})

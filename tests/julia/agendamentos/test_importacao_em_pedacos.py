@@ -192,8 +192,8 @@ async def test_an_import_whose_children_all_die_fails_in_the_end_and_the_file_ca
     monkeypatch.setattr(importacao, "MOST_RESUMED", 1)
     content = xlsx([HEADER, *(patient(n) for n in range(1900))])
     importing = with_reader(office, Mortal(deaths=1000))
-    told = await importing.importar(content, "agenda.xlsx", by="alguém")
-    assert (told["status"], told["imported"]) == ("em_andamento", 1000)  # it was tried once more at once
+    report = await importing.importar(content, "agenda.xlsx", by="alguém")
+    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # it was tried once more at once
     for _ in range(2):
         await office.clock.advance(timedelta(minutes=1))
         await ImportLoop(importing).tick()
@@ -225,11 +225,11 @@ async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
     done = await with_reader(office, reading).importar(workbook(days), "agenda.xlsx", by="alguém")
     assert (done["status"], done["imported"], done["duplicates"], done["total_rows"]) == ("concluida", 900, 0, 900)
     assert reading.opened == [0, 301]
-    told = await rows(
+    counts = await rows(
         office.database,
         "SELECT aba, count(*) AS n, min(linha) AS first, max(linha) AS last FROM appointments GROUP BY aba ORDER BY aba",
     )
-    assert [tuple(each.values()) for each in told] == [(f"Dia {n}", 300, 2, 301) for n in range(1, 4)]
+    assert [tuple(each.values()) for each in counts] == [(f"Dia {n}", 300, 2, 301) for n in range(1, 4)]
     assert (await figures(office))["kept"] == 0
     changed = await office.one("SELECT id FROM appointments WHERE linha = 5 AND aba = 'Dia 2'")
     kept = await office.agendamentos.alterar(changed["id"], {"observacoes": "portão azul"}, by="alguém")

@@ -57,9 +57,9 @@ async def test_a_task_for_what_is_no_appointment_harms_none_that_began_with_it(o
     await office.importar(patient(1), patient(2))
     await office.work_on(3)
     assert (await office.agendamentos.contagem())["completed"] == 2
-    told = await office.work.status(id)
-    assert told is not None
-    assert told.result == {"success": False, "appointment_id": "abc", "fields_normalized": []}
+    status = await office.work.status(id)
+    assert status is not None
+    assert status.result == {"success": False, "appointment_id": "abc", "fields_normalized": []}
 
 
 async def test_one_that_somebody_holds_keeps_no_other_waiting_and_is_written_in_its_turn(office: Office) -> None:

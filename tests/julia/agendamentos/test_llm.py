@@ -269,8 +269,8 @@ async def test_whatever_a_cell_talks_the_model_into_no_field_is_forged(tmp_path:
     oracle.answer = Respondeu(
         {"endereco": forged, "documento": papers, "acao": "enviar", "sql": "DROP TABLE appointments"}
     )
-    told = {"document_model_enabled": True, "llm_per_minute": 1000}
-    clock, settings = FakeClock(START), settings_of(f"sqlite:///{tmp_path}/test.db", **told)
+    values = {"document_model_enabled": True, "llm_per_minute": 1000}
+    clock, settings = FakeClock(START), settings_of(f"sqlite:///{tmp_path}/test.db", **values)
     async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
         for n, text in enumerate(INJECOES):
@@ -288,8 +288,8 @@ async def test_whatever_a_cell_talks_the_model_into_no_field_is_forged(tmp_path:
 async def test_over_http_a_question_that_failed_is_asked_again_and_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, told = FakeClock(START), {"openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"}
-    settings = settings_of(f"sqlite:///{tmp_path}/test.db", **told)
+    clock, values = FakeClock(START), {"openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"}
+    settings = settings_of(f"sqlite:///{tmp_path}/test.db", **values)
     monkeypatch.setattr("app.composition.julia.build_llm", build_llm)
     transport = httpx2.ASGITransport(app=create_app(clock))
     async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as world:

@@ -49,8 +49,8 @@ async def test_rows_of_one_day_without_an_hour_that_say_different_things_are_tol
     linhas = [LABORATORY, visit("11/03/2026"), visit("11/03/2026", "jejum"), visit("11/03/2026", "jejum")]
     first, again = await sent(office, *linhas), await sent(office, *linhas)
     assert (first["imported"], first["duplicates"], again["imported"], again["duplicates"]) == (2, 1, 0, 3)
-    told = [(each["linha"], each["problema"]) for each in first["warnings"] if each["problema"] != "hora_ilegivel"]
-    assert told == [(3, "sem_hora"), (4, "repetido")]
+    warnings = [(each["linha"], each["problema"]) for each in first["warnings"] if each["problema"] != "hora_ilegivel"]
+    assert warnings == [(3, "sem_hora"), (4, "repetido")]
     assert [each["exames"] for each in await kept(office)] == ["glicose", "jejum"]
 
 

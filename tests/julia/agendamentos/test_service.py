@@ -66,8 +66,8 @@ async def office(database_url: str) -> AsyncIterator[Office]:
 
 async def test_a_file_becomes_rows_each_with_its_task_and_the_tasks_read_them(office: Office) -> None:
     done = await office.importar(patient(1), patient(2, **{"Documento Completo": 52998224725.0}))
-    told = ("status", "total_rows", "valid_rows", "invalid_rows", "imported", "duplicates", "skipped", "jobs_enqueued")
-    assert [done[name] for name in told] == ["concluida", 2, 2, 0, 2, 0, 0, 2]
+    names = ("status", "total_rows", "valid_rows", "invalid_rows", "imported", "duplicates", "skipped", "jobs_enqueued")
+    assert [done[name] for name in names] == ["concluida", 2, 2, 0, 2, 0, 0, 2]
     assert await office.agendamentos.contagem() == {
         "pending": 2, "processing": 0, "completed": 0, "failed": 0, "skipped": 0,
     }  # fmt: skip

@@ -430,16 +430,16 @@ async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: 
     office.work.wakeups.add(FILA_MENSAGENS.name, here)
     elsewhere = office.work.observability.another()
     await elsewhere.open()
-    ear = await elsewhere.listen(lambda name: heard.set() if name in (None, FILA_MENSAGENS.name) else None)
+    listener = await elsewhere.listen(lambda name: heard.set() if name in (None, FILA_MENSAGENS.name) else None)
     try:
-        await ear.probe()
+        await listener.probe()
         heard.clear()
         await office.campanhas.retomar(id, by="ana")
         await asyncio.wait_for(here.wait(), 30)
-        await ear.probe()
+        await listener.probe()
         assert await asyncio.wait_for(heard.wait(), 30)
     finally:
-        await ear.close()
+        await listener.close()
         await elsewhere.close()
 
 

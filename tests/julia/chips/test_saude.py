@@ -20,20 +20,26 @@ def chip(**facts: Any) -> Saude:
     return Saude(**{**known, **facts})
 
 
-def told(*chips: Saude, is_configured: bool = True) -> tuple[list[tuple[str, Severity]], int]:
+def judge_all(*chips: Saude, is_configured: bool = True) -> tuple[list[tuple[str, Severity]], int]:
     report = judge(chips, is_configured=is_configured)
     return [(each.cause, each.severity) for each in report.findings], report.lost
 
 
 def test_nothing_is_wrong_where_nothing_is_set_up() -> None:
-    assert told(is_configured=False) == ([], 0)
+    assert judge_all(is_configured=False) == ([], 0)
     assert document([], is_configured=False, at=AT)["status"] == "not_configured"
 
 
 def test_no_active_chip_and_no_connected_one_are_critical() -> None:
-    assert told() == ([("chips.none_active", Severity.CRITICAL)], 20)
-    assert told(chip(status="warming"), chip(status="degraded")) == ([("chips.none_active", Severity.CRITICAL)], 20)
-    assert told(chip(connected=False), chip(status="warming")) == ([("chips.none_connected", Severity.CRITICAL)], 20)
+    assert judge_all() == ([("chips.none_active", Severity.CRITICAL)], 20)
+    assert judge_all(chip(status="warming"), chip(status="degraded")) == (
+        [("chips.none_active", Severity.CRITICAL)],
+        20,
+    )
+    assert judge_all(chip(connected=False), chip(status="warming")) == (
+        [("chips.none_connected", Severity.CRITICAL)],
+        20,
+    )
 
 
 def test_a_line_that_is_down_is_explained_by_a_gateway_that_is() -> None:
@@ -43,7 +49,7 @@ def test_a_line_that_is_down_is_explained_by_a_gateway_that_is() -> None:
 
 @pytest.mark.parametrize(("connected", "findings", "lost"), [(10, 0, 0), (8, 0, 0), (7, 0, 4), (5, 0, 4), (4, 1, 12)])
 def test_the_fewer_are_connected_the_more_it_costs(connected: int, findings: int, lost: int) -> None:
-    found, cost = told(*(chip(connected=n < connected) for n in range(10)))
+    found, cost = judge_all(*(chip(connected=n < connected) for n in range(10)))
     assert (len(found), cost) == (findings, lost)
     assert {severity for _, severity in found} <= {Severity.WARNING}
 
@@ -52,7 +58,7 @@ def test_the_fewer_are_connected_the_more_it_costs(connected: int, findings: int
     ("low", "warned", "lost"), [(0, False, 0), (3, False, 0), (4, True, 0), (6, True, 4), (8, True, 8)]
 )
 def test_many_that_are_hardly_trusted_are_a_warning(low: int, warned: bool, lost: int) -> None:
-    found, cost = told(*(chip(trust=39 if n < low else 60) for n in range(10)))
+    found, cost = judge_all(*(chip(trust=39 if n < low else 60) for n in range(10)))
     assert found == ([("chips.low_trust", Severity.WARNING)] if warned else [])
     assert cost == lost
 

@@ -224,8 +224,8 @@ async def test_one_bad_look_is_nothing_and_the_second_in_a_row_counts(chips: Chi
     assert (type(second), details(second)["status"]) == (Partial, "desconectado")
     assert ((await chips.chip())["evolution_connected"], (await chips.chip())["status"]) == (False, "active")
     await chips.run("verificar_whatsapp")
-    told = await rows(chips.database, "SELECT event_type FROM business_events")
-    assert told == [{"event_type": "chip_desconectado"}]
+    events = await rows(chips.database, "SELECT event_type FROM business_events")
+    assert events == [{"event_type": "chip_desconectado"}]
 
 
 async def test_a_good_look_between_two_bad_ones_begins_the_count_anew(chips: Chips) -> None:

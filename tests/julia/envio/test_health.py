@@ -67,8 +67,8 @@ class Julia:
 
     async def beats(self, loop: str = "worker:fila_mensagens") -> None:
         now = self.clock.now()
-        told = {loop: {"last_progress_ago": 0.01, "failures": 0}}
-        await self.work.beats.beat("w1", "worker", told, now=now)
+        loops = {loop: {"last_progress_ago": 0.01, "failures": 0}}
+        await self.work.beats.beat("w1", "worker", loops, now=now)
 
 
 @pytest.fixture
@@ -146,9 +146,9 @@ async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(
     found = await julia.get("/health/fila")
     assert (found["status"], found["alerts"]) == ("critical", ["consumidores 0 < 1"])
     alerts = await julia.get("/health/alerts")
-    (told,) = [each for each in alerts["alerts"] if each["cause"] == "queue.deserted.fila_mensagens"]
-    assert (told["severity"], told["source"], told["value"]) == ("critical", "fila", 50)
-    assert "batuta worker" in told["next_step"]
+    (alert,) = [each for each in alerts["alerts"] if each["cause"] == "queue.deserted.fila_mensagens"]
+    assert (alert["severity"], alert["source"], alert["value"]) == ("critical", "fila", 50)
+    assert "batuta worker" in alert["next_step"]
     score = await julia.get("/health/score")
     assert score["score"] < 40
     assert score["breakdown"]["fila"] == {"score": 0, "max": 20}
@@ -163,8 +163,8 @@ async def test_a_backlog_is_judged_by_this_queues_own_limits_and_once(julia: Jul
     await julia.clock.advance(70 * SECOND)
     await julia.beats()
     alerts = await julia.get("/health/alerts")
-    told = [each for each in alerts["alerts"] if each["source"] == "fila"]
-    assert [(each["cause"], each["threshold"]) for each in told] == [("queue.backlog.fila_mensagens", 100)]
+    found = [each for each in alerts["alerts"] if each["source"] == "fila"]
+    assert [(each["cause"], each["threshold"]) for each in found] == [("queue.backlog.fila_mensagens", 100)]
     assert (await julia.get("/health/score"))["breakdown"]["fila"] == {"score": 15, "max": 20}
 
 
@@ -182,17 +182,17 @@ async def test_messages_that_a_process_without_a_gateway_puts_off_are_told(julia
     await julia.put(at=INCIDENT + MINUTE, why=encode(NO_LINE()))
     found = await julia.get("/health/fila")
     assert (found["status"], found["alerts"]) == ("degraded", ["sem_gateway 1 > 0"])
-    told = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}
-    assert "EVOLUTION_API_URL" in told["fila.sem_gateway"]["next_step"]
+    by_cause = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}
+    assert "EVOLUTION_API_URL" in by_cause["fila.sem_gateway"]["next_step"]
     await julia.clock.advance(MINUTE + SECOND)  # another took it meanwhile, or it waits for something else
     assert (await julia.get("/health/fila"))["metrics"]["sem_gateway"] == 0
 
 
 async def test_what_a_person_must_decide_is_an_alert_with_its_next_step(julia: Julia) -> None:
     await julia.put(doubt="parked")
-    (told,) = (await julia.get("/health/alerts"))["alerts"]
-    assert (told["cause"], told["severity"], told["value"]) == ("fila.para_decisao", "warning", 1)
-    assert "parked" in told["next_step"]
+    (alert,) = (await julia.get("/health/alerts"))["alerts"]
+    assert (alert["cause"], alert["severity"], alert["value"]) == ("fila.para_decisao", "warning", 1)
+    assert "parked" in alert["next_step"]
 
 
 @pytest.mark.parametrize(

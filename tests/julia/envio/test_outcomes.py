@@ -180,8 +180,8 @@ async def test_what_was_found_out_since_it_was_queued_blocks_it_and_is_told(
     await office.works()
     row = await office.message(message)
     assert (row["status"], row["outcome"], office.line.receipts) == ("bloqueada", outcome, [])
-    told = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
-    assert (told["event_type"], told["event_props"]["desfecho"]) == ("envio_bloqueado", outcome)
+    event = await one(office.work.database, "SELECT event_type, event_props FROM business_events")
+    assert (event["event_type"], event["event_props"]["desfecho"]) == ("envio_bloqueado", outcome)
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,8 @@ async def test_a_person_answers_in_writing_for_a_message_to_who_opted_out(
     row = await office.message(meant)
     assert (row["status"], row["outcome"]) == ("enviada", "BYPASS")
     assert row["outcome_reason_code"] == "pediu por telefone, ana"
-    told = {each["event_type"] for each in await rows(office.work.database, "SELECT event_type FROM business_events")}
-    assert told == {"envio_bloqueado", "envio_com_bypass"}
+    events = {each["event_type"] for each in await rows(office.work.database, "SELECT event_type FROM business_events")}
+    assert events == {"envio_bloqueado", "envio_com_bypass"}
 
 
 async def test_a_message_of_a_conversation_stays_in_it(office: Office, doctor: str, chip: str) -> None:

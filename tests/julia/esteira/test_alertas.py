@@ -12,12 +12,12 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 WELL = MedidasDosGrupos(now=NOW)
 
 
-def told(sinais: Sinais) -> dict[str, Severity]:
+def severities(sinais: Sinais) -> dict[str, Severity]:
     return {each.cause.removeprefix("grupos."): each.severity for each in julgar(sinais)}
 
 
 def test_a_quiet_pipeline_says_nothing() -> None:
-    assert told(Sinais(medidas=WELL)) == {}
+    assert severities(Sinais(medidas=WELL)) == {}
 
 
 @pytest.mark.parametrize(
@@ -28,41 +28,43 @@ def test_how_many_are_stuck_decides(stuck: int, status: str) -> None:
 
 
 def test_dead_and_old_rows_are_told_with_their_limits() -> None:
-    assert told(Sinais(medidas=MedidasDosGrupos(now=NOW, erros=10, antigos=5))) == {}
-    assert told(Sinais(medidas=MedidasDosGrupos(now=NOW, erros=11, antigos=6))) == {
+    assert severities(Sinais(medidas=MedidasDosGrupos(now=NOW, erros=10, antigos=5))) == {}
+    assert severities(Sinais(medidas=MedidasDosGrupos(now=NOW, erros=11, antigos=6))) == {
         "fila_travada": Severity.ERROR, "itens_pendentes_antigos": Severity.WARNING,
     }  # fmt: skip
 
 
 def test_that_nothing_came_of_many_offers_is_critical_and_of_few_is_nothing() -> None:
-    assert told(Sinais(medidas=WELL, seco=Fluxo(mensagens=90, passaram=20))) == {"conversao_zero": Severity.CRITICAL}
-    assert told(Sinais(medidas=WELL, seco=Fluxo(mensagens=90, passaram=19))) == {}
-    assert told(Sinais(medidas=WELL, seco=Fluxo(mensagens=90, passaram=20, vagas=1, aproveitadas=1))) == {}
+    assert severities(Sinais(medidas=WELL, seco=Fluxo(mensagens=90, passaram=20))) == {
+        "conversao_zero": Severity.CRITICAL
+    }
+    assert severities(Sinais(medidas=WELL, seco=Fluxo(mensagens=90, passaram=19))) == {}
+    assert severities(Sinais(medidas=WELL, seco=Fluxo(mensagens=90, passaram=20, vagas=1, aproveitadas=1))) == {}
 
 
 def test_one_value_everywhere_is_a_misreading_and_one_of_one_hospital_is_its_price() -> None:
     everywhere = Sinais(medidas=WELL, valor=202.0, valor_vezes=60, valor_todas=100, valor_lugares=9)
-    assert told(everywhere) == {"valor_repetido": Severity.WARNING}
-    assert told(Sinais(medidas=WELL, valor=1500.0, valor_vezes=60, valor_todas=100, valor_lugares=1)) == {}
-    assert told(Sinais(medidas=WELL, valor=1500.0, valor_vezes=40, valor_todas=100, valor_lugares=9)) == {}
+    assert severities(everywhere) == {"valor_repetido": Severity.WARNING}
+    assert severities(Sinais(medidas=WELL, valor=1500.0, valor_vezes=60, valor_todas=100, valor_lugares=1)) == {}
+    assert severities(Sinais(medidas=WELL, valor=1500.0, valor_vezes=40, valor_todas=100, valor_lugares=9)) == {}
 
 
 def test_a_stage_that_drops_far_more_or_less_than_in_the_week_before_is_told_by_name() -> None:
     week = Fluxo(mensagens=1000, passaram=400, recusadas=40, vagas=900, vagas_descartadas=90)
     usual = Fluxo(mensagens=100, passaram=45, recusadas=5, vagas=90, vagas_descartadas=10)
-    assert told(Sinais(medidas=WELL, hoje=usual, semana=week)) == {}
+    assert severities(Sinais(medidas=WELL, hoje=usual, semana=week)) == {}
     broken = Fluxo(mensagens=100, passaram=90, recusadas=85, vagas=50, vagas_descartadas=50)
-    assert set(told(Sinais(medidas=WELL, hoje=broken, semana=week))) == {
+    assert set(severities(Sinais(medidas=WELL, hoje=broken, semana=week))) == {
         "descarte_desvia.heuristica", "descarte_desvia.extracao", "descarte_desvia.importacao",
     }  # fmt: skip
-    assert told(Sinais(medidas=WELL, hoje=Fluxo(mensagens=10, passaram=10), semana=week)) == {}
+    assert severities(Sinais(medidas=WELL, hoje=Fluxo(mensagens=10, passaram=10), semana=week)) == {}
 
 
 def test_a_dear_day_and_a_lost_canary_are_told() -> None:
     since = NOW - timedelta(minutes=31)
     lost = Sinais(medidas=WELL, custo_hoje=1.01, canario_em=since, canario_chegou=False)
-    assert told(lost) == {"custo_alto": Severity.WARNING, "canario": Severity.CRITICAL}
-    assert told(Sinais(medidas=WELL, canario_em=NOW, canario_chegou=False)) == {}
+    assert severities(lost) == {"custo_alto": Severity.WARNING, "canario": Severity.CRITICAL}
+    assert severities(Sinais(medidas=WELL, canario_em=NOW, canario_chegou=False)) == {}
 
 
 def test_percentiles_of_nothing_are_nothing() -> None:

@@ -71,19 +71,19 @@ async def test_an_open_vacancy_is_listed_with_both_its_ids_until_it_is_closed(me
     await mesa.trabalha()
     those = mesa.groups.abertas
     first, second = await those.lista(limite=10)
-    told = aberta_em_palavras(first, mesa.work.zone, com_contato=False)
-    assert (told["data"], told["hospital"], told["status"]) == ("2026-03-20", "Hospital Fictício", "aberta")
-    assert "contato_whatsapp" not in told
+    document = aberta_em_palavras(first, mesa.work.zone, com_contato=False)
+    assert (document["data"], document["hospital"], document["status"]) == ("2026-03-20", "Hospital Fictício", "aberta")
+    assert "contato_whatsapp" not in document
     assert [row["id"] for row in await those.lista(limite=10, dia=date(2026, 3, 21))] == [second["id"]]
     reviewing = mesa.groups.revisao
-    by_either = [(await reviewing.ver(told[name]))[0]["id"] for name in ("revisao_id", "vaga_id")]
-    assert by_either == [told["revisao_id"], told["revisao_id"]]
+    by_either = [(await reviewing.ver(document[name]))[0]["id"] for name in ("revisao_id", "vaga_id")]
+    assert by_either == [document["revisao_id"], document["revisao_id"]]
     await mesa.write(
         "UPDATE vagas SET status = 'fechada', fechada_em = :now WHERE id = :id", id=first["id"], now=mesa.clock.now()
     )
     assert (await those.quantas(), [row["id"] for row in await those.lista(limite=10)]) == (1, [second["id"]])
     assert [row["id"] for row in await those.lista(limite=10, fechadas=True)] == [first["id"]]
-    row, sources = await reviewing.ver(told["revisao_id"])
+    row, sources = await reviewing.ver(document["revisao_id"])
     shown = vaga_em_palavras(row, mesa.work.zone, sources)
     assert (shown["status"], shown["vaga"]["id"], shown["vaga"]["status"]) == ("importada", first["id"], "fechada")
     assert shown["vaga"]["fechada_em"] is not None

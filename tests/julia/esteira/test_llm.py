@@ -70,13 +70,13 @@ def oraculo() -> Oraculo:
 
 
 async def opened(url: str, clock: FakeClock, oraculo: Oraculo, rules: Any = unsure, **settings: Any) -> Bancada:
-    told = Settings(database_url=url, openai_api_key="chave-de-teste", grupos_limiar_heuristica=0.0, **settings)
-    work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=told)
-    add_guards(work, told)
+    values = Settings(database_url=url, openai_api_key="chave-de-teste", grupos_limiar_heuristica=0.0, **settings)
+    work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=values)
+    add_guards(work, values)
     known = Dicionario(work.database, work.clock)
     chosen = LeitorPorRegras(known, work.zone) if rules is None else rules
-    reads = LeitorComLlm(chosen, guard_llm(work, told, oraculo), known, work.zone)
-    groups = add_groups(work, told, build_messages(work, told).conversas, leitor=reads)
+    reads = LeitorComLlm(chosen, guard_llm(work, values, oraculo), known, work.zone)
+    groups = add_groups(work, values, build_messages(work, values).conversas, leitor=reads)
     await work.open()
     return Bancada(work, groups, clock, {})
 
@@ -314,8 +314,8 @@ async def test_what_it_says_instead_of_an_answer(
     await prepared(world, {"status": status})
     answer = await asking.perguntar("o", "d", {})
     assert isinstance(answer, Calou)
-    assert (answer.told.effect, answer.told.error) == (effect, f"HTTP {status}")
-    assert answer.told.retry_at == (clock.now() + timedelta(seconds=30) if status == 429 else None)
+    assert (answer.report.effect, answer.report.error) == (effect, f"HTTP {status}")
+    assert answer.report.retry_at == (clock.now() + timedelta(seconds=30) if status == 429 else None)
 
 
 async def test_nobody_there_is_told_as_that(clock: FakeClock) -> None:
@@ -323,4 +323,4 @@ async def test_nobody_there_is_told_as_that(clock: FakeClock) -> None:
     answer = await asking.perguntar("o", "d", {})
     await asking.close()
     assert isinstance(answer, Calou)
-    assert answer.told.effect is Effect.UNREACHED
+    assert answer.report.effect is Effect.UNREACHED

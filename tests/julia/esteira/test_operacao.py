@@ -193,8 +193,8 @@ async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str
             await mesa.dizem(CANARIO.format(dia=date(2026, 3, 1 + n)))
         await mesa.trabalha()
         clock.step(timedelta(hours=1))
-        told = (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]
-        assert ("conversao_zero", 25) in [(each["tipo"], each["valor"]) for each in told]
+        alerts = (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]
+        assert ("conversao_zero", 25) in [(each["tipo"], each["valor"]) for each in alerts]
 
 
 async def test_an_old_message_that_comes_late_is_not_the_groups_last(mesa: Bancada) -> None:
@@ -252,8 +252,10 @@ async def test_that_nothing_comes_out_any_more_is_told(mesa: Bancada) -> None:
         await mesa.dizem(vaga(dia=f"2026-03-{1 + n:02d}"))
     await mesa.trabalha()
     mesa.clock.step(timedelta(hours=1))
-    told = (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]
-    assert [(each["tipo"], each["severidade"], each["valor"]) for each in told] == [("conversao_zero", "critical", 25)]
+    alerts = (await ok(mesa, "verificar-alertas-grupos")).result["alertas"]
+    assert [(each["tipo"], each["severidade"], each["valor"]) for each in alerts] == [
+        ("conversao_zero", "critical", 25)
+    ]
     assert "grupos.conversao_zero" in {each.cause for each in (await mesa.work.health.look(fresh=True)).findings}
 
 

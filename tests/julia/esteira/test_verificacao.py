@@ -105,10 +105,10 @@ NUMBERS = "Cobertura no Hospital Inventado dia 11/12/2026 das 19h às 07h por R$
 def test_digits_are_a_telephone_an_hour_or_a_price_only_where_they_are_written_as_one(
     changes: dict[str, Any], field: str
 ) -> None:
-    told = {"data": "2026-12-11", "data_texto": "11/12/2026", "valor": 1500, "valor_texto": "R$ 1.500"}
-    (true,) = read(NUMBERS, **told).vagas
+    answer = {"data": "2026-12-11", "data_texto": "11/12/2026", "valor": 1500, "valor_texto": "R$ 1.500"}
+    (true,) = read(NUMBERS, **answer).vagas
     assert getattr(true, field) is not None
-    (vaga,) = read(NUMBERS, **{**told, **changes}).vagas
+    (vaga,) = read(NUMBERS, **{**answer, **changes}).vagas
     assert getattr(vaga, field) is None
 
 

@@ -129,8 +129,8 @@ async def bancada(
     url: str, clock: Clock, leitor: Leitor | None = leitor_de_linhas, around: Around | None = None, **settings: Any
 ) -> AsyncIterator[Bancada]:
     """``around``: what happens to a stage's handler whenever it runs."""
-    told = Settings(database_url=url, **settings)
-    work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=told)
+    values = Settings(database_url=url, **settings)
+    work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=values)
     instead: dict[str, Handler] = {}
     add = work.add_pipeline
 
@@ -139,7 +139,7 @@ async def bancada(
         add(replace(pipeline, stages=stages), **options)
 
     work.add_pipeline = add_open  # type: ignore[method-assign]
-    groups = add_groups(work, told, build_messages(work, told).conversas, leitor=leitor)
+    groups = add_groups(work, values, build_messages(work, values).conversas, leitor=leitor)
     async with work:
         yield Bancada(work, groups, clock, instead)
 

@@ -77,8 +77,8 @@ async def test_one_message_asks_for_what_all_his_offers_lack_and_it_leaves_like_
     await posts(office, SEM_LUGAR.format(dia=21))
     await posts(office, SEM_DIA)
     await posts(office, SEM_LUGAR.format(dia=22), f"{SICRANO}@s.whatsapp.net", "Sicrano Teste")
-    told = await asks(office)
-    assert told == {"vagas_encontradas": 4, "dms_enviados": 2, "sem_telefone": 0, "recusadas": 0, "erros": 0}
+    result = await asks(office)
+    assert result == {"vagas_encontradas": 4, "dms_enviados": 2, "sem_telefone": 0, "recusadas": 0, "erros": 0}
     assert await stamps(office) == ["perguntada"] * 4
     await office.works()
     await office.later(timedelta(seconds=2))
@@ -148,8 +148,8 @@ async def test_who_asked_to_be_left_alone_is_blocked_or_is_one_of_us_is_not_aske
     await write(database, "UPDATE chips SET telefone = '5511900000099'")
     for number in (FULANA, SICRANO, "5511900000099"):
         await posts(office, SEM_LUGAR.format(dia=20 + int(number[-1])), f"{number}@s.whatsapp.net")
-    told = await asks(office)
-    assert (told["vagas_encontradas"], told["dms_enviados"], told["recusadas"]) == (3, 0, 3)
+    result = await asks(office)
+    assert (result["vagas_encontradas"], result["dms_enviados"], result["recusadas"]) == (3, 0, 3)
     assert await stamps(office) == ["recusada"] * 3
     assert await rows(database, "SELECT id FROM fila_mensagens") == []
 
@@ -222,8 +222,8 @@ async def test_who_dies_between_the_message_and_the_stamp_has_asked_nobody(offic
 async def test_two_at_once_ask_once(office: Office, chip: str) -> None:
     for day in (20, 21, 22):
         await posts(office, SEM_LUGAR.format(dia=day))
-    told = await asyncio.gather(*(asks(office) for _ in range(4)))
-    assert sum(each["dms_enviados"] for each in told) == 1
+    results = await asyncio.gather(*(asks(office) for _ in range(4)))
+    assert sum(each["dms_enviados"] for each in results) == 1
     assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens")) == 1
 
 

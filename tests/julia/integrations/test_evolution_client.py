@@ -220,8 +220,8 @@ async def test_a_group_is_told_by_its_name_alone() -> None:
 
     async def answer(head: str, sent: Any, writer: asyncio.StreamWriter) -> None:
         asked.append(head.split()[1])
-        told = {"id": jid, "subject": " Plantões Teste ", "participants": [{"id": f"{PHONE}@s.whatsapp.net"}]}
-        await says(200, told)(head, sent, writer)
+        group = {"id": jid, "subject": " Plantões Teste ", "participants": [{"id": f"{PHONE}@s.whatsapp.net"}]}
+        await says(200, group)(head, sent, writer)
 
     async with gateway(answer) as client:
         assert await client.group("i", jid) == Grupo(jid=jid, nome="Plantões Teste")

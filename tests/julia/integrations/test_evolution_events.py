@@ -16,7 +16,7 @@ GROUP = "120363000000000001@g.us"
 OFFER = "Plantão pediatria Hospital Fictício dia 20/03 SN R$ 1.500"
 
 
-def told(message: Any, kind: str = "conversation", chat: str = GROUP, **more: Any) -> Fato:
+def read_message(message: Any, kind: str = "conversation", chat: str = GROUP, **more: Any) -> Fato:
     key = {"remoteJid": chat, "id": "3EB0000001", "fromMe": False, "participant": "5511900000077@s.whatsapp.net"}
     data = {"key": key, "message": message, "messageType": kind, "messageTimestamp": SECONDS, **more}
     delivery = delivery_of({"event": "messages.upsert", "instance": "escuta", "data": data})
@@ -59,7 +59,7 @@ PICTURE = {"imageMessage": {"caption": OFFER}}
     ],
 )  # fmt: skip
 def test_the_text_is_read_whatever_it_is_wrapped_in(message: Any) -> None:
-    fact = told(message, next(iter(message)))
+    fact = read_message(message, next(iter(message)))
     assert isinstance(fact, DeGrupo)
     assert fact.texto == OFFER
 
@@ -67,32 +67,36 @@ def test_the_text_is_read_whatever_it_is_wrapped_in(message: Any) -> None:
 def test_of_buttons_and_lists_everything_is_read_that_is_shown_in_the_order_of_it() -> None:
     rows = [{"title": "20/03 SN", "rowId": "1"}, {"title": "21/03 SD", "rowId": "2"}]
     listed = {"title": "Hospital Fictício", "description": "Escolha", "footerText": "PV", "sections": [{"rows": rows}]}
-    fact = told({"listMessage": listed}, "listMessage")
+    fact = read_message({"listMessage": listed}, "listMessage")
     assert isinstance(fact, DeGrupo)
     assert fact.texto == "Hospital Fictício\nEscolha\n20/03 SN\n21/03 SD\nPV"
-    fact = told({"buttonsMessage": {"text": "Hospital Fictício", "contentText": "20/03 SN", "footerText": "PV"}})
+    fact = read_message(
+        {"buttonsMessage": {"text": "Hospital Fictício", "contentText": "20/03 SN", "footerText": "PV"}}
+    )
     assert isinstance(fact, DeGrupo)
     assert fact.texto == "Hospital Fictício\n20/03 SN\nPV"
 
 
 def test_a_wrapped_picture_without_a_word_is_a_picture() -> None:
-    fact = told(within("viewOnceMessageV2", message={"imageMessage": {}}), "viewOnceMessageV2")
+    fact = read_message(within("viewOnceMessageV2", message={"imageMessage": {}}), "viewOnceMessageV2")
     assert isinstance(fact, DeGrupo)
     assert (fact.texto, fact.midia) == ("", "imagem")
-    spoken = told(within("viewOnceMessage", message={"audioMessage": {}}), "x", chat="5511900000077@s.whatsapp.net")
+    spoken = read_message(
+        within("viewOnceMessage", message={"audioMessage": {}}), "x", chat="5511900000077@s.whatsapp.net"
+    )
     assert isinstance(spoken, Recebida)
     assert spoken.midia == "audio"
 
 
 def test_a_reply_in_a_chat_that_disappears_keeps_what_it_answers_and_that_it_was_passed_on() -> None:
     text = {"text": "fechado", "contextInfo": {"stanzaId": "OFERTA1", "isForwarded": True}}
-    fact = told(within("ephemeralMessage", message={"extendedTextMessage": text}), "ephemeralMessage")
+    fact = read_message(within("ephemeralMessage", message={"extendedTextMessage": text}), "ephemeralMessage")
     assert isinstance(fact, DeGrupo)
     assert (fact.citada, fact.encaminhada) == ("OFERTA1", True)
 
 
 def test_however_deep_it_is_wrapped_it_is_no_error() -> None:
-    fact = told(within(*["ephemeralMessage"] * 300, message={"conversation": OFFER}), "imageMessage")
+    fact = read_message(within(*["ephemeralMessage"] * 300, message={"conversation": OFFER}), "imageMessage")
     assert isinstance(fact, DeGrupo)
 
 
@@ -105,7 +109,7 @@ def test_however_deep_it_is_wrapped_it_is_no_error() -> None:
     ],
 )  # fmt: skip
 def test_an_instant_is_read_however_it_is_written(written: Any) -> None:
-    fact = told({"conversation": OFFER}, messageTimestamp=written)
+    fact = read_message({"conversation": OFFER}, messageTimestamp=written)
     assert isinstance(fact, DeGrupo)
     assert fact.em == SENT
     row: dict[str, Any] = {"key": {"id": "1", "remoteJid": GROUP, "fromMe": True}, "message": {"conversation": OFFER}}
@@ -122,7 +126,7 @@ def test_an_instant_is_read_however_it_is_written(written: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_an_instant_is_now(written: Any) -> None:
-    fact = told({"conversation": OFFER}, messageTimestamp=written)
+    fact = read_message({"conversation": OFFER}, messageTimestamp=written)
     assert isinstance(fact, DeGrupo)
     assert fact.em == LATER
     found_of(

@@ -48,11 +48,11 @@ def test_without_a_day_the_place_is_read() -> None:
 
 def test_each_day_keeps_its_own_shift_and_price() -> None:
     found = lida("Vagas de ortopedia, me chama no privado\n20/03 SD R$ 1.500\n21/03 SN R$ 1.700").incompletas
-    told = [
+    read = [
         (each.data and each.data.valor.day, each.periodo and each.periodo.valor.value, each.valor and each.valor.valor)
         for each in found
     ]
-    assert told == [(20, "diurno", Decimal(1500)), (21, "noturno", Decimal(1700))]
+    assert read == [(20, "diurno", Decimal(1500)), (21, "noturno", Decimal(1700))]
 
 
 @pytest.mark.parametrize(

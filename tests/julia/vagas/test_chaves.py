@@ -29,7 +29,7 @@ def revisao(mesa: Bancada) -> Revisao:
     return mesa.groups.revisao
 
 
-async def told_again(mesa: Bancada, line: str) -> dict[str, Any]:
+async def repeat(mesa: Bancada, line: str) -> dict[str, Any]:
     """What becomes of it when somebody else tells the same in another group, an hour later."""
     await mesa.clock.advance(timedelta(hours=1))
     said = await mesa.dizem("plantão\n" + line, grupo=OUTRO_GRUPO, autor=OUTRA)
@@ -46,24 +46,24 @@ async def test_what_was_rejected_does_not_swallow_the_same_told_by_somebody_else
 ) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await revisao.rejeitar(id, "golpe", por="gestora")
-    assert (await told_again(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
+    assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
 async def test_what_a_blocked_author_told_does_not_swallow_what_others_tell(mesa: Bancada) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await mesa.groups.autores.bloquear(id, por="gestora")
-    assert (await told_again(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
+    assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
 async def test_what_another_told_as_well_waits_on_when_the_first_author_is_blocked(mesa: Bancada) -> None:
     first = await waits(mesa, vaga("Vila Inventada"))
-    second = await told_again(mesa, vaga("Vila Inventada"))
+    second = await repeat(mesa, vaga("Vila Inventada"))
     assert second["duplicada_de"] == first
     done = await mesa.groups.autores.bloquear(first, por="gestora")
     assert done.rejeitadas == 1
     row = await mesa.one("SELECT status, eh_duplicada, duplicada_de FROM vagas_grupo WHERE id = :id", id=second["id"])
     assert tuple(row.values()) == ("aguardando_revisao", False, None)
-    third = await told_again(mesa, vaga("Vila Inventada"))
+    third = await repeat(mesa, vaga("Vila Inventada"))
     assert (third["status"], third["duplicada_de"]) == ("duplicada", second["id"])
 
 
@@ -74,20 +74,20 @@ async def test_what_was_dropped_does_not_swallow_the_same_once_it_is_welcome(mes
     await mesa.trabalha()
     assert (await mesa.one("SELECT status FROM vagas_grupo"))["status"] == "descartada"
     await mesa.write("UPDATE hospitais_bloqueados SET status = 'liberado'")
-    assert (await told_again(mesa, vaga()))["status"] == "importada"
+    assert (await repeat(mesa, vaga()))["status"] == "importada"
 
 
 async def test_a_corrected_vaga_leaves_its_former_key_and_takes_its_own(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await revisao.aprovar(id, Correcao(data=date(2026, 3, 25)), por="gestora")
-    assert (await told_again(mesa, vaga("Vila Inventada")))["status"] == "importada"
-    again = await told_again(mesa, vaga("Vila Inventada", dia="2026-03-25"))
+    assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "importada"
+    again = await repeat(mesa, vaga("Vila Inventada", dia="2026-03-25"))
     assert (again["status"], again["duplicada_de"]) == ("duplicada", id)
 
 
 async def test_an_approved_vaga_stands_for_the_same_one_that_still_waits(mesa: Bancada, revisao: Revisao) -> None:
     first = await waits(mesa, vaga("Vila Inventada"))
-    second = await told_again(mesa, vaga("Vila Inventada", dia="2026-03-25"))
+    second = await repeat(mesa, vaga("Vila Inventada", dia="2026-03-25"))
     done = await revisao.aprovar(second["id"], Correcao(data=date(2026, 3, 20)), por="gestora")
     assert (done.status, done.vaga_id) == ("importada", (await mesa.one("SELECT id FROM vagas"))["id"])
     row = await mesa.one("SELECT status, duplicada_de FROM vagas_grupo WHERE id = :id", id=first)
@@ -132,7 +132,7 @@ async def test_what_is_told_again_while_the_first_is_being_rejected_is_not_lost(
     first: list[str] = []
     async with bancada(database_url, clock, around=rejects_before_it_is_written) as mesa:
         first.append(await waits(mesa, vaga("Vila Inventada")))
-        assert (await told_again(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
+        assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
 async def test_what_another_tells_in_words_of_his_own_waits_on_when_the_first_is_rejected(
@@ -140,8 +140,8 @@ async def test_what_another_tells_in_words_of_his_own_waits_on_when_the_first_is
 ) -> None:
     line = vaga("Vila Inventada")
     first = await waits(mesa, line)
-    forwarded = await told_again(mesa, line)
-    own = await told_again(mesa, "urgente\n" + line)
+    forwarded = await repeat(mesa, line)
+    own = await repeat(mesa, "urgente\n" + line)
     await revisao.rejeitar(first, "golpe", por="gestora")
     status = {row["id"]: row["status"] for row in await mesa.rows("SELECT id, status FROM vagas_grupo")}
     assert (status[forwarded["id"]], status[own["id"]]) == ("duplicada", "aguardando_revisao")
@@ -154,11 +154,11 @@ async def test_what_another_tells_in_words_of_his_own_waits_on_when_the_first_is
 async def test_a_shift_that_was_cancelled_and_is_offered_again_is_a_new_vacancy(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.trabalha()
-    assert (await told_again(mesa, vaga()))["status"] == "duplicada"
+    assert (await repeat(mesa, vaga()))["status"] == "duplicada"
     await mesa.write("UPDATE vagas SET status = 'cancelada'")
-    again = await told_again(mesa, vaga())
+    again = await repeat(mesa, vaga())
     assert again["status"] == "importada"
-    assert (await told_again(mesa, vaga()))["duplicada_de"] == again["id"]
+    assert (await repeat(mesa, vaga()))["duplicada_de"] == again["id"]
     assert len(await mesa.rows("SELECT id FROM vagas WHERE status = 'aberta'")) == 1
 
 
@@ -175,7 +175,7 @@ async def test_what_failed_for_good_does_not_swallow_what_others_tell_and_is_no_
         await mesa.clock.advance(timedelta(minutes=20))
     assert "erro" in await mesa.fila()
     del mesa.instead[Estagio.IMPORTACAO]
-    again = await told_again(mesa, vaga())
+    again = await repeat(mesa, vaga())
     assert again["status"] == "importada"
     assert [each async for each in mesa.operacao.reprocessar(await mesa.operacao.mortas(None, 10))] == [True]
     await mesa.trabalha()

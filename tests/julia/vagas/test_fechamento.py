@@ -292,9 +292,9 @@ async def test_a_notice_that_may_mean_what_waits_says_so_to_the_person(mesa: Ban
     await said(mesa, "Vaga preenchida")
     assert await doubts(mesa) == [("nao_diz_qual", 2)]
     ((row, candidates),) = await fechamentos.pendentes(limite=10)
-    told = aviso_em_palavras(row, candidates, mesa.work.zone)
-    assert sorted(each["status"] for each in told["vagas"]) == ["aberta", "aguardando_revisao"]
-    waits = next(each["id"] for each in told["vagas"] if each["status"] == "aguardando_revisao")
+    document = aviso_em_palavras(row, candidates, mesa.work.zone)
+    assert sorted(each["status"] for each in document["vagas"]) == ["aberta", "aguardando_revisao"]
+    waits = next(each["id"] for each in document["vagas"] if each["status"] == "aguardando_revisao")
     done = await fechamentos.resolver(row["id"], [waits], por="gestora")
     assert (done.vagas, await open_ones(mesa)) == ((waits,), ["20 SN"])
     assert ("rejeitada", "preenchida") in await waiting_ones(mesa)

@@ -47,8 +47,8 @@ async def test_an_author_who_tells_his_offer_again_at_another_price_changes_the_
     await says(mesa, vaga(valor=2000), grupo=OUTRO_GRUPO)
     assert await worth(mesa) == [2000]
     assert (await last(mesa))["status"] == "duplicada"
-    told = await mesa.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
-    assert [row["valor_informado"] for row in told] == [1500, 2000]
+    sources = await mesa.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
+    assert [row["valor_informado"] for row in sources] == [1500, 2000]
     note = await mesa.one("SELECT actor, before, after FROM audit_log WHERE action = 'vaga.corrigir'")
     assert (note["actor"], note["before"], note["after"]["valor"]) == ("grupos", {"valor": 1500}, 2000)
 
@@ -215,8 +215,8 @@ async def test_a_word_of_the_author_on_what_his_offer_pays_changes_it(lida: Banc
     offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, text, citada=offer)
     assert await worth(lida) == [2000]
-    told = await lida.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
-    assert [row["valor_informado"] for row in told] == [1500, 2000]
+    sources = await lida.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
+    assert [row["valor_informado"] for row in sources] == [1500, 2000]
 
 
 async def test_a_word_that_answers_nothing_is_of_what_its_author_offered_last(lida: Bancada) -> None:

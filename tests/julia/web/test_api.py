@@ -231,8 +231,8 @@ async def test_a_database_that_is_away_is_a_503_that_says_to_try_again(julia: Ju
 async def test_each_request_has_an_id_and_is_announced_once_by_its_template(julia: Julia) -> None:
     answer = await julia.ask("POST", "/jobs/conta?telefone=5511900000001", headers={"X-Request-Id": "pedido-0001"})
     assert answer.headers["x-request-id"] == "pedido-0001"
-    told = julia.events.of(RequestAnswered)
-    assert [(event.method, event.route, event.status, event.request_id) for event in told] == [
+    answered = julia.events.of(RequestAnswered)
+    assert [(event.method, event.route, event.status, event.request_id) for event in answered] == [
         ("POST", "/jobs/{endpoint}", 200, "pedido-0001")
     ]
     forged = await julia.ask("GET", "/health", headers={"X-Request-Id": 'x" onload="'})

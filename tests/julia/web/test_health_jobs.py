@@ -157,9 +157,9 @@ async def test_what_is_not_built_yet_says_so_and_is_no_success(julia: Julia) -> 
 async def test_in_pilot_mode_a_trigger_is_held_also_for_a_person_with_curl(julia: Julia) -> None:
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert (held["status"], held["reason"]) == ("skipped", "held: switch pilot_mode is on")
-    turn = julia.work.switches.set
-    await turn("pilot_mode", False, by="teste", reason="fim do piloto", now=julia.clock.now())
+    set_switch = julia.work.switches.set
+    await set_switch("pilot_mode", False, by="teste", reason="fim do piloto", now=julia.clock.now())
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert held["reason"] == "held: switch oferta_automatica_enabled is off"
-    await turn("oferta_automatica_enabled", True, by="teste", reason="liberado", now=julia.clock.now())
+    await set_switch("oferta_automatica_enabled", True, by="teste", reason="liberado", now=julia.clock.now())
     assert (await julia.post("/jobs/executar-oferta-autonoma")).json()["reason"] == "not implemented yet"

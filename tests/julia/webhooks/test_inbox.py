@@ -59,12 +59,12 @@ class Desk:
 
     async def hears(self, event: str, data: Any, *, instance: str = CHIP, at: datetime | None = None) -> bool:
         """False: it was here already."""
-        told_at = (at or self.clock.now()).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        sent_at = (at or self.clock.now()).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         body = {
             "event": event,
             "instance": instance,
             "data": data,
-            "date_time": told_at,
+            "date_time": sent_at,
             "apikey": "chave-da-instancia",
         }
         delivery = delivery_of(body)
@@ -76,7 +76,7 @@ class Desk:
             settlement = settle(lease.attempt, await self.work.handle(lease), after_seconds([1]), random.random)
             assert await self.queue.conclude(lease, settlement)
 
-    async def told(self, event: str, data: Any, **more: Any) -> None:
+    async def deliver(self, event: str, data: Any, **more: Any) -> None:
         await self.hears(event, data, **more)
         await self.works()
 
@@ -156,13 +156,13 @@ async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> Non
     ],
 )  # fmt: skip
 async def test_strange_deliveries_are_worked_off_and_harm_nobody(desk: Desk, event: str, data: Any) -> None:
-    await desk.told(event, data)
+    await desk.deliver(event, data)
     assert (await one(desk.database, "SELECT status FROM webhook_inbox"))["status"] == "processada"
 
 
 async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(desk: Desk) -> None:
-    await desk.told("messages.upsert", desk.message())
-    await desk.told("send.message", desk.message(mine=True))
+    await desk.deliver("messages.upsert", desk.message())
+    await desk.deliver("send.message", desk.message(mine=True))
     await desk.hears("messages.upsert", desk.message())
     before = desk.clock.now()
     assert await prune(desk.database, "webhooks", before=before) == {"webhook_inbox": 0, "provedor_mensagens": 0}
@@ -180,7 +180,7 @@ async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(
 
 async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conversation(desk: Desk) -> None:
     doctor = await add_doctor(desk.database)
-    await desk.told("messages.upsert", desk.message("Tenho interesse"))
+    await desk.deliver("messages.upsert", desk.message("Tenho interesse"))
     row = await one(desk.database, "SELECT * FROM interacoes")
     assert (row["tipo"], row["autor_tipo"], row["conteudo"]) == ("entrada", "medico", "Tenho interesse")
     assert (row["cliente_id"], row["telefone"]) == (doctor, PHONE)
@@ -194,8 +194,8 @@ async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conv
 async def test_a_repeat_by_another_event_counts_nothing_twice(desk: Desk) -> None:
     await add_doctor(desk.database)
     message = desk.message()
-    await desk.told("messages.upsert", message)
-    await desk.told("messages.upsert", {**message, "status": "DELIVERY_ACK"})  # another delivery of the same message
+    await desk.deliver("messages.upsert", message)
+    await desk.deliver("messages.upsert", {**message, "status": "DELIVERY_ACK"})  # another delivery of the same message
     assert len(await rows(desk.database, "SELECT id FROM interacoes")) == 1
     assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 1
     assert (await one(desk.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 1
@@ -203,12 +203,12 @@ async def test_a_repeat_by_another_event_counts_nothing_twice(desk: Desk) -> Non
 
 async def test_a_doctor_is_known_with_and_without_the_ninth_digit(desk: Desk) -> None:
     doctor = await add_doctor(desk.database, "5531988880001")
-    await desk.told("messages.upsert", desk.message(jid="553188880001@s.whatsapp.net"))
+    await desk.deliver("messages.upsert", desk.message(jid="553188880001@s.whatsapp.net"))
     assert (await one(desk.database, "SELECT cliente_id FROM interacoes"))["cliente_id"] == doctor
 
 
 async def test_a_stranger_is_recorded_and_becomes_no_doctor(desk: Desk) -> None:
-    await desk.told("messages.upsert", desk.message("quem é?"))
+    await desk.deliver("messages.upsert", desk.message("quem é?"))
     row = await one(desk.database, "SELECT cliente_id, autor_tipo, telefone FROM interacoes")
     assert row == {"cliente_id": None, "autor_tipo": "externo", "telefone": PHONE}
     assert await rows(desk.database, "SELECT id FROM clientes") == []
@@ -216,12 +216,12 @@ async def test_a_stranger_is_recorded_and_becomes_no_doctor(desk: Desk) -> None:
 
 async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_somebody_tells(desk: Desk) -> None:
     doctor = await add_doctor(desk.database)
-    await desk.told("messages.upsert", desk.message("oi", jid=HIDDEN))
+    await desk.deliver("messages.upsert", desk.message("oi", jid=HIDDEN))
     row = await one(desk.database, "SELECT telefone, cliente_id, remote_jid FROM interacoes")
     assert row == {"telefone": None, "cliente_id": None, "remote_jid": HIDDEN}
-    await desk.told("messages.upsert", desk.message("sou eu", jid=HIDDEN, remoteJidAlt=JID))
+    await desk.deliver("messages.upsert", desk.message("sou eu", jid=HIDDEN, remoteJidAlt=JID))
     assert {row["cliente_id"] for row in await rows(desk.database, "SELECT cliente_id FROM interacoes")} == {doctor}
-    await desk.told("messages.upsert", desk.message("de novo", jid=HIDDEN))
+    await desk.deliver("messages.upsert", desk.message("de novo", jid=HIDDEN))
     found = await rows(desk.database, "SELECT cliente_id FROM interacoes WHERE telefone = :phone", phone=PHONE)
     assert len(found) == 3
 
@@ -253,7 +253,7 @@ async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_not
 async def test_nobody_can_have_written_tomorrow(desk: Desk) -> None:
     await add_doctor(desk.database)
     ahead = int((desk.clock.now() + timedelta(hours=6)).timestamp())
-    await desk.told("messages.upsert", {**desk.message(), "messageTimestamp": ahead})
+    await desk.deliver("messages.upsert", {**desk.message(), "messageTimestamp": ahead})
     assert (await one(desk.database, "SELECT last_inbound_at FROM doctor_state"))["last_inbound_at"] == desk.clock.now()
 
 
@@ -264,7 +264,7 @@ async def test_whoever_asks_us_to_stop_is_left_alone_at_once(desk: Desk) -> None
     doctor, other = await add_doctor(desk.database), await add_doctor(desk.database, "5511900000002")
     waiting = await queued(desk, doctor, 3)
     (kept,) = await queued(desk, other)
-    await desk.told("messages.upsert", desk.message("Não me mande mais mensagens"))
+    await desk.deliver("messages.upsert", desk.message("Não me mande mais mensagens"))
     person = await one(desk.database, "SELECT opt_out, opted_out, opted_out_at FROM clientes WHERE id = :id", id=doctor)
     assert person == {"opt_out": True, "opted_out": True, "opted_out_at": desk.clock.now()}
     states = await rows(desk.database, "SELECT permission_state FROM doctor_state")
@@ -294,7 +294,7 @@ async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_sta
         now=desk.clock.now(),
         id=doubted,
     )
-    await desk.told("messages.upsert", desk.message("parar"))
+    await desk.deliver("messages.upsert", desk.message("parar"))
     found = await rows(desk.database, "SELECT id, status, cancelamento_pedido, envio_estado FROM fila_mensagens")
     assert {row["id"]: (row["status"], row["cancelamento_pedido"], row["envio_estado"]) for row in found} == {
         running: ("processando", True, None),
@@ -304,13 +304,13 @@ async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_sta
 
 async def test_writing_again_does_not_take_the_wish_back(desk: Desk) -> None:
     await add_doctor(desk.database)
-    await desk.told("messages.upsert", desk.message("parar"))
-    await desk.told("messages.upsert", desk.message("bom dia"))
+    await desk.deliver("messages.upsert", desk.message("parar"))
+    await desk.deliver("messages.upsert", desk.message("bom dia"))
     assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
 async def test_a_strangers_wish_counts_as_well(desk: Desk) -> None:
-    await desk.told("messages.upsert", desk.message("pare"))
+    await desk.deliver("messages.upsert", desk.message("pare"))
     row = await one(desk.database, "SELECT telefone, permission_state FROM external_contacts")
     assert row == {"telefone": PHONE, "permission_state": "opted_out"}
 
@@ -318,9 +318,9 @@ async def test_a_strangers_wish_counts_as_well(desk: Desk) -> None:
 async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_is(desk: Desk) -> None:
     doctor = await add_doctor(desk.database)
     await queued(desk, doctor)
-    await desk.told("messages.upsert", desk.message("parar", jid=HIDDEN))
+    await desk.deliver("messages.upsert", desk.message("parar", jid=HIDDEN))
     assert (await one(desk.database, "SELECT status FROM fila_mensagens"))["status"] == "pendente"
-    await desk.told("messages.upsert", desk.message("?", jid=JID, remoteJidAlt=HIDDEN))
+    await desk.deliver("messages.upsert", desk.message("?", jid=JID, remoteJidAlt=HIDDEN))
     assert (await one(desk.database, "SELECT status FROM fila_mensagens"))["status"] == "cancelada"
     assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
@@ -337,14 +337,16 @@ async def test_delivery_only_moves_forward(desk: Desk, order: tuple[str, ...]) -
     async with desk.database.transaction() as transaction:
         await desk.conversas.saiu(transaction, saida(desk, doctor))
     for status in order:
-        await desk.told("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": status})
+        await desk.deliver("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": status})
     assert (await one(desk.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "read"
     assert (await one(desk.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
 
 
 async def test_a_receipt_that_is_faster_than_our_own_note_is_not_lost(desk: Desk) -> None:
     doctor = await add_doctor(desk.database)
-    await desk.told("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "DELIVERY_ACK"})
+    await desk.deliver(
+        "messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "DELIVERY_ACK"}
+    )
     async with desk.database.transaction() as transaction:
         assert await desk.conversas.saiu(transaction, saida(desk, doctor))
         assert not await desk.conversas.saiu(transaction, saida(desk, doctor))
@@ -355,9 +357,9 @@ async def test_an_unknown_send_is_found_again_by_its_echo(desk: Desk) -> None:
     await add_doctor(desk.database)
     since = desk.clock.now() - timedelta(seconds=5)
     message = desk.message("Olá,  teste\n", id="3EB0A", mine=True)
-    await desk.told("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "SERVER_ACK"})
-    await desk.told("send.message", {**message, "status": "PENDING"})
-    await desk.told("messages.upsert", message)
+    await desk.deliver("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "SERVER_ACK"})
+    await desk.deliver("send.message", {**message, "status": "PENDING"})
+    await desk.deliver("messages.upsert", message)
     (found,) = await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("Olá, teste"), since=since)
     assert (found.provider_message_id, found.instance, found.entrega) == ("3EB0A", CHIP, Entrega.SENT)
     assert found.fila_id is None
@@ -379,39 +381,39 @@ def saida(desk: Desk, doctor: str) -> Saida:
 
 async def test_a_connection_that_comes_and_goes_changes_no_status(desk: Desk) -> None:
     for state in ("connecting", "open", "connecting"):
-        await desk.told("connection.update", {"instance": CHIP, "state": state, "statusReason": 200})
+        await desk.deliver("connection.update", {"instance": CHIP, "state": state, "statusReason": 200})
         desk.clock.step(timedelta(seconds=1))
     chip = await one(desk.database, "SELECT status, evolution_connected FROM chips")
     assert chip == {"status": "active", "evolution_connected": False}
-    await desk.told("connection.update", {"instance": CHIP, "state": "open", "statusReason": 200, "wuid": JID})
+    await desk.deliver("connection.update", {"instance": CHIP, "state": "open", "statusReason": 200, "wuid": JID})
     chip = await one(desk.database, "SELECT status, evolution_connected, telefone FROM chips")
     assert chip == {"status": "active", "evolution_connected": True, "telefone": PHONE}
 
 
 async def test_an_older_word_that_comes_later_changes_nothing(desk: Desk) -> None:
     earlier = desk.clock.now() - timedelta(seconds=30)
-    await desk.told("connection.update", {"state": "open", "statusReason": 200})
-    await desk.told("connection.update", {"state": "close", "statusReason": 401}, at=earlier)
+    await desk.deliver("connection.update", {"state": "open", "statusReason": 200})
+    await desk.deliver("connection.update", {"state": "close", "statusReason": 401}, at=earlier)
     chip = await one(desk.database, "SELECT status, evolution_connected FROM chips")
     assert chip == {"status": "active", "evolution_connected": True}
 
 
 async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(desk: Desk) -> None:
-    await desk.told(
+    await desk.deliver(
         "connection.update", {"state": "close", "statusReason": 428}, at=desk.clock.now() + timedelta(days=400)
     )
     assert not (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
     desk.clock.step(timedelta(seconds=5))
-    await desk.told("connection.update", {"state": "open", "statusReason": 200})
+    await desk.deliver("connection.update", {"state": "open", "statusReason": 200})
     assert (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
 
 
 @pytest.mark.parametrize("code", [402, 403, 406])
 async def test_a_ban_marks_the_chip_for_good_however_it_is_told(desk: Desk, code: int) -> None:
-    await desk.told("connection.update", {"state": "close", "statusReason": code})
-    await desk.told("status.instance", {"instance": CHIP, "status": "closed", "disconnectionReasonCode": code})
+    await desk.deliver("connection.update", {"state": "close", "statusReason": code})
+    await desk.deliver("status.instance", {"instance": CHIP, "status": "closed", "disconnectionReasonCode": code})
     desk.clock.step(timedelta(seconds=5))
-    await desk.told("connection.update", {"state": "open", "statusReason": 200})
+    await desk.deliver("connection.update", {"state": "open", "statusReason": 200})
     chip = await one(desk.database, "SELECT status, ban_reason FROM chips")
     assert chip["status"] == "banned"
     assert chip["ban_reason"].startswith(str(code))
@@ -421,9 +423,9 @@ async def test_a_ban_marks_the_chip_for_good_however_it_is_told(desk: Desk, code
 
 
 async def test_a_phone_that_logged_out_needs_a_person(desk: Desk) -> None:
-    await desk.told("connection.update", {"state": "close", "statusReason": 401})
+    await desk.deliver("connection.update", {"state": "close", "statusReason": 401})
     assert (await one(desk.database, "SELECT status FROM chips"))["status"] == "pending"
-    await desk.told("connection.update", {"state": "open"}, instance="nobody's")  # an instance without a chip
+    await desk.deliver("connection.update", {"state": "open"}, instance="nobody's")  # an instance without a chip
 
 
 # Groups
@@ -433,7 +435,7 @@ async def test_what_a_group_says_is_kept_once_through_however_many_chips(desk: D
     await add_chip(desk.database, "escuta", tipo="listener")
     message = desk.message("Vaga teste: plantão fictício", GROUP, participant=JID)
     for chip in (CHIP, "escuta"):
-        await desk.told("messages.upsert", message, instance=chip)
+        await desk.deliver("messages.upsert", message, instance=chip)
     row = await one(desk.database, "SELECT * FROM mensagens_grupo")
     assert (row["status"], row["texto"], row["sender_nome"]) == (
         "pendente",
@@ -451,11 +453,11 @@ async def test_what_a_group_says_is_kept_once_through_however_many_chips(desk: D
 
 async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(desk: Desk) -> None:
     picture = {"messageType": "imageMessage", "message": {"imageMessage": {"caption": "Plantão fictício 12h"}}}
-    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **picture})
+    await desk.deliver("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **picture})
     bare = {"messageType": "imageMessage", "message": {"imageMessage": {"contextInfo": {"isForwarded": True}}}}
-    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **bare})
-    await desk.told("messages.upsert", desk.message("ok", GROUP, participant=JID))
-    await desk.told("messages.upsert", desk.message("dito por nós", GROUP, mine=True))
+    await desk.deliver("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **bare})
+    await desk.deliver("messages.upsert", desk.message("ok", GROUP, participant=JID))
+    await desk.deliver("messages.upsert", desk.message("dito por nós", GROUP, mine=True))
     found = await rows(desk.database, "SELECT status, tem_midia, is_forwarded FROM mensagens_grupo ORDER BY id")
     assert [(row["status"], row["tem_midia"], row["is_forwarded"]) for row in found] == [
         ("pendente", True, False), ("ignorada_midia", True, True), ("ignorada_curta", False, False),
@@ -465,23 +467,23 @@ async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(desk: Desk
 async def test_what_a_message_answers_is_kept_with_it(desk: Desk) -> None:
     answer = {"messageType": "extendedTextMessage", "message": {"extendedTextMessage": {
         "text": "vaga preenchida", "contextInfo": {"stanzaId": "3EB0FICTICIO", "participant": JID}}}}  # fmt: skip
-    await desk.told("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **answer})
+    await desk.deliver("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **answer})
     beside = {"contextInfo": {"stanzaId": "3EB0OUTRA"}}
-    await desk.told("messages.upsert", {**desk.message("plantão fechado", GROUP, participant=JID), **beside})
-    await desk.told("messages.upsert", desk.message("uma vaga", GROUP, participant=JID))
+    await desk.deliver("messages.upsert", {**desk.message("plantão fechado", GROUP, participant=JID), **beside})
+    await desk.deliver("messages.upsert", desk.message("uma vaga", GROUP, participant=JID))
     found = await rows(desk.database, "SELECT citada FROM mensagens_grupo ORDER BY id")
     assert [row["citada"] for row in found] == ["3EB0FICTICIO", "3EB0OUTRA", None]
 
 
 async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(desk: Desk) -> None:
     await add_doctor(desk.database)
-    await desk.told("messages.upsert", desk.message("parar", jid=HIDDEN))
-    await desk.told("messages.upsert", desk.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
+    await desk.deliver("messages.upsert", desk.message("parar", jid=HIDDEN))
+    await desk.deliver("messages.upsert", desk.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
     assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
 async def test_a_hidden_author_has_no_phone_until_somebody_tells_it(desk: Desk) -> None:
-    await desk.told("messages.upsert", desk.message("primeira vaga", GROUP, participant=HIDDEN))
+    await desk.deliver("messages.upsert", desk.message("primeira vaga", GROUP, participant=HIDDEN))
     assert (await one(desk.database, "SELECT jid, telefone FROM contatos_grupo")) == {"jid": HIDDEN, "telefone": None}
-    await desk.told("messages.upsert", desk.message("segunda vaga", GROUP, participant=HIDDEN, participantAlt=JID))
+    await desk.deliver("messages.upsert", desk.message("segunda vaga", GROUP, participant=HIDDEN, participantAlt=JID))
     assert (await one(desk.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE

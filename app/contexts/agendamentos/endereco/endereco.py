@@ -121,10 +121,10 @@ def endereco_de(texto: str) -> Endereco:
 def _written(endereco: Endereco) -> Endereco:
     """What stood for signs while it was read is a sign again; a field without a letter left is none."""
     said = {each.name: getattr(endereco, each.name) for each in fields(endereco) if each.name != "avisos"}
-    told = {
+    texts = {
         name: " ".join(value.replace(COMMA, ",").replace(S_N, " ").split()) for name, value in said.items() if value
     }
-    changes: dict[str, Any] = {name: told.get(name) or None for name in said}
+    changes: dict[str, Any] = {name: texts.get(name) or None for name in said}
     return replace(endereco, **changes)
 
 

@@ -24,7 +24,7 @@ from app.contexts.agendamentos.planilha.celulas import (
 )
 from app.contexts.agendamentos.planilha.linhas import (
     MOST_AT_ONCE,
-    MOST_TOLD,
+    MOST_REPORTED,
     MotivoDaLinha,
     Pedaco,
     Problema,
@@ -96,12 +96,12 @@ class Reparos:
 
     def append(self, reparo: Reparo) -> None:
         self.quantos += 1
-        if self.quantos <= MOST_TOLD:
+        if self.quantos <= MOST_REPORTED:
             self._first.append(reparo)
 
     def com(self, more: "Reparos") -> "list[Reparo]":
-        both, left = [*self._first, *more._first], self.quantos + more.quantos - MOST_TOLD
-        return both if left <= 0 else [*both[:MOST_TOLD], Reparo(None, str(left), Problema.MUITOS)]
+        both, left = [*self._first, *more._first], self.quantos + more.quantos - MOST_REPORTED
+        return both if left <= 0 else [*both[:MOST_REPORTED], Reparo(None, str(left), Problema.MUITOS)]
 
 
 @dataclass(slots=True)

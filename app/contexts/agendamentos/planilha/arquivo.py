@@ -166,7 +166,7 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
         raise Recusa(MotivoDaLinha.MACROS)
     since_1904 = False
     formulas: dict[str, set[int]] = {}
-    told: dict[str, bytes] = {}
+    parts: dict[str, bytes] = {}
     for entry in entries:
         if entry.filename.lower().endswith((".xml", ".rels")):
             for chunk in _chunks(package, entry):
@@ -176,11 +176,11 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
                     _measure(chunk)
                     formulas.setdefault(entry.filename, set()).update(_uncounted(chunk))
                 elif entry.filename in (_WORKBOOK, _RELATIONS):
-                    told[entry.filename] = told.get(entry.filename, b"")[:_CHUNK] + chunk
+                    parts[entry.filename] = parts.get(entry.filename, b"")[:_CHUNK] + chunk
     return Examinado(
         since_1904=since_1904,
         formulas={part: sorted(found)[:100] for part, found in formulas.items()},
-        partes=_sheets(told.get(_WORKBOOK, b""), told.get(_RELATIONS, b"")),
+        partes=_sheets(parts.get(_WORKBOOK, b""), parts.get(_RELATIONS, b"")),
     )
 
 

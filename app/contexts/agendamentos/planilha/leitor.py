@@ -64,8 +64,8 @@ class Folha:
         return sum(aba.altura for aba in self.abas)
 
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
-        told = [Reparo(None, name[:LONGEST_NAME], why) for name, why in self.ignoradas.items()]
-        return pedacos_de(self.abas, since_1904=self.since_1904, avisos=told, apos=apos)
+        warnings = [Reparo(None, name[:LONGEST_NAME], why) for name, why in self.ignoradas.items()]
+        return pedacos_de(self.abas, since_1904=self.since_1904, avisos=warnings, apos=apos)
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from batuta.kernel import Json
 
 MOST_AT_ONCE: Final = 500  # rows in one piece, and in one transaction
-MOST_TOLD: Final = 200  # problems of one kind of list
+MOST_REPORTED: Final = 200  # problems of one kind of list
 
 
 class Situacao(StrEnum):
@@ -107,8 +107,8 @@ class Reparo:
     acima: int = 0
 
     def em_json(self) -> "dict[str, Json]":
-        told: dict[str, Json] = {"linha": self.linha, "coluna": self.coluna, "problema": self.problema.value}
-        return told if self.aba is None else {**told, "aba": self.aba, "acima": self.acima}
+        document: dict[str, Json] = {"linha": self.linha, "coluna": self.coluna, "problema": self.problema.value}
+        return document if self.aba is None else {**document, "aba": self.aba, "acima": self.acima}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,5 +127,5 @@ def _pedaco(said: Any) -> Pedaco:
     return Pedaco(**(said | reparos))
 
 
-def _reparo(told: dict[str, Any]) -> Reparo:
-    return Reparo(**(told | {"problema": Problema(told["problema"])}))
+def _reparo(document: dict[str, Any]) -> Reparo:
+    return Reparo(**(document | {"problema": Problema(document["problema"])}))

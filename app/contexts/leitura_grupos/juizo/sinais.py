@@ -154,8 +154,8 @@ def sinais(texto: Texto) -> list[Sinal]:
     small = _miudas()
     words = [word for word in texto.palavras if word.texto not in small]
     found = [Sinal(each.valor, words[each.inicio].inicio, words[each.fim - 1].fim) for each in _arvore().todas(words)]
-    told = [each for each in found if not _is_welcomed(texto.plano, each)]
-    return [each for each in (*told, *_outros(texto)) if not _DENIED.match(texto.plano, each.fim)]
+    real = [each for each in found if not _is_welcomed(texto.plano, each)]
+    return [each for each in (*real, *_outros(texto)) if not _DENIED.match(texto.plano, each.fim)]
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:

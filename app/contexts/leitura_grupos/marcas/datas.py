@@ -150,27 +150,27 @@ class Calendario:
         return self._dias_da_semana(livre, at)
 
     def _dias_da_semana(self, livre: str, at: int) -> Dias | None:
-        told: list[tuple[re.Match[str], list[int]]] = []
+        matches: list[tuple[re.Match[str], list[int]]] = []
         weekdays: list[int] = []
         before, end = "", at
         while (each := _WEEKDAY.match(livre, at)) is not None:
-            if not told and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
+            if not matches and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
                 return None
             named = [_SEMANA[each["wd"][:3]]] if not each["wd"][0].isdigit() else [int(each["wd"][0]) - 2]
             if before == "faixa" and weekdays:
                 named = [day % 7 for day in range(weekdays[-1] + 1, named[0] + (1 if named[0] > weekdays[-1] else 8))]
             weekdays += named
-            told.append((each, named))
+            matches.append((each, named))
             end = each.end()
             step = _SEP.match(livre, end)
             if step is None or _WEEKDAY.match(livre, step.end()) is None or _ELEMENT.match(livre, step.end()):
                 break
             before, at = ("faixa" if step["faixa"] else "lista"), step.end()
-        if not told:
+        if not matches:
             return None
-        month = next((each["mes"] for each, _ in told if each["mes"]), None)
+        month = next((each["mes"] for each, _ in matches if each["mes"]), None)
         days = [
-            Dia(each.start(), each.end(), day) for each, named in told for day in self._de(named, month, each, livre)
+            Dia(each.start(), each.end(), day) for each, named in matches for day in self._de(named, month, each, livre)
         ]
         first = days[0].inicio if days else at
         return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)

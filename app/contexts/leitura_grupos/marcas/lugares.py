@@ -99,8 +99,8 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
     """In the order of the text. "Hospital Geral do Estado (HGE)" is the one we know, told twice."""
     again = {each.inicio for each in known}
-    told = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
-    return sorted((*known, *told), key=lambda each: each.inicio)
+    kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
+    return sorted((*known, *kept), key=lambda each: each.inicio)
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:

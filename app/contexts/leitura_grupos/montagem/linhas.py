@@ -64,10 +64,10 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
     """ "UPA – feriado 12/10" above "12/10 SD e SN": a day that is told again with its shift was only announced."""
-    told = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
+    dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
     return [
         replace(each, dias=None)
-        if each.dias and each.so_dias and each.lugares and all(day.data in told for day in each.dias.dias)
+        if each.dias and each.so_dias and each.lugares and all(day.data in dated for day in each.dias.dias)
         else each
         for each in found
     ]

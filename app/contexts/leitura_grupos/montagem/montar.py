@@ -115,13 +115,13 @@ class _Montador:
         """Each speciality on each shift; but "clínica SN e pediatria SD" are two, and so are "SN clínica e SD pediatria"."""
         if len(shifts) < 2:
             return list(product(areas, shifts))
-        told: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
-        if len(told) != 2 * len(shifts):
+        marks: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
+        if len(marks) != 2 * len(shifts):
             return list(product(areas, shifts))
         by_mark = {id(each.marca): each for each in shifts}
         pairs: list[tuple[Area | None, _Turno]] = []
-        first = type(told[0])
-        for one, two in zip(told[::2], told[1::2], strict=True):
+        first = type(marks[0])
+        for one, two in zip(marks[::2], marks[1::2], strict=True):
             area, shift = (one, two) if isinstance(one, Area) else (two, one)
             if (
                 type(one) is not first
@@ -181,9 +181,9 @@ class _Montador:
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
         """One for each period; the one with hours says more."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
-        told = [_lido(each, length) for each in marks if each.periodo or each.das]
+        shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
-        for each in told:
+        for each in shifts:
             if each.periodo not in found or (found[each.periodo].das is None and each.das is not None):
                 found[each.periodo] = each
         if Periodo.H24 in found and "divid" in self._folha.texto.plano:
@@ -302,10 +302,10 @@ class _Montador:
             contato_whatsapp=phone,
         )
 
-    def _unico_valor(self, shift: _Turno, told: Sequence[Regra]) -> _Valor:
+    def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
         """The only price there is; of several nobody knows which holds."""
-        if len({rule.preco.reais for rule in told[:50]}) == 1:
-            preco = told[0].preco
+        if len({rule.preco.reais for rule in rules[:50]}) == 1:
+            preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
         agreed = next(iter(self._folha.combinar), None)
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
@@ -360,8 +360,12 @@ def _fortes(block: Bloco) -> list[Area]:
 
 def _oferece(block: Bloco) -> bool:
     """A line that could be an offer by itself, were it to say when."""
-    told = (_fortes(block), [each for each in block.turnos if each.periodo or each.das], block.regras or block.combinar)
-    return bool(block.lugares) and sum(map(bool, told)) > 1
+    signs = (
+        _fortes(block),
+        [each for each in block.turnos if each.periodo or each.das],
+        block.regras or block.combinar,
+    )
+    return bool(block.lugares) and sum(map(bool, signs)) > 1
 
 
 def _turnos_sem_dia(block: Bloco) -> list[Turno]:

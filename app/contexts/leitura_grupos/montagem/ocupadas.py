@@ -22,9 +22,9 @@ _NUMBERS_BEFORE = re.compile(
 class Fechadas:
     def __init__(self, folha: Folha, blocos: Sequence[Bloco]) -> None:
         self._folha, self._blocos = folha, blocos
-        told = {id(mark): numbers for mark in folha.fechados if (numbers := self._numeros(mark))}
-        self._de_numeros = frozenset(told)
-        self.numeros = frozenset(number for numbers in told.values() for number in numbers)
+        numbers_of = {id(mark): numbers for mark in folha.fechados if (numbers := self._numeros(mark))}
+        self._de_numeros = frozenset(numbers_of)
+        self.numeros = frozenset(number for numbers in numbers_of.values() for number in numbers)
 
     def _numeros(self, mark: Fechado) -> tuple[int, ...]:
         """ "de 10 a 12/08 …, 11 já foi", "10 e 11 fechados": days of the month that nothing else says are days."""

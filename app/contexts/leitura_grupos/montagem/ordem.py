@@ -17,8 +17,8 @@ def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> 
     """As many prices side by side, none with a condition, as there are lines with days, or days on the only line."""
     if not 2 <= len(regras) <= 12 or any(each.condicoes or each.preco.liquido for each in regras):
         return
-    told = "respectivamente" in folha.texto.plano
-    between = _OR_SIGN if told else _AND
+    is_explicit = "respectivamente" in folha.texto.plano
+    between = _OR_SIGN if is_explicit else _AND
     prices = [each.preco for each in regras]
     if not all(between.fullmatch(folha.livre, one.fim, two.inicio) for one, two in pairwise(prices)):
         return

@@ -290,8 +290,8 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
         case Turno(periodo=None, das=None):
             return len(folha.precos) > 1
         case Turno():
-            is_told = not elsewhere.periodos.isdisjoint((_periodo(mark), Periodo.H24))
-            return is_told and not _has_day_before(folha, price, mark) and not _is_of_bare_day(folha, mark)
+            is_stated = not elsewhere.periodos.isdisjoint((_periodo(mark), Periodo.H24))
+            return is_stated and not _has_day_before(folha, price, mark) and not _is_of_bare_day(folha, mark)
         case _:
             return True
 

@@ -117,12 +117,12 @@ async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) ->
     await forget(redis, calls)
 
 
-async def answer(redis: ArqRedis, call: CallId, encoded: Json, told_in: str | None) -> None:
+async def answer(redis: ArqRedis, call: CallId, encoded: Json, reply_list: str | None) -> None:
     async with redis.pipeline(transaction=False) as together:
         together.set(outcome_key(call), dumps(encoded), ex=UNTAKEN_FOR)
-        if told_in is not None:
-            together.rpush(told_in, call)
-            together.expire(told_in, TAKEN_FOR)
+        if reply_list is not None:
+            together.rpush(reply_list, call)
+            together.expire(reply_list, TAKEN_FOR)
         await together.execute()
 
 

@@ -253,7 +253,7 @@ class PostgresDatabase:
             timeout=self._limits.connect.total_seconds(),
             command_timeout=self._limits.lock.total_seconds(),
             statement_cache_size=0,
-            server_settings={"application_name": "batuta-ear"},
+            server_settings={"application_name": "batuta-listener"},
         )
         listener = PostgresListener(connection, self.where)
         try:
@@ -309,10 +309,10 @@ class PostgresDatabase:
         pool = self._pool
         if pool is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
-        patience = self._limits.lock.total_seconds()
+        timeout = self._limits.lock.total_seconds()
         with translate_errors(self.where):
             try:
-                connection = await pool.acquire(timeout=patience)
+                connection = await pool.acquire(timeout=timeout)
             except TimeoutError:
                 raise StoreTimeout(where=self.where, why="no connection was free or could be made") from None
         try:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from batuta.health.alerts import AUTOMATIC, Alert, AlertedCause, Incident, IncidentChange, Kind, LastSeen, NewIncident
 from batuta.health.finding import Grade, Severity
 from batuta.health.hub import Before, Decision, Pending, SaidAlone
-from batuta.kernel.events import Events, IncidentTurned
+from batuta.kernel.events import Events, IncidentChanged
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
@@ -35,19 +35,19 @@ class SqlIncidents:
         row = await (within or self._database).one(self._queries.open, source=source)
         return None if row is None else _incident(row)
 
-    async def turned(self, turn: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentTurned]:
-        """Written within somebody's decision; announced by him when it is committed."""
-        alerted = []
-        if turn.opens is not None:
-            id = await self._begin(turn.opens, transaction, now)
-            alerted.append(IncidentTurned(id, is_open=True, causes=tuple(turn.opens.details["causes"])))
-        if turn.grows is not None:
-            id, details = turn.grows
+    async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
+        """Write the change in the transaction of a decision; the caller emits the events after the commit."""
+        events = []
+        if change.opens is not None:
+            id = await self._begin(change.opens, transaction, now)
+            events.append(IncidentChanged(id, is_open=True, causes=tuple(change.opens.details["causes"])))
+        if change.grows is not None:
+            id, details = change.grows
             await transaction.run(self._queries.grow, id=id, details=AsJson(details))
-        if turn.closes is not None:
-            await transaction.run(self._queries.close, id=turn.closes, now=now)
-            alerted.append(IncidentTurned(turn.closes, is_open=False, causes=()))
-        return alerted
+        if change.closes is not None:
+            await transaction.run(self._queries.close, id=change.closes, now=now)
+            events.append(IncidentChanged(change.closes, is_open=False, causes=()))
+        return events
 
     async def write(self, new: NewIncident, *, now: datetime) -> tuple[Incident, bool]:
         """By hand: becoming critical opens one, leaving it closes the one of the same source. True: there is a new row.
@@ -66,7 +66,7 @@ class SqlIncidents:
             row = await transaction.one(self._queries.one, id=id)
         assert row is not None
         if is_new == is_critical:
-            self._events.emit(IncidentTurned(id, is_open=is_critical, causes=()))
+            self._events.emit(IncidentChanged(id, is_open=is_critical, causes=()))
         return _incident(row), is_new
 
     async def list_between(self, since: datetime, until: datetime, limit: int = 1_000) -> Sequence[Incident]:
@@ -151,9 +151,9 @@ class SqlAlerts:
             before = await self._before(transaction, led["now"])
             decision = decide(before)
             await self._write(transaction, decision, sinks, before)
-            turned = await self._incidents.turned(decision.incident, transaction, before.now)
-        for fact in turned:
-            self._events.emit(fact)
+            events = await self._incidents.apply(decision.incident, transaction, before.now)
+        for event in events:
+            self._events.emit(event)
         return decision
 
     async def remember(self, said: Sequence[SaidAlone]) -> None:
@@ -238,7 +238,7 @@ def _cause_values(alerted: AlertedCause) -> dict[str, object]:
     return {
         "cause": alerted.cause,
         "severity": alerted.severity.value,
-        "told_at": alerted.at,
+        "at": alerted.at,
         "since": alerted.since,
         "message": alerted.message,
         "gone_at": alerted.gone_at,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from batuta.guard.switches import Switch
 from batuta.kernel.errors import InvalidWindow
-from batuta.kernel.events import ControlSet, Events, SwitchTurned
+from batuta.kernel.events import ControlSet, Events, SwitchChanged
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.runlog.log import Controls
@@ -111,12 +111,12 @@ def _windows(setting: Json) -> Mapping[str, Window]:
 class SwitchQueries:
     switch: Query
     all: Query
-    turn: Query
+    set: Query
 
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time``: False where PostgreSQL's clock decides when a switch was turned and until when it counts."""
+        """``own_time``: False where PostgreSQL's clock decides when a switch was set and until when it counts."""
         self._database = database
         self._clock = DecidingClock(database.dialect, own_time=own_time)
         self._events = events
@@ -129,7 +129,7 @@ class SqlSwitches:
         return None if row is None else _switch(row)
 
     async def all(self, within: Reading | None = None) -> dict[str, Switch]:
-        """Every switch that somebody ever turned."""
+        """Every switch that an operator has set."""
         rows = await (within or self._database).all(self._queries.all)
         return {row["key"]: _switch(row) for row in rows}
 
@@ -141,19 +141,19 @@ class SqlSwitches:
             now, until = now + ahead, None if until is None else until + ahead
             before = await self.read(key, within=transaction)
             await transaction.run(
-                self._queries.turn, key=key, value=AsJson(on), reason=reason, until=until, by=by, now=now
+                self._queries.set, key=key, value=AsJson(on), reason=reason, until=until, by=by, now=now
             )
             await self._audit.note(
                 transaction,
                 actor=by,
-                action="switch.turn",
+                action="switch.set",
                 subject=key,
                 before=None if before is None else before.on,
                 after=on,
                 now=now,
             )
-        self._events.emit(SwitchTurned(key, on, by, reason, until))
-        return Switch(key=key, on=on, reason=reason, until=until, turned_by=by, turned_at=now)
+        self._events.emit(SwitchChanged(key, on, by, reason, until))
+        return Switch(key=key, on=on, reason=reason, until=until, set_by=by, set_at=now)
 
 
 def _switch(row: Row) -> Switch:
@@ -162,6 +162,6 @@ def _switch(row: Row) -> Switch:
         on=row["value"] if isinstance(row["value"], bool) else None,
         reason=row["reason"],
         until=row["until"],
-        turned_by=row["updated_by"],
-        turned_at=row["updated_at"],
+        set_by=row["updated_by"],
+        set_at=row["updated_at"],
     )

@@ -109,7 +109,7 @@ class Readers:
         self.file = file
         self._connect = connect
         self._clock = clock
-        self._patience = limits.lock.total_seconds()
+        self._timeout = limits.lock.total_seconds()
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[Wish | None] = queue.SimpleQueue()
         self._readers = [Reader(self._inbox, connect, self) for _ in range(limits.readers)]
@@ -138,7 +138,7 @@ class Readers:
         """Refuse a wish that waited too long, and every wish after the file was lost."""
         if (lost := self.file.lost) is not None:
             return None, lost
-        if self._clock.monotonic() - wish.asked_at <= self._patience:
+        if self._clock.monotonic() - wish.asked_at <= self._timeout:
             return None
         return None, StoreTimeout(where=self.where, why="every reading connection was in use")
 
@@ -159,7 +159,7 @@ class Readers:
         if (lost := self.file.lost) is not None:
             raise lost
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await self._places.acquire()
         except TimeoutError:
             raise StoreTimeout(where=self.where, why="every snapshot's connection is in use") from None

@@ -67,11 +67,11 @@ class Single:
 
 @dataclass(slots=True)
 class Session:
-    """An open transaction. Its caller sends one act at a time; silence longer than ``patience`` ends it."""
+    """An open transaction. Its caller sends one act at a time; silence longer than ``timeout`` ends it."""
 
     loop: AbstractEventLoop
     ended: "Future[None]"
-    patience: timedelta
+    timeout: timedelta
     where: str
     needs_savepoint: bool = True
     repeatable: bool = False
@@ -119,7 +119,7 @@ class Session:
     def _serve(self, connection: sqlite3.Connection) -> bool:
         """Do the next thing the block asks for; False when it asks to commit."""
         try:
-            act, future = self._acts.get(timeout=self.patience.total_seconds())
+            act, future = self._acts.get(timeout=self.timeout.total_seconds())
         except queue.Empty:
             raise StoreTimeout(where=self.where, why="a transaction was left open") from None
         if act is None:
@@ -158,14 +158,14 @@ class Writer:
         loop: AbstractEventLoop,
         clock: Clock,
         where: str,
-        patience: timedelta,
+        timeout: timedelta,
     ) -> None:
         self._connection = connection
         self._file = file
         self._loop = loop
         self._clock = clock
         self._where = where
-        self._patience = patience.total_seconds()
+        self._timeout = timeout.total_seconds()
         self._stopped = False
         self._stopping = threading.Lock()
         self._inbox: queue.SimpleQueue[tuple[float, Unit] | None] = queue.SimpleQueue()
@@ -202,7 +202,7 @@ class Writer:
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:
             self._tell_failed([unit], lost)
-        elif self._clock.monotonic() - asked_at > self._patience:
+        elif self._clock.monotonic() - asked_at > self._timeout:
             self._tell_failed([unit], StoreTimeout(where=self._where, why="the writer was busy"))
         else:
             return unit

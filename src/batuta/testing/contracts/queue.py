@@ -48,8 +48,8 @@ class Shelf(ABC):
 
     async def settle(self, leases: Sequence[Lease], settlement: Settlement = DONE) -> list[str]:
         """The ids that were lost."""
-        turned = await self.store.settle_and_claim([(lease, settlement) for lease in leases], ANN, 0)
-        return [lease.id for lease in turned.lost]
+        result = await self.store.settle_and_claim([(lease, settlement) for lease in leases], ANN, 0)
+        return [lease.id for lease in result.lost]
 
 
 class QueueContract:
@@ -297,9 +297,9 @@ class QueueContract:
         fresh = await queue.claim()
         emitting = Settlement(state=ItemState.DONE, follow_ups=(queue.item(),))
         for limit in (0, 10):
-            turned = await queue.store.settle_and_claim([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
-            assert stale[0] in turned.lost
-            assert list(turned.leases) == []  # what the stale one would have emitted is not there
+            result = await queue.store.settle_and_claim([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
+            assert stale[0] in result.lost
+            assert list(result.leases) == []  # what the stale one would have emitted is not there
         assert await queue.state(id) in ("done", None)
 
     async def test_an_item_says_when_one_crash_is_left(self, queue: Shelf) -> None:
@@ -389,16 +389,16 @@ class QueueContract:
     async def test_settling_and_claiming_are_one_turn(self, queue: Shelf) -> None:
         await queue.put(*(queue.item() for _ in range(10)))
         leases = await queue.claim(limit=4)
-        turned = await queue.store.settle_and_claim([(lease, DONE) for lease in leases], ANN, 4)
-        assert len(turned.leases) == 4
-        assert not {lease.id for lease in turned.leases} & {lease.id for lease in leases}
+        result = await queue.store.settle_and_claim([(lease, DONE) for lease in leases], ANN, 4)
+        assert len(result.leases) == 4
+        assert not {lease.id for lease in result.leases} & {lease.id for lease in leases}
 
     async def test_two_thousand_items_go_through(self, queue: Shelf) -> None:
         for _ in range(4):
             await queue.put(*(queue.item() for _ in range(500)))
         seen: set[str] = set()
         endings: list[tuple[Lease, Settlement]] = []
-        while (turned := await queue.store.settle_and_claim(endings, ANN, 300)).leases:
-            seen |= {lease.id for lease in turned.leases}
-            endings = [(lease, DONE) for lease in turned.leases]
+        while (result := await queue.store.settle_and_claim(endings, ANN, 300)).leases:
+            seen |= {lease.id for lease in result.leases}
+            endings = [(lease, DONE) for lease in result.leases]
         assert len(seen) == 2_000

@@ -28,7 +28,7 @@ OUTCOMES = {
     "skipped": "skipped",
     "running": "running",
 }
-TOLD = ("success", "failed", "missed", "skipped", "running")
+SHOWN_OUTCOMES = ("success", "failed", "missed", "skipped", "running")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOWEST = 4
 _WIDTH = 0.76
@@ -97,7 +97,7 @@ def _lane(category: str, outcomes: Mapping[str, Mapping[int, int]], since: datet
     troubled = sorted({*outcomes.get("failed", {}), *outcomes.get("missed", {})})
     return Lane(
         category,
-        {outcome: sum(outcomes[outcome].values()) for outcome in TOLD if outcome in outcomes},
+        {outcome: sum(outcomes[outcome].values()) for outcome in SHOWN_OUTCOMES if outcome in outcomes},
         {outcome: path for outcome, path in drawn.items() if path},
         [Mark(place, _title(place, outcomes, since, words)) for place in troubled],
     )
@@ -106,7 +106,7 @@ def _lane(category: str, outcomes: Mapping[str, Mapping[int, int]], since: datet
 def _title(place: int, outcomes: Mapping[str, Mapping[int, int]], since: datetime, words: Words) -> str:
     counts = [
         words.plural(f"outcome.{outcome}", runs)
-        for outcome in TOLD
+        for outcome in SHOWN_OUTCOMES
         if (runs := outcomes.get(outcome, {}).get(place, 0))
     ]
     begins = since + place * SLICE

@@ -16,7 +16,7 @@ SELECT cause, told_severity, told_at, since, message, gone_at FROM health_causes
 
 -- write tell: what is said about a cause now
 INSERT INTO health_causes (cause, told_severity, told_at, since, message, gone_at)
-VALUES (:cause, :severity, :told_at, :since, :message, :gone_at)
+VALUES (:cause, :severity, :at, :since, :message, :gone_at)
 ON CONFLICT (cause) DO UPDATE
 SET told_severity = excluded.told_severity, told_at = excluded.told_at, since = excluded.since, message = excluded.message,
     gone_at = excluded.gone_at;

@@ -33,7 +33,7 @@ UPDATE job_schedules SET accounted_until = :until WHERE job_name = :job AND acco
 INSERT INTO job_executions (id, job_name, categoria, scheduled_for, trigger, started_at, finished_at, status, duration_ms, reason, result)
 VALUES (:id, :job, :category, :now, 'catch_up', :now, :now, 'missed', 0, :reason, :span);
 
--- read switches: as people turned them last
+-- read switches: their stored positions
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags;
 
 -- write forget_switches: they come from the replaced database

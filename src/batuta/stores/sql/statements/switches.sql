@@ -1,10 +1,10 @@
--- read switch: as somebody turned it last
+-- read switch: its stored position
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags WHERE key = :key;
 
 -- read all: every one of them
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags ORDER BY key;
 
--- write turn: put it where somebody wants it
+-- write set: store a position
 INSERT INTO feature_flags (key, value, reason, until, updated_by, updated_at)
 VALUES (:key, :value, :reason, :until, :by, :now)
 ON CONFLICT (key) DO UPDATE
