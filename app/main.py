@@ -101,7 +101,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
     own: dict[str, Command] = {
         "chips": chips.chips,
         "chip": chips.chip,
-        "set-webhook": mensagens.set_webhook,
+        "configurar-webhook": mensagens.configurar_webhook,
         "duvidas": mensagens.duvidas,
         "decidir": mensagens.decidir,
         "optout": mensagens.optout,
@@ -110,7 +110,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "agendamentos": agendamentos.COMMANDS,
         "grupos": grupos.COMMANDS,
     }
-    return own if settings.in_production else own | {"seed-demo": mensagens.seed_demo}
+    return own if settings.in_production else own | {"preencher-demo": mensagens.preencher_demo}
 
 
 def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:

@@ -1,17 +1,17 @@
 """``batuta agendamentos importar | listar | ver | importacoes | contar | saude | exportar | reprocessar | avaliar``."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
-from uuid import UUID
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from app.cli.shared import Arquivo, Saida, ask, id_of
+from app.cli.shared import DAY, Arquivo, Saida, ask, cell, id_of, word
 from app.composition.julia import Julia, julia_of
 from app.contexts.agendamentos.importacao import resultado
 from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoInexistente, StatusDaLeitura, recusada
@@ -23,6 +23,7 @@ from app.contexts.agendamentos.service import Agendamentos, Filtro
 from batuta.cli import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.extension import Texts
 from batuta.kernel import Json, SystemClock
+from batuta.reasons import decode
 from batuta.sql import Row
 
 FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")]
@@ -61,17 +62,17 @@ def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = 
 def listar(
     context: typer.Context,
     situacao: Annotated[StatusDaLeitura | None, typer.Option("--leitura")] = None,
-    dia: Annotated[datetime | None, typer.Option("--dia", formats=["%Y-%m-%d"])] = None,
+    dia: Annotated[datetime | None, typer.Option("--dia", formats=DAY)] = None,
     unidade: Annotated[str | None, typer.Option("--unidade")] = None,
-    importacao: Annotated[UUID | None, typer.Option("--importacao")] = None,
+    importacao: Annotated[str | None, typer.Option("--importacao")] = None,
     limite: Annotated[int, typer.Option("--limite", min=1, max=PAGE)] = 50,
     documentos: Documents = False,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    day, file = None if dia is None else dia.date().isoformat(), None if importacao is None else str(importacao)
-    asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade, importacao=file)
-    rows = ask(ctx, lambda julia: julia.appointments.agendamentos.lista(asked, limite))
+    day = None if dia is None else dia.date().isoformat()
+    asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade)
+    rows = ask(ctx, lambda julia: _some(julia, asked, importacao, limite))
     shown = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
     ctx.show({"appointments": shown}, as_json, lambda: _tell_all(ctx, shown, documentos))
 
@@ -79,8 +80,7 @@ def listar(
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     counts = ask(ctx, lambda julia: julia.appointments.agendamentos.contagem())
-    words = ", ".join(f"{status} {count}" for status, count in counts.items())
-    ctx.show(counts, as_json, lambda: ctx.say(words))
+    ctx.show(counts, as_json, lambda: ctx.say(_counted(ctx, counts)))
 
 
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -165,6 +165,14 @@ def importacoes(
     ctx.show(one, as_json, lambda: _tell_import(ctx, one))
 
 
+async def _some(julia: Julia, asked: Filtro, importacao: str | None, limite: int) -> Sequence[Row]:
+    """``importacao``: the id of an import, or its beginning."""
+    if importacao is not None:
+        file = await id_of(julia, ["importacoes"], importacao, ImportacaoInexistente(id=importacao))
+        asked = replace(asked, importacao=file)
+    return await julia.appointments.agendamentos.lista(asked, limite)
+
+
 async def _one(julia: Julia, id: str) -> Row:
     whole = await id_of(julia, ["appointments"], id, AgendamentoInexistente(id=id))
     return await julia.appointments.agendamentos.um(whole)
@@ -219,13 +227,16 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
 def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
     texts, metrics = ctx.texts(), document["metrics"]
     alerts = ", ".join(texts(f"cli.agendamentos.alert_{each}") for each in document["alerts"])
-    counts = ", ".join(f"{status} {count}" for status, count in metrics["appointments"].items() if count)
+    counts = _counted(ctx, {status: count for status, count in metrics["appointments"].items() if count})
     has_worker = texts("cli.agendamentos.yes" if metrics["has_worker"] else "cli.agendamentos.no")
     figures = {
         "status": texts(f"cli.agendamentos.health_{document['status']}"),
         "alerts": alerts or "-",
         **metrics,
-        "error_rate": f"{metrics['error_rate']:.1%}",
+        "oldest_due_seconds": _span(texts, metrics["oldest_due_seconds"]),
+        "average_latency_seconds": _span(texts, metrics["average_latency_seconds"]),
+        "processing_rate_per_minute": texts.number(metrics["processing_rate_per_minute"], 1),
+        "error_rate": f"{texts.number(100 * metrics['error_rate'], 1)} %",
         "has_worker": has_worker,
         "appointments": counts or "-",
     }
@@ -233,6 +244,14 @@ def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
     for name, value in figures.items():
         table.add_row(texts(f"cli.agendamentos.figure_{name}"), str(value))
     return table
+
+
+def _counted(ctx: CliContext, counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{word(ctx, 'leitura', status)} {count}" for status, count in counts.items())
+
+
+def _span(texts: Texts, seconds: float | None) -> str:
+    return "-" if seconds is None else texts.span(timedelta(seconds=round(seconds, 1)))
 
 
 def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -> None:
@@ -243,8 +262,27 @@ def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) ->
     columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
     table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in columns), box=None, pad_edge=False)
     for each in shown:
-        table.add_row(*(str(each[column] or "-") for column in columns))
+        table.add_row(*(_shown(ctx, column, each[column]) or "-" for column in columns))
     ctx.out.print(table)
+
+
+def _shown(ctx: CliContext, column: str, value: object) -> str:
+    """A field of an appointment as people read it. Its ``status`` is the text of the spreadsheet."""
+    match column, value:
+        case "normalization_status", str():
+            return word(ctx, "leitura", value)
+        case "normalization_error", str():
+            return ctx.texts().reason(decode(value) or "")
+        case "normalization_warnings", list():
+            return ", ".join(word(ctx, "aviso_da_leitura", str(each)) for each in value)
+        case (("normalized_at" | "created_at" | "updated_at"), str()):
+            return ctx.moment(value)
+        case (("endereco_normalizado" | "documento_normalizado"), dict()):
+            return ", ".join(f"{name} {said}" for name, said in value.items() if said not in (None, "", []))
+        case "status", str():
+            return value
+        case _:
+            return cell(ctx, column, value)
 
 
 async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
@@ -282,13 +320,15 @@ def _predicted(row: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
 
 def _import(ctx: CliContext, row: Any) -> dict[str, Any]:
     read = row["valid_rows"] + row["invalid_rows"] + row["skipped"]
-    return {**resultado(row), "created_at": ctx.local(row["created_at"]), "read_rows": read}
+    at = row["created_at"].astimezone(ctx.work().zone).isoformat(timespec="seconds")
+    return {**resultado(row), "created_at": at, "read_rows": read}
 
 
 def _tell_one(ctx: CliContext, shown: dict[str, Any], documentos: bool) -> None:
     for name, value in shown.items():
         if value not in (None, ""):
-            ctx.say(f"{name}: {value}")
+            label = ctx.texts().known(f"cli.agendamentos.column_{name}", name)
+            ctx.say(f"{label}: {_shown(ctx, name, value)}")
     if not documentos:
         ctx.say(ctx.texts()("cli.agendamentos.covered"))
 
@@ -302,6 +342,7 @@ def _tell_imports(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     for each in shown:
         progress = f"{each['read_rows']}/{each['total_rows']}"
         row = {**each, "arquivo": each["filename"], "id": each["importacao_id"], "progress": progress}
+        row |= {"created_at": ctx.moment(each["created_at"]), "status": word(ctx, "importacao", each["status"])}
         table.add_row(*(str(row[column]) for column in IMPORT_COLUMNS))
     ctx.out.print(table)
 

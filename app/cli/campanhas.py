@@ -1,7 +1,8 @@
-"""``batuta campanhas list | show | create | schedule | pause | resume | cancel``."""
+"""``batuta campanhas listar | ver | criar | agendar | pausar | retomar | cancelar``."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli.shared import ask
-from app.contexts.campanhas.model import Acao, FiltroRecusado, StatusDaCampanha, TipoDeCampanha
+from app.cli.shared import MOMENT, ask, id_of, word
+from app.composition.julia import Julia
+from app.contexts.campanhas.model import Acao, FiltroRecusado, MedicosDesconhecidos, StatusDaCampanha, TipoDeCampanha
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
@@ -20,6 +22,7 @@ COLUMNS = (
     "nome_template",
     "tipo_campanha",
     "status",
+    "agendar_para",
     "total_destinatarios",
     "enviados",
     "entregues",
@@ -27,25 +30,25 @@ COLUMNS = (
 )
 
 
-def show_all(
+def listar(
     context: typer.Context,
     status: Annotated[StatusDaCampanha | None, typer.Option("--status")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=500)] = 50,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=500)] = 50,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    rows = ask(ctx, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limit))
+    rows = ask(ctx, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limite))
     campanhas = [campanha_em_palavras(row, ctx.work().zone) for row in rows]
     ctx.show({"campanhas": campanhas}, as_json, lambda: _tell_all(ctx, campanhas))
 
 
-def show(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+def ver(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     document = _progress(ctx, id)
     ctx.show(document, as_json, lambda: _tell(ctx, document))
 
 
-def create(
+def criar(
     context: typer.Context,
     nome: Annotated[str, typer.Option("--nome")],
     tipo: Annotated[TipoDeCampanha, typer.Option("--tipo")],
@@ -62,11 +65,10 @@ def create(
         **({} if filtros is None else _read(filtros)),
         **({"especialidades": especialidade} if especialidade else {}),
         **({"regioes": regiao} if regiao else {}),
-        **({"clientes_especificos": cliente} if cliente else {}),
         **({"quantidade_alvo": quantidade} if filtros is None or quantidade != 50 else {}),
     }
     nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
-    id, strange = ask(ctx, lambda julia: _created(julia.campaigns.campanhas, nova))
+    id, strange = ask(ctx, lambda julia: _created(julia, nova, cliente or []))
     avisos = [ctx.texts()("campanhas.de_ninguem", valor=word) for word in strange]
     document = {"id": id, "status": StatusDaCampanha.RASCUNHO.value, "avisos": avisos}
     ctx.show(document, as_json, lambda: _confirm(ctx, "created", id))
@@ -75,41 +77,39 @@ def create(
             ctx.say(f"  → {each}")
 
 
-def schedule(
+def agendar(
     context: typer.Context,
     id: int,
-    at: Annotated[
-        datetime | None, typer.Option("--at", formats=["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"], help="2026-03-11T10:00")
-    ] = None,
+    para: Annotated[datetime | None, typer.Option("--para", formats=MOMENT)] = None,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    para = None if at is None else at.replace(tzinfo=ctx.work().zone)
-    made = ask(ctx, lambda julia: julia.campaigns.campanhas.agendar(id, para, by=current_user()))
+    at = None if para is None else para.replace(tzinfo=ctx.work().zone)
+    made = ask(ctx, lambda julia: julia.campaigns.campanhas.agendar(id, at, by=current_user()))
     document = agendada_em_palavras(id, made)
     ctx.show(document, as_json, lambda: _tell_scheduled(ctx, document))
 
 
-def pause(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+def pausar(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
     _do(cli_context(context), Acao.PAUSAR, id, as_json, lambda campanhas: campanhas.pausar(id, by=current_user()))
 
 
-def resume(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+def retomar(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
     _do(cli_context(context), Acao.RETOMAR, id, as_json, lambda campanhas: campanhas.retomar(id, by=current_user()))
 
 
-def cancel(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
+def cancelar(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
     _do(cli_context(context), Acao.CANCELAR, id, as_json, lambda campanhas: campanhas.cancelar(id, by=current_user()))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "list": show_all,
-    "show": show,
-    "create": create,
-    "schedule": schedule,
-    "pause": pause,
-    "resume": resume,
-    "cancel": cancel,
+    "listar": listar,
+    "ver": ver,
+    "criar": criar,
+    "agendar": agendar,
+    "pausar": pausar,
+    "retomar": retomar,
+    "cancelar": cancelar,
 }
 
 
@@ -117,7 +117,9 @@ def _do(
     ctx: CliContext, acao: Acao, id: int, as_json: bool, act: Callable[[Campanhas], Awaitable[StatusDaCampanha]]
 ) -> None:
     status = ask(ctx, lambda julia: act(julia.campaigns.campanhas))
-    ctx.show({"id": id, "status": status.value}, as_json, lambda: _confirm(ctx, acao.value, id, status=status.value))
+    ctx.show(
+        {"id": id, "status": status.value}, as_json, lambda: _confirm(ctx, acao.value, id, status=_status(ctx, status))
+    )
 
 
 def _progress(ctx: CliContext, id: int) -> dict[str, Any]:
@@ -125,7 +127,11 @@ def _progress(ctx: CliContext, id: int) -> dict[str, Any]:
     return progresso_em_palavras(progresso, ctx.work().zone)
 
 
-async def _created(campanhas: Campanhas, nova: NovaCampanha) -> tuple[int, tuple[str, ...]]:
+async def _created(julia: Julia, nova: NovaCampanha, clientes: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+    unknown = MedicosDesconhecidos(quantos=1)
+    if ids := [await id_of(julia, ["clientes"], each, unknown) for each in clientes]:
+        nova = replace(nova, audience_filters={**nova.audience_filters, "clientes_especificos": ids})
+    campanhas = julia.campaigns.campanhas
     id = await campanhas.criar(nova, by=current_user())
     return id, await campanhas.avisos(nova.audience_filters)
 
@@ -145,13 +151,19 @@ def _confirm(ctx: CliContext, what: str, id: int, **facts: object) -> None:
 
 
 def _tell_scheduled(ctx: CliContext, document: dict[str, Any]) -> None:
-    _confirm(ctx, Acao.AGENDAR.value, **{name: document[name] for name in ("id", "status", "destinatarios")})
+    status, count = _status(ctx, document["status"]), document["destinatarios"]
+    _confirm(ctx, Acao.AGENDAR.value, document["id"], status=status, destinatarios=count)
     if document["excluidos"]:
-        ctx.say(ctx.texts()("cli.campanhas.excluidos", reasons=_counted(document["excluidos"])))
+        ctx.say(ctx.texts()("cli.campanhas.excluidos", reasons=_counted(ctx, "exclusao", document["excluidos"])))
 
 
-def _counted(reasons: dict[str, int]) -> str:
-    return ", ".join(f"{why} {count}" for why, count in sorted(reasons.items()))
+def _status(ctx: CliContext, status: str) -> str:
+    return word(ctx, "campanha", status)
+
+
+def _counted(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
+    """Why messages were not sent or doctors were left out, and how many of each."""
+    return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 
 def _tell_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
@@ -161,18 +173,24 @@ def _tell_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
         return
     table = Table(*(texts(f"cli.campanhas.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
     for each in campanhas:
-        table.add_row(*(str(each[column]) for column in COLUMNS))
+        row = {
+            **each,
+            "tipo_campanha": word(ctx, "tipo_de_campanha", each["tipo_campanha"]),
+            "status": _status(ctx, each["status"]),
+            "agendar_para": ctx.moment(each["agendar_para"]) or "-",
+        }
+        table.add_row(*(str(row[column]) for column in COLUMNS))
     ctx.out.print(table)
 
 
 def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     texts, progress = ctx.texts(), document["progresso"]
-    ctx.say(
-        texts(
-            "cli.campanhas.head",
-            **{name: document[name] for name in ("id", "nome_template", "tipo_campanha", "status")},
-        )
-    )
+    tipo, status = word(ctx, "tipo_de_campanha", document["tipo_campanha"]), _status(ctx, document["status"])
+    name = document["nome_template"]
+    ctx.say(texts("cli.campanhas.head", id=document["id"], nome_template=name, tipo_campanha=tipo, status=status))
+    for instant in ("agendar_para", "iniciada_em", "concluida_em"):
+        if document[instant]:
+            ctx.say(texts(f"cli.campanhas.{instant}", at=ctx.moment(document[instant])))
     if document["erro"]:
         ctx.say(f"  → {ctx.texts().reason(document['erro'])}")
     if document["ninguem_recebeu"]:
@@ -181,4 +199,5 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     ctx.say(texts("cli.campanhas.counts", **{name: progress[name] for name in counts}))
     for group in ("bloqueadas", "canceladas", "erros", "excluidos"):
         if progress[group]:
-            ctx.say(texts(f"cli.campanhas.{group}", reasons=_counted(progress[group])))
+            kind = "exclusao" if group == "excluidos" else "desfecho"
+            ctx.say(texts(f"cli.campanhas.{group}", reasons=_counted(ctx, kind, progress[group])))

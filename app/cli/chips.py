@@ -6,12 +6,15 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli.shared import ask
+from app.cli.shared import ask, word
 from app.composition.julia import Julia
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 from batuta.sql import Row
+
+# Where the words of a chip's columns are.
+WORDS = {"status": "chip", "tipo": "tipo_de_chip", "fase": "fase"}
 
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -22,21 +25,22 @@ def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 def chip(
     context: typer.Context,
-    instance: str,
+    instancia: str,
     status: Annotated[StatusDoChip | None, typer.Option("--status")] = None,
     tipo: Annotated[TipoDeChip | None, typer.Option("--tipo")] = None,
     fase: Annotated[Fase | None, typer.Option("--fase")] = None,
-    reason: Annotated[str, typer.Option("--reason")] = "",
+    motivo: Annotated[str, typer.Option("--motivo")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
     what = DecisaoDoChip(status=status, tipo=tipo, fase=fase)
-    if what == DecisaoDoChip() or not reason.strip():
+    if what == DecisaoDoChip() or not motivo.strip():
         ctx.say_wrong(ctx.texts()("cli.chip.what"))
         raise typer.Exit(REFUSED)
-    after = ask(ctx, lambda julia: _decide(julia, instance, what, reason))
-    document = {"instance": instance, **after}
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.chip.done", **document)))
+    after = ask(ctx, lambda julia: _decide(julia, instancia, what, motivo))
+    shown = {column: word(ctx, kind, after[column]) for column, kind in WORDS.items()}
+    sentence = ctx.texts()("cli.chip.done", instance=instancia, **shown)
+    ctx.show({"instance": instancia, **after}, as_json, lambda: ctx.say(sentence))
 
 
 async def _decide(julia: Julia, instance: str, what: DecisaoDoChip, why: str) -> dict[str, str]:
@@ -76,8 +80,10 @@ def _tell_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:
         cells = {
             **each,
             "connected": texts("cli.chips.yes" if each["connected"] else "cli.chips.no"),
-            "trust": f"{each['trust']} ({each['nivel']})",
-            "pode": ", ".join(each["pode"]) or "–",
+            "trust": f"{each['trust']} ({word(ctx, 'nivel', each['nivel'])})",
+            "tipo": word(ctx, "tipo_de_chip", each["tipo"]),
+            "status": word(ctx, "chip", each["status"]),
+            "pode": ", ".join(word(ctx, "pode", action) for action in each["pode"]) or "–",
             "enviadas_hoje": f"{each['enviadas_hoje']}/{each['limite_dia']}",
         }
         table.add_row(*("" if cells[column] is None else str(cells[column]) for column in columns))

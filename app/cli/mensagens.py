@@ -1,11 +1,11 @@
-"""``batuta set-webhook | duvidas | decidir | optout | remover | seed-demo``."""
+"""``batuta configurar-webhook | duvidas | decidir | optout | remover | preencher-demo``."""
 
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from app.cli.shared import ask, id_of
+from app.cli.shared import ask, id_of, word
 from app.composition.julia import Julia, julia_of
 from app.contexts.comum.whatsapp import Unavailable
 from app.contexts.envio.duvida import NotInDoubt
@@ -24,44 +24,44 @@ class Decision(StrEnum):
     NAO_ENVIADA = "nao-enviada"
 
 
-def seed_demo(
+def preencher_demo(
     context: typer.Context,
     medicos: Annotated[int, typer.Option("--medicos", min=1, max=10_000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
     added = ask(ctx, lambda julia: julia.demo.fill(medicos, now=julia.work.clock.now()))
-    ctx.show(added, as_json, lambda: ctx.say(ctx.texts()("cli.seed-demo.done", **added)))
+    ctx.show(added, as_json, lambda: ctx.say(ctx.texts()("cli.preencher-demo.done", **added)))
 
 
-def set_webhook(context: typer.Context, instance: str, as_json: JsonFlag = False) -> None:
+def configurar_webhook(context: typer.Context, instancia: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     # A running `batuta up` passes its gateway (in development, the simulator) to commands in other terminals.
     julia = julia_of(as_it_runs(ctx, ctx.settings(), ctx.work()))
     if julia.line is None:
-        ctx.say_wrong(ctx.texts()("cli.set-webhook.nowhere"))
+        ctx.say_wrong(ctx.texts()("cli.configurar-webhook.nowhere"))
         raise typer.Exit(REFUSED)
     url = julia.settings.webhook_address
-    refused = wait_for(_set_webhook(julia.line, julia.settings, instance))
+    refused = wait_for(_set_webhook(julia.line, julia.settings, instancia))
     document = {
-        "instance": instance,
+        "instance": instancia,
         "url": url,
         "set": refused is None,
         "why": refused and ctx.texts().reason(refused.why),
     }
     key = "done" if refused is None else "refused"
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.set-webhook.{key}", **document)))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.configurar-webhook.{key}", **document)))
     if refused is not None:
         raise typer.Exit(FAILED)
 
 
 def duvidas(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 50,
+    limite: Annotated[int, typer.Option("--limite", min=1, max=1000)] = 50,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    rows = ask(ctx, lambda julia: julia.sending.registro.doubts(julia.work.database, limit=limit))
+    rows = ask(ctx, lambda julia: julia.sending.registro.doubts(julia.work.database, limit=limite))
     found = [_doubt(ctx, row) for row in rows]
     ctx.show({"duvidas": found}, as_json, lambda: _show_doubts(ctx, found))
 
@@ -83,7 +83,7 @@ def _show_doubts(ctx: CliContext, found: list[dict[str, str | int | None]]) -> N
     if not found:
         ctx.say(ctx.texts()("cli.duvidas.none"))
     for each in found:
-        ctx.say(ctx.texts()("cli.duvidas.line", **each))
+        ctx.say(ctx.texts()("cli.duvidas.line", **{**each, "estado": word(ctx, "envio", str(each["estado"]))}))
 
 
 def _doubt(ctx: CliContext, row: Row) -> dict[str, str | int | None]:
@@ -109,11 +109,11 @@ async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str)
 def optout(
     context: typer.Context,
     telefone: Annotated[str, typer.Argument(metavar="TELEFONE")],
-    reason: Annotated[str, typer.Option("--reason", help="how the person asked for it; kept in the record")] = "-",
+    motivo: Annotated[str, typer.Option("--motivo")] = "-",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.messages.optout.parar(telefone, by=current_user(), reason=reason))
+    done = ask(ctx, lambda julia: julia.messages.optout.parar(telefone, by=current_user(), reason=motivo))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.optout.medico" if done.medico else "cli.optout.externo"
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))
@@ -122,11 +122,11 @@ def optout(
 def remover(
     context: typer.Context,
     telefone: Annotated[str, typer.Argument(metavar="TELEFONE")],
-    reason: Annotated[str, typer.Option("--reason", help="how the person asked for it; kept in the record")] = "-",
+    motivo: Annotated[str, typer.Option("--motivo")] = "-",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.messages.optout.remover(telefone, by=current_user(), reason=reason))
+    done = ask(ctx, lambda julia: julia.messages.optout.remover(telefone, by=current_user(), reason=motivo))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
     key = "cli.remover.medico" if done.medico else "cli.remover.externo"
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))

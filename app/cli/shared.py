@@ -1,11 +1,11 @@
-"""Shared by Julia's commands: the open application, ids, and the file that a command writes."""
+"""Shared by Julia's commands: the open application, ids, states, dates, and the file that a command writes."""
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 from uuid import UUID
 
 import typer
@@ -20,6 +20,10 @@ from batuta.sql import full_id
 NO_FOLDER = define("saida_sem_pasta", "folder {folder} does not exist")
 FOLDER_READ_ONLY = define("saida_sem_permissao", "folder {folder} is not writable")
 OTHER_FILE = define("saida_outra", "create it, or choose another file")
+
+# How an operator may write a day and an instant: as the lists show them in Portuguese, or as in ISO 8601.
+DAY: Final = ["%Y-%m-%d", "%d/%m/%Y"]
+MOMENT: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M"]
 
 T = TypeVar("T")
 
@@ -44,15 +48,24 @@ async def id_of(julia: Julia, tables: Sequence[str], written: str, error: Batuta
     raise error
 
 
+def word(ctx: CliContext, kind: str, state: str | None) -> str:
+    """A state in the operator's language; a state without a text as it is stored."""
+    return "-" if state is None else ctx.texts().known(f"estado.{kind}.{state}", state)
+
+
 def cell(ctx: CliContext, column: str, value: object) -> str:
-    """A value of a list as people read it: prices, days and instants in the operator's format."""
+    """A value of a list as people read it: prices, days, hours, periods and states in the operator's format."""
     match column, value:
         case _, None:
             return ""
         case "valor", int() | float():
             return ctx.texts().money(float(value))
-        case "data", str():
-            return ctx.texts().day(date.fromisoformat(value[:10]))
+        case (("data" | "data_agendamento" | "data_confirmacao"), str() | date()):
+            return ctx.texts().day(date.fromisoformat(str(value)[:10]))
+        case "periodo", str():
+            return word(ctx, "periodo", value)
+        case "status", str():
+            return word(ctx, "vaga", value)
         case _:
             return str(value)
 

@@ -116,7 +116,7 @@ def _course(row: Row) -> Course:
     nobody = ninguem_recebeu(status, row["total_destinatarios"])
     return Course(
         name=row["nome_template"] or str(row["id"]),
-        state="quadro.campanha.ninguem" if nobody else f"quadro.campanha.{status}",
+        state="estado.campanha.ninguem" if nobody else f"estado.campanha.{status}",
         tone=Tone.DEGRADED if row["erro"] or nobody else TONES[status],
         done=row["enviados"],
         of=row["total_destinatarios"],
@@ -127,7 +127,7 @@ def _course(row: Row) -> Course:
 def _import(row: Row) -> Course:
     return Course(
         name=row["arquivo"],
-        state=f"quadro.agendamentos.importacao_{row['status']}",
+        state=f"estado.importacao.{row['status']}",
         tone=IMPORT_TONES[row["status"]],
         done=row["valid_rows"] + row["invalid_rows"] + row["skipped"],
         of=row["total_rows"],

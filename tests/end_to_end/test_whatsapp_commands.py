@@ -1,4 +1,4 @@
-"""``batuta doctor``, ``set-webhook`` and ``seed-demo`` as an operator meets them, beside a simulated gateway."""
+"""``batuta doctor``, ``configurar-webhook`` and ``preencher-demo`` as an operator meets them, beside a simulated gateway."""
 
 import asyncio
 import json
@@ -75,14 +75,14 @@ def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(g
     found = run_doctor(batuta)
     assert "the WhatsApp gateway takes our key and has 2 instances" in found
     assert found[f"instance {SENDER} tells us nothing: no webhook is set"] is not None
-    code, said, _ = batuta(*JULIA, "set-webhook", SENDER)
+    code, said, _ = batuta(*JULIA, "configurar-webhook", SENDER)
     assert (code, said.strip()) == (0, f"{SENDER} posts to {HOOK} now")
     found = run_doctor(batuta)
     assert found[f"instance {SENDER} tells us everything"] is None
     assert f"instance {SENDER} is open" in found
     step = found[f"instance {LISTENER} tells us nothing: no webhook is set"]
     assert step is not None
-    assert step.startswith(f"batuta set-webhook {LISTENER}")
+    assert step.startswith(f"batuta configurar-webhook {LISTENER}")
 
 
 def test_doctor_beside_a_running_system_looks_at_what_that_uses(
@@ -151,7 +151,7 @@ def test_doctor_says_when_the_key_is_wrong_or_nobody_is_there(
     monkeypatch.setenv("EVOLUTION_API_KEY", "outra-chave")
     problem = "the WhatsApp gateway cannot be used: HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY"
     assert problem in run_doctor(batuta)
-    code, said, _ = batuta(*JULIA, "set-webhook", SENDER)
+    code, said, _ = batuta(*JULIA, "configurar-webhook", SENDER)
     assert code == 1
     assert "HTTP 401" in said
     assert "outra-chave" not in said
@@ -161,20 +161,20 @@ def test_set_webhook_without_a_gateway_says_what_is_missing(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
-    code, _, wrong = batuta(*JULIA, "set-webhook", SENDER)
+    code, _, wrong = batuta(*JULIA, "configurar-webhook", SENDER)
     assert code == 2
     assert "EVOLUTION_API_URL" in wrong
 
 
 def test_seed_demo_fills_once_with_people_who_do_not_exist(gateway: str, batuta: Command) -> None:
-    code, said, _ = batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")
+    code, said, _ = batuta(*JULIA, "preencher-demo", "--medicos", "30", "--json")
     assert (code, json.loads(said)) == (0, {"medicos": 30, "chips": 2, "campanhas": 2})
-    assert json.loads(batuta(*JULIA, "seed-demo", "--medicos", "30", "--json")[1]) == {
+    assert json.loads(batuta(*JULIA, "preencher-demo", "--medicos", "30", "--json")[1]) == {
         "medicos": 0,
         "chips": 0,
         "campanhas": 0,
     }
-    code, said, _ = batuta(*JULIA, "seed-demo", "--medicos", "40")
+    code, said, _ = batuta(*JULIA, "preencher-demo", "--medicos", "40")
     assert "10 doctors" in said
 
 
@@ -183,9 +183,9 @@ def test_in_production_there_is_no_demonstration(
 ) -> None:
     for name, value in {"APP_ENV": "production", "API_TOKEN": "x" * 32, "DATABASE_URL": "sqlite:///julia.db"}.items():
         monkeypatch.setenv(name, value)
-    code, _, wrong = batuta(*JULIA, "seed-demo")
+    code, _, wrong = batuta(*JULIA, "preencher-demo")
     assert code == 2
-    assert "seed-demo" in wrong
+    assert "preencher-demo" in wrong
     assert not (folder / "julia.db").exists()
 
 

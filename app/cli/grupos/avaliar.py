@@ -23,7 +23,7 @@ class BadInput(Exception):
 
 def avaliar(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
+    arquivo: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
     saida: Saida,
     canonicos: Annotated[Path | None, typer.Option("--canonicos", dir_okay=False, exists=True)] = None,
     as_json: JsonFlag = False,
@@ -31,7 +31,7 @@ def avaliar(
     ctx = cli_context(context)
     try:
         known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(ctx, canonicos))
-        read = [_lida(ctx, row, known) for row in _rows(ctx, file)]
+        read = [_lida(ctx, row, known) for row in _rows(ctx, arquivo)]
     except BadInput as wrong:
         ctx.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong

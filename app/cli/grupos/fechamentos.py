@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask, id_of
+from app.cli.shared import ask, cell, id_of, word
 from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
@@ -47,7 +47,11 @@ async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:
 
 def _resolved(ctx: CliContext, done: Fechado, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vagas": list(done.vagas)}
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=done.status)))
+    ctx.show(document, as_json, lambda: _tell_decided(ctx, done))
+
+
+def _tell_decided(ctx: CliContext, done: Fechado) -> None:
+    ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=word(ctx, "vaga", done.status)))
 
 
 def _tell(ctx: CliContext, avisos: list[dict[str, Any]]) -> None:
@@ -57,5 +61,6 @@ def _tell(ctx: CliContext, avisos: list[dict[str, Any]]) -> None:
         ctx.say(f"{each['id']}  {motivo_em_palavras(ctx.texts(), each['motivo'])}".rstrip())
         ctx.out.print(each["texto"], markup=False, highlight=False)
         for vaga in each["vagas"]:
-            words = (vaga[name] or "" for name in ("id", "hospital", "especialidade", "data", "periodo", "status"))
+            columns = ("id", "hospital", "especialidade", "data", "periodo", "status")
+            words = (cell(ctx, name, vaga[name]) for name in columns)
             ctx.out.print("  " + "  ".join(words), markup=False, highlight=False, soft_wrap=True)

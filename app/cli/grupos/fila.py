@@ -7,7 +7,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from app.cli.shared import ask
+from app.cli.shared import ask, word
 from app.composition.julia import Julia
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.grupos.fila import Estagio
@@ -89,7 +89,7 @@ def _tell_counts(ctx: CliContext, found: dict[str, Any], reasons: dict[str, int]
     texts = ctx.texts()
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, count in found.items():
-        table.add_row(name, str(count))
+        table.add_row(word(ctx, "estagio", name), ctx.texts().number(count))
     ctx.out.print(table)
     if reasons:
         ctx.say(texts("cli.grupos.discarded"))

@@ -6,21 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask
+from app.cli.shared import DAY, MOMENT, ask, cell, word
 from app.composition.julia import Julia
 from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
-from app.contexts.grupos.recebidas import motivo_em_palavras
+from app.contexts.grupos.recebidas import campo_em_palavras, motivo_em_palavras
 from app.contexts.leitura_grupos.api import heuristica
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context
 
-DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M"]
 STDIN = "-"
 
 
 def ler(
     context: typer.Context,
     texto: Annotated[str, typer.Argument(metavar="TEXTO")] = STDIN,
-    em: Annotated[datetime | None, typer.Option("--em", formats=DAY)] = None,
+    em: Annotated[datetime | None, typer.Option("--em", formats=[*DAY, *MOMENT])] = None,
     regiao: Annotated[str | None, typer.Option("--regiao")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -42,19 +41,30 @@ async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | Non
 
 def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
-    facts = {**document, "lida_como": motivo_em_palavras(texts, document["lida_como"])}
+    facts = {
+        "categoria": motivo_em_palavras(texts, document["categoria"]),
+        "lida_como": motivo_em_palavras(texts, document["lida_como"]),
+        "confianca": texts.number(document["confianca"], 2),
+    }
     ctx.say(texts("cli.grupos.read_as", **facts))
     ctx.say(texts("cli.grupos.read_score", score=document["score"], sinais=", ".join(document["sinais"]) or "-"))
     if document["descartada"]:
         why = motivo_em_palavras(texts, document["motivo"])
-        ctx.say(texts("cli.grupos.read_discarded", estagio=document["estagio"], motivo=document["motivo"], words=why))
+        ctx.say(
+            texts(
+                "cli.grupos.read_discarded",
+                estagio=word(ctx, "estagio", document["estagio"]),
+                motivo=document["motivo"],
+                words=why,
+            )
+        )
     if document["fecha"] is not None:
         ctx.say(texts("cli.grupos.read_closes", words=document["fecha"]))
     for number, vaga in enumerate(document["vagas"], 1):
         ctx.say(texts("cli.grupos.read_vaga", number=number))
         for name, field in vaga.items():
             where = texts("cli.grupos.read_default") if field["trecho"] is None else _where(field)
-            ctx.say(f"  {name}: {field['valor']}  {where}")
+            ctx.say(f"  {campo_em_palavras(texts, name)}: {cell(ctx, name, field['valor'])}  {where}")
 
 
 def _where(field: dict[str, Any]) -> str:

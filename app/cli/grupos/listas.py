@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from app.cli.shared import ask, cell
+from app.cli.shared import DAY, ask, cell, word
 from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
 from batuta.cli import CliContext, JsonFlag, cli_context
@@ -35,7 +35,7 @@ def mensagens(
 
 def vagas(
     context: typer.Context,
-    dia: Annotated[datetime | None, typer.Option("--dia", formats=["%Y-%m-%d"])] = None,
+    dia: Annotated[datetime | None, typer.Option("--dia", formats=DAY)] = None,
     fechadas: Annotated[bool, typer.Option("--fechadas")] = False,
     limite: Limite = 20,
     pular: Pular = 0,
@@ -59,8 +59,10 @@ def _tell_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     columns = ("enviada_em", "grupo", "estagio", "score", "lida_como", "motivo", "texto")
     table = Table(*(texts(f"cli.grupos.message_{column}") for column in columns), box=None, pad_edge=False)
     for each in shown:
-        why = motivo_em_palavras(texts, each["motivo"]) or each["status"]
+        why = motivo_em_palavras(texts, each["motivo"]) or word(ctx, "mensagem_de_grupo", each["status"])
         row = {**each, "enviada_em": ctx.moment(each["enviada_em"]), "motivo": why, "texto": _short(each)}
+        row["estagio"] = word(ctx, "estagio", each["estagio"])
+        row["score"] = None if each["score"] is None else texts.number(each["score"], 2)
         row["lida_como"] = motivo_em_palavras(texts, each["lida_como"])
         table.add_row(*(cell(ctx, column, row[column]) for column in columns))
     ctx.out.print(table)

@@ -7,19 +7,20 @@ from typing import Annotated
 import typer
 
 from app.cli.grupos import avaliar
-from app.cli.shared import ask
-from app.contexts.nomes.ensino import Ensinado
+from app.cli.shared import ask, id_of, word
+from app.composition.julia import Julia
+from app.contexts.nomes.ensino import Ensinado, NomeDesconhecido
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 
 
 def carregar(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
+    arquivo: Annotated[Path, typer.Argument(dir_okay=False, exists=True, readable=True)],
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
     try:
-        names = avaliar.nomes_de(ctx, file)
+        names = avaliar.nomes_de(ctx, arquivo)
     except avaliar.BadInput as wrong:
         ctx.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
@@ -40,9 +41,15 @@ def esquecer(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    gone = ask(ctx, lambda julia: julia.groups.ensino.esquecer(nome, por=current_user(), id=id))
-    words = ctx.texts()("cli.grupos.forgotten", tipo=gone.tipo, id=gone.id)
+    gone = ask(ctx, lambda julia: _forget(julia, nome, id))
+    words = ctx.texts()("cli.grupos.forgotten", tipo=word(ctx, "tipo_de_nome", gone.tipo), id=gone.id)
     ctx.show(asdict(gone), as_json, lambda: ctx.say(words))
+
+
+async def _forget(julia: Julia, nome: str, id: str | None) -> Ensinado:
+    """``id``: of the hospital or speciality, or its beginning."""
+    whole = None if id is None else await id_of(julia, ("hospitais", "especialidades"), id, NomeDesconhecido())
+    return await julia.groups.ensino.esquecer(nome, por=current_user(), id=whole)
 
 
 def _tell(ctx: CliContext, found: list[Ensinado]) -> None:
@@ -50,4 +57,5 @@ def _tell(ctx: CliContext, found: list[Ensinado]) -> None:
         ctx.say(ctx.texts()("cli.grupos.nobodys_name"))
     for each in found:
         place = "" if each.cidade is None else f"  {each.cidade}/{each.uf or '?'}"
-        ctx.say(f"{each.tipo}  {each.id}  {each.nome}{place}  {each.origem}  {each.por or ''}")
+        tipo, origem = word(ctx, "tipo_de_nome", each.tipo), word(ctx, "origem_do_nome", each.origem)
+        ctx.say(f"{tipo}  {each.id}  {each.nome}{place}  {origem}  {each.por or ''}".rstrip())

@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 
 from app.cli.grupos.listas import Pular
-from app.cli.shared import ask, cell, id_of
+from app.cli.shared import DAY, ask, cell, id_of, word
 from app.composition.julia import Julia
-from app.contexts.grupos.recebidas import motivo_em_palavras
+from app.contexts.grupos.recebidas import campo_em_palavras, motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
@@ -62,7 +62,7 @@ def aprovar(
     cidade: Annotated[str | None, typer.Option("--cidade")] = None,
     uf: Annotated[str | None, typer.Option("--uf")] = None,
     especialidade: Annotated[str | None, typer.Option("--especialidade")] = None,
-    data: Annotated[datetime | None, typer.Option("--data", formats=["%Y-%m-%d"])] = None,
+    data: Annotated[datetime | None, typer.Option("--data", formats=DAY)] = None,
     periodo: Annotated[Periodo | None, typer.Option("--periodo")] = None,
     hora_inicio: Annotated[datetime | None, typer.Option("--hora-inicio", formats=["%H:%M"])] = None,
     hora_fim: Annotated[datetime | None, typer.Option("--hora-fim", formats=["%H:%M"])] = None,
@@ -123,14 +123,18 @@ async def _reject(julia: Julia, id: str, motivo: str) -> Decidida:
 
 def _decided(ctx: CliContext, done: Decidida, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=done.status)))
+    ctx.show(document, as_json, lambda: _tell_decided(ctx, done))
+
+
+def _tell_decided(ctx: CliContext, done: Decidida) -> None:
+    ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=word(ctx, "vaga", done.status)))
 
 
 def _tell_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDaVaga) -> None:
     texts = ctx.texts()
     if not vagas:
-        waits = status is StatusDaVaga.AGUARDANDO_REVISAO
-        ctx.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=status.value))
+        waits, state = status is StatusDaVaga.AGUARDANDO_REVISAO, word(ctx, "vaga", status)
+        ctx.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=state))
         return
     columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
     table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
@@ -143,19 +147,26 @@ def _tell_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDa
 
 def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     texts, became = ctx.texts(), document["vaga"]
-    ctx.say(f"{document['id']}  {document['status']}  {motivo_em_palavras(texts, document['motivo'])}".rstrip())
+    status, why = word(ctx, "vaga", document["status"]), motivo_em_palavras(texts, document["motivo"])
+    ctx.say(f"{document['id']}  {status}  {why}".rstrip())
     if became is not None:
         key = "became" if became["fechada_em"] is None else "became_closed"
-        ctx.say(texts(f"cli.grupos.{key}", **{**became, "fechada_em": ctx.moment(became["fechada_em"])}))
+        ctx.say(texts(f"cli.grupos.{key}", **_shown(ctx, became)))
     if (before := document["anterior"]) is not None:
-        earlier = {name: "-" if said is None else said for name, said in before.items()}
-        ctx.say(texts("cli.grupos.known_before", **earlier))
+        ctx.say(texts("cli.grupos.known_before", **_shown(ctx, before)))
     for name in CAMPOS:
         field = document["campos"][name]
         if field["valor"] is not None:
             where = "" if field["trecho"] is None else f"  [{field['trecho'][0]}–{field['trecho'][1]}]"
-            ctx.say(f"  {name}: {cell(ctx, name, field['valor'])}{where}")
+            ctx.say(f"  {campo_em_palavras(texts, name)}: {cell(ctx, name, field['valor'])}{where}")
     if (asked := document["pergunta"]) is not None:
-        ctx.say(f"  pergunta: {asked['estado']}  {ctx.moment(asked['em'])}  {asked['mensagem'] or ''}")
+        state, sent = word(ctx, "pergunta", asked["estado"]), word(ctx, "mensagem", asked["mensagem"])
+        ctx.say(texts("cli.grupos.asked", state=state, at=ctx.moment(asked["em"]), message=sent))
     ctx.say("")
     ctx.out.print(document["texto"], markup=False, highlight=False)
+
+
+def _shown(ctx: CliContext, vaga: dict[str, Any]) -> dict[str, str]:
+    """A vacancy that a message became: its fields as people read them."""
+    shown = {name: cell(ctx, name, value) or "-" for name, value in vaga.items()}
+    return shown | ({"fechada_em": ctx.moment(vaga["fechada_em"])} if vaga.get("fechada_em") else {})

@@ -60,12 +60,12 @@ FROM: Final[Mapping[Acao, frozenset[StatusDaCampanha]]] = {
 
 
 class CampanhaInexistente(BatutaError):
-    sentence = "there is no campaign {id}: `batuta campanhas list` shows those there are"
+    sentence = "there is no campaign {id}: `batuta campanhas listar` shows those there are"
 
 
 class CampanhaNaoPode(BatutaError):
     sentence = (
-        "campaign {id} is {status}, and {acao} is for one that is {de}: look at it with `batuta campanhas show {id}`"
+        "campaign {id} is {status}, and {acao} is for one that is {de}: look at it with `batuta campanhas ver {id}`"
     )
 
 
@@ -114,14 +114,14 @@ class SemPublico(CampanhaRecusada):
 class PublicoVazio(SemPublico):
     sentence = (
         "nobody would get campaign {id} then, all who fit are left out ({motivos}), and it stays as it was: schedule it for "
-        "later (`batuta campanhas schedule {id} --at …`) or make another for more people; docs/operations.md says what each "
+        "later (`batuta campanhas agendar {id} --para …`) or make another for more people; docs/operations.md says what each "
         "reason means"
     )
 
 
 class PublicoInexistente(SemPublico):
     sentence = (
-        "no doctor fits the audience of campaign {id}, and it stays as it was: `batuta campanhas show {id} --json` has its "
+        "no doctor fits the audience of campaign {id}, and it stays as it was: `batuta campanhas ver {id} --json` has its "
         "audience_filters; make another with a specialty and a region that somebody has"
     )
 

@@ -118,12 +118,17 @@ def estagio_de(row: Row | Mapping[str, Any]) -> str:
 INCOMPLETO: Final = "match_incompleto"
 
 
+def campo_em_palavras(texts: Texts, campo: str) -> str:
+    """The name of a field of a vacancy in the reader's language."""
+    return texts.known(f"grupos.campo.{campo}", campo)
+
+
 def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
     """Render a reason code in the reader's language. Free text and unknown codes come back unchanged."""
     if not motivo:
         return ""
     code, _, lacks = motivo.partition(":")
     if code == INCOMPLETO and lacks:
-        fields = (texts.known(f"grupos.campo.{each}", each) for each in lacks.split(","))
+        fields = (campo_em_palavras(texts, each) for each in lacks.split(","))
         return texts("grupos.motivo.match_incompleto", falta=", ".join(fields))
     return texts.known(f"grupos.motivo.{motivo}", motivo)

@@ -82,10 +82,16 @@ def _form(texts: Texts, param: Any) -> str:
     if described.choices is not None:
         return "|".join(str(getattr(each, "value", each)) for each in described.choices)
     if described.is_datetime:
-        return texts("cli.form_day")
+        return texts(f"cli.form_{_kind_of_instant(described.parameter_info.formats)}")
     if described.is_path:
         return texts("cli.form_path")
     return texts("cli.form_number" if described.annotation in (int, float) else "cli.form_text")
+
+
+def _kind_of_instant(formats: Sequence[str]) -> str:
+    """day, time, or moment: a day with a time."""
+    has_day, has_time = "%d" in formats[0], any("%H" in each for each in formats)
+    return "moment" if has_day and has_time else "day" if has_day else "time"
 
 
 def _about(texts: Texts, param: Any) -> str:
@@ -199,7 +205,8 @@ def _bad(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
         choices = ", ".join(str(getattr(each, "value", each)) for each in described.choices)
         return texts("cli.mistake.choice", name=name, value=_one(value), choices=choices)
     if described.parameter_info.formats:
-        form = _EXAMPLE.strftime(described.parameter_info.formats[0])
+        examples = {"day": texts.day(_EXAMPLE), "moment": texts.minute(_EXAMPLE), "time": f"{_EXAMPLE:%H:%M}"}
+        form = examples[_kind_of_instant(described.parameter_info.formats)]
         return texts("cli.mistake.form", name=name, form=form)
     return texts("cli.mistake.value", name=name, value=value, why=texts.reason(reason_of(found)))
 

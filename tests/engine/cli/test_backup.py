@@ -19,7 +19,7 @@ def julia(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> Com
     def run(*words: str) -> tuple[int, str, str]:
         return batuta(*JULIA, *words)
 
-    assert run("seed-demo", "--medicos", "3")[0] == 0
+    assert run("preencher-demo", "--medicos", "3")[0] == 0
     return run
 
 
@@ -80,5 +80,5 @@ def test_a_backup_of_a_database_without_a_schema_says_the_next_step(folder: Path
 
 
 def test_a_removal_is_said_without_the_whole_number(julia: Command) -> None:
-    code, out, err = julia("remover", PHONE, "--reason", "pediu por telefone")
+    code, out, err = julia("remover", PHONE, "--motivo", "pediu por telefone")
     assert (code, "terminado em 0001" in out, PHONE in out + err) == (0, True, False)

@@ -57,7 +57,7 @@ def test_a_usage_error_is_told_without_the_parsers_words(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "jobs", "queue", "agendamentos listar", "campanhas create"])
+@pytest.mark.parametrize("command", ["", "jobs", "queue", "agendamentos listar", "campanhas criar"])
 def test_help_in_portuguese_has_none_of_the_parsers_english(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--lang", "pt-BR", *command.split(), "--help"]) == 0
     out = capsys.readouterr().out

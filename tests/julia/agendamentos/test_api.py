@@ -239,7 +239,7 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     assert "CPF" not in batuta(*JULIA, "agendamentos", "listar")[1]
     assert "CPF" in batuta(*JULIA, "agendamentos", "listar", "--documentos")[1]
     health = batuta("--app", "app.main:work", "--lang", "pt-BR", "agendamentos", "saude")[1]
-    assert ("na fila" in health, "agendamentos" in health, "pending 2" in health) == (True, True, True)
+    assert ("na fila" in health, "agendamentos" in health, "a ler 2" in health) == (True, True, True)
     assert "queue_size" not in health
     assert "{" not in health
     assert json.loads(batuta(*JULIA, "agendamentos", "saude", "--json")[1])["timestamp"].endswith("-03:00")

@@ -176,42 +176,42 @@ def test_the_command_makes_schedules_pauses_resumes_cancels_and_shows(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
-    assert batuta(*JULIA, "campanhas", "list")[:2] == (0, "no campaigns\n")
+    assert batuta(*JULIA, "campanhas", "listar")[:2] == (0, "no campaigns\n")
     code, out, _ = batuta(
-        *JULIA, "campanhas", "create", "--nome", "Março", "--tipo", "oferta", "--corpo", "Oi, {nome}",
+        *JULIA, "campanhas", "criar", "--nome", "Março", "--tipo", "oferta", "--corpo", "Oi, {nome}",
         "--especialidade", "Pediatria", "--especialidade", "Ortopedia", "--quantidade", "5", "--json",
     )  # fmt: skip
     assert code == 0
     warned = [each.split("'")[1] for each in json.loads(out)["avisos"]]
     assert (json.loads(out)["id"], json.loads(out)["status"], warned) == (1, "rascunho", ["Pediatria", "Ortopedia"])
-    at = ("campanhas", "schedule", "1", "--at", "2030-01-07T14:00")
+    at = ("campanhas", "agendar", "1", "--para", "07/01/2030 14:00")
     code, _, err = batuta(*JULIA, *at)
     assert (code, "no doctor fits the audience of campaign 1" in err) == (1, True)
-    assert batuta(*JULIA, "seed-demo")[0] == 0
+    assert batuta(*JULIA, "preencher-demo")[0] == 0
     with contextlib.closing(sqlite3.connect("julia.db")) as database, database:
         database.execute("UPDATE clientes SET especialidade = 'Pediatria'")
     code, out, _ = batuta(*JULIA, *at)
     assert code == 0
-    assert re.match(r"campaign 1 is agendada now, for 5 doctor\(s\) as far as is known\nleft out: ", out), out
-    document = json.loads(batuta(*JULIA, "campanhas", "show", "1", "--json")[1])
+    assert re.match(r"campaign 1 is scheduled, expected recipients: 5\nleft out: ", out), out
+    document = json.loads(batuta(*JULIA, "campanhas", "ver", "1", "--json")[1])
     assert document["agendar_para"] == "2030-01-07T14:00:00-03:00"
     assert document["audience_filters"] == {"especialidades": ["Pediatria", "Ortopedia"], "quantidade_alvo": 5}
-    for word, status in (("pause", "pausada"), ("resume", "agendada"), ("cancel", "cancelada")):
+    for word, status in (("pausar", "pausada"), ("retomar", "agendada"), ("cancelar", "cancelada")):
         assert json.loads(batuta(*JULIA, "campanhas", word, "1", "--json")[1]) == {"id": 1, "status": status}
-    out = batuta(*JULIA, "campanhas", "show", "1")[1]
-    assert "campaign 1 Março (oferta): cancelada" in out
+    out = batuta(*JULIA, "campanhas", "ver", "1")[1]
+    assert "campaign 1 Março (offer): cancelled" in out
     assert "recipients 0, queued 0 (waiting 0), sent 0" in out
-    assert "Março" in batuta(*JULIA, "campanhas", "list")[1]
+    assert "Março" in batuta(*JULIA, "campanhas", "listar")[1]
 
 
 def test_the_command_says_in_one_sentence_what_cannot_be(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
-    code, _, err = batuta(*JULIA, "campanhas", "pause", "9")
+    code, _, err = batuta(*JULIA, "campanhas", "pausar", "9")
     assert (code, "there is no campaign 9" in err) == (1, True)
     new = ("--nome", "x", "--tipo", "oferta", "--corpo", "Oi, {valor}")
-    code, _, err = batuta("--app", "app.main:work", "--lang", "pt-BR", "campanhas", "create", *new)
+    code, _, err = batuta("--app", "app.main:work", "--lang", "pt-BR", "campanhas", "criar", *new)
     assert (code, "pede 'valor'" in err, len(err.strip().splitlines())) == (1, True, 1)
 
 

@@ -129,7 +129,7 @@ def test_chips_are_listed_for_people_and_for_machines(
     try:
         julia = ("--app", "app.main:work")
         assert "no chip is known yet" in batuta(*julia, "chips")[1]
-        assert batuta(*julia, "seed-demo")[0] == 0
+        assert batuta(*julia, "preencher-demo")[0] == 0
         code, said, _ = batuta(*julia, "chips", "--json")
         sender, listener = json.loads(said)["chips"]
         assert (code, sender["instance"], sender["status"], sender["trust"]) == (0, "julia-sim", "active", 90)
@@ -138,9 +138,9 @@ def test_chips_are_listed_for_people_and_for_machines(
         assert "julia-sim" in batuta(*julia, "chips")[1]
         assert batuta(*julia, "chip", "julia-sim")[0] == 2
         assert batuta(*julia, "chip", "julia-sim", "--status", "paused")[0] == 2
-        code, said, _ = batuta(*julia, "chip", "julia-sim", "--status", "paused", "--reason", "teste")
-        assert (code, said.startswith("julia-sim: paused, julia, operacao")) == (0, True)
-        code, _, wrong = batuta(*julia, "chip", "outra", "--status", "paused", "--reason", "teste")
+        code, said, _ = batuta(*julia, "chip", "julia-sim", "--status", "paused", "--motivo", "teste")
+        assert (code, said.startswith("julia-sim: paused, sender, operation")) == (0, True)
+        code, _, wrong = batuta(*julia, "chip", "outra", "--status", "paused", "--motivo", "teste")
         assert (code, "batuta chips" in wrong) == (1, True)
     finally:
         app.main._julia.cache_clear()

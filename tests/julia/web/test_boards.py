@@ -111,7 +111,7 @@ async def test_a_campaign_that_ended_without_anybody_is_not_shown_as_well_done(
     await _campaign(work, 1, "concluida", 0)
     await write(work.database, "UPDATE campanhas SET total_destinatarios = 0")
     (course,) = (await sending_board(julia_of(work))).courses
-    assert (course.state, course.tone) == ("quadro.campanha.ninguem", Tone.DEGRADED)
+    assert (course.state, course.tone) == ("estado.campanha.ninguem", Tone.DEGRADED)
 
 
 async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batuta, settings: Settings) -> None:
