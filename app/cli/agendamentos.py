@@ -260,7 +260,7 @@ def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) ->
         ctx.say(texts("cli.agendamentos.none"))
         return
     columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
-    table = Table(*(texts(f"cli.agendamentos.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.agendamentos.column_", columns)
     for each in shown:
         table.add_row(*(_shown(ctx, column, each[column]) or "-" for column in columns))
     ctx.out.print(table)
@@ -338,7 +338,7 @@ def _tell_imports(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     if not shown:
         ctx.say(texts("cli.agendamentos.no_import"))
         return
-    table = Table(*(texts(f"cli.agendamentos.import_{column}") for column in IMPORT_COLUMNS), box=None, pad_edge=False)
+    table = ctx.table("cli.agendamentos.import_", IMPORT_COLUMNS)
     for each in shown:
         progress = f"{each['read_rows']}/{each['total_rows']}"
         row = {**each, "arquivo": each["filename"], "id": each["importacao_id"], "progress": progress}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from app.cli.shared import MOMENT, ask, id_of, word
 from app.composition.julia import Julia
@@ -171,7 +170,7 @@ def _tell_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
     if not campanhas:
         ctx.say(texts("cli.campanhas.none"))
         return
-    table = Table(*(texts(f"cli.campanhas.column_{column}") for column in COLUMNS), box=None, pad_edge=False)
+    table = ctx.table("cli.campanhas.column_", COLUMNS)
     for each in campanhas:
         row = {
             **each,

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from app.cli.shared import ask, word
 from app.composition.julia import Julia
@@ -75,7 +74,7 @@ def _tell_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:
         ctx.say(texts("cli.chips.none"))
         return
     columns = ("instance", "telefone", "tipo", "status", "connected", "trust", "pode", "enviadas_hoje", "erros_24h")
-    table = Table(*(texts(f"cli.chips.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.chips.column_", columns)
     for each in found:
         cells = {
             **each,

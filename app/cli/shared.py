@@ -12,7 +12,7 @@ import typer
 
 from app.composition.julia import Julia, julia_of
 from batuta import BatutaError
-from batuta.cli import CliContext, wait_for
+from batuta.cli import CliContext
 from batuta.errors import ConfigError
 from batuta.reasons import define
 from batuta.sql import full_id
@@ -30,12 +30,7 @@ T = TypeVar("T")
 
 def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
     """Open the application, run ``act`` to its end and close the application."""
-    return wait_for(_ask(julia_of(ctx.work()), act))
-
-
-async def _ask(julia: Julia, act: Callable[[Julia], Awaitable[T]]) -> T:
-    async with julia.work:
-        return await act(julia)
+    return ctx.ask(lambda work: act(julia_of(work)))
 
 
 async def id_of(julia: Julia, tables: Sequence[str], written: str, error: BatutaError) -> str:

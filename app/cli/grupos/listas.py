@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from app.cli.shared import DAY, ask, cell, word
 from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras, motivo_em_palavras
@@ -57,7 +56,7 @@ def _tell_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
         ctx.say(texts("cli.grupos.no_message"))
         return
     columns = ("enviada_em", "grupo", "estagio", "score", "lida_como", "motivo", "texto")
-    table = Table(*(texts(f"cli.grupos.message_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.grupos.message_", columns)
     for each in shown:
         why = motivo_em_palavras(texts, each["motivo"]) or word(ctx, "mensagem_de_grupo", each["status"])
         row = {**each, "enviada_em": ctx.moment(each["enviada_em"]), "motivo": why, "texto": _short(each)}
@@ -74,7 +73,7 @@ def _tell_vacancies(ctx: CliContext, shown: list[dict[str, Any]], nothing: str) 
         ctx.say(texts(f"cli.grupos.{nothing}"))
         return
     columns = ("data", "periodo", "hospital", "especialidade", "valor", "status", "vaga_id", "revisao_id")
-    table = Table(*(texts(f"cli.grupos.open_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.grupos.open_", columns)
     for each in shown:
         table.add_row(*(cell(ctx, column, each[column]) for column in columns))
     ctx.out.print(table)

@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from app.cli.grupos.listas import Pular
 from app.cli.shared import DAY, ask, cell, id_of, word
@@ -137,7 +136,7 @@ def _tell_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDa
         ctx.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=state))
         return
     columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")
-    table = Table(*(texts(f"cli.grupos.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.grupos.column_", columns)
     for each in vagas:
         fields = {name: each["campos"][name]["valor"] for name in columns if name in CAMPOS}
         row = {**fields, "id": each["id"], "motivo": motivo_em_palavras(texts, each["motivo"])}

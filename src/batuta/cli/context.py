@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from batuta.config import EngineSettings, environment, system_language
 from batuta.engine.batuta import Batuta
@@ -94,6 +95,23 @@ class CliContext:
 
     def complain(self, error: BatutaError) -> None:
         self.say_wrong(self.texts().error(error))
+
+    def ask(self, act: Callable[[Batuta], Awaitable[T]]) -> T:
+        """Open the application, run ``act`` to its end and close the application."""
+        return wait_for(self._ask(act))
+
+    async def _ask(self, act: Callable[[Batuta], Awaitable[T]]) -> T:
+        async with self.work() as work:
+            return await act(work)
+
+    def table(self, headings: str, columns: Iterable[str]) -> Table:
+        """A table without lines. The text of a heading is ``headings`` with the name of its column."""
+        texts = self.texts()
+        return Table(*(texts(f"{headings}{column}") for column in columns), box=None, pad_edge=False)
+
+    def iso(self, instant: datetime | None) -> str | None:
+        """An instant for JSON: to the second, in the application's zone."""
+        return None if instant is None else instant.astimezone(self.work().zone).isoformat(timespec="seconds")
 
     def local(self, instant: datetime) -> str:
         """An instant in the operator's zone and language."""

@@ -74,7 +74,7 @@ def resume(context: typer.Context, word: str, reason: Because = "-", as_json: Js
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    stored = wait_for(_all(ctx))
+    stored = ctx.ask(lambda work: work.switches.all())
     known = ctx.work().extension.switches
     keys = sorted({rule.key for rule in known.values()} | set(stored))
     listed = [_describe(key, stored.get(key), _rule(known.values(), key), ctx) for key in keys]
@@ -169,11 +169,11 @@ def _describe_change(ctx: CliContext, change: SwitchChange) -> dict[str, Any]:
         "key": switch.key,
         "on": switch.on,
         "reason": switch.reason,
-        "until": _format_instant(ctx, switch.until),
+        "until": ctx.iso(switch.until),
         "by": switch.set_by,
         "before": None
         if before is None
-        else {"reason": before.reason, "until": _format_instant(ctx, before.until), "by": before.set_by},
+        else {"reason": before.reason, "until": ctx.iso(before.until), "by": before.set_by},
     }
 
 
@@ -224,15 +224,6 @@ def _counts(switch: Switch, now: datetime) -> bool:
     return switch.until is None or now < switch.until
 
 
-def _format_instant(ctx: CliContext, instant: datetime | None) -> str | None:
-    return None if instant is None else instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")
-
-
-async def _all(ctx: CliContext) -> dict[str, Switch]:
-    async with ctx.work() as work:
-        return await work.switches.all()
-
-
 def _length(span: str) -> timedelta:
     matched = _SPAN.fullmatch(span)
     length = timedelta(**{_UNITS[matched[2]]: int(matched[1])}) if matched else timedelta(0)
@@ -255,15 +246,15 @@ def _describe(key: str, switch: Switch | None, rule: SwitchRule | None, ctx: Cli
         "is_set": True,
         "reason": switch.reason,
         "by": switch.set_by,
-        "at": _format_instant(ctx, switch.set_at),
-        "until": _format_instant(ctx, switch.until),
+        "at": ctx.iso(switch.set_at),
+        "until": ctx.iso(switch.until),
     }
 
 
 def _table(ctx: CliContext, listed: list[dict[str, Any]]) -> Table:
     texts = ctx.texts()
     columns = ("key", "position", "by", "at", "until", "reason")
-    table = Table(*(texts(f"cli.switch.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.switch.column_", columns)
     for each in listed:
         position = texts("cli.switch.on" if each["on"] else "cli.switch.off")
         rest = "" if each["is_set"] else texts("cli.switch.at_rest")

@@ -1,12 +1,11 @@
 """``batuta circuits [reset NAME]`` and ``batuta limits``."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import typer
-from rich.table import Table
 
-from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
+from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user
 from batuta.guard.breaker import Circuit
 from batuta.kernel.clock import exact
 from batuta.texts import Texts
@@ -24,38 +23,27 @@ def circuits(context: typer.Context, as_json: JsonFlag = False) -> None:
     if context.invoked_subcommand is not None:
         return
     ctx = cli_context(context)
-    found = wait_for(_read_circuits(ctx))
+    found = [_describe(ctx, circuit) for circuit in ctx.ask(lambda work: work.circuits.look())]
     ctx.show({"circuits": found}, as_json, lambda: _tell_circuits(ctx, found))
 
 
 def reset(context: typer.Context, name: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     ctx.work().circuits.rule_of(name)
-    circuit = wait_for(_reset(ctx, name))
+    circuit = ctx.ask(lambda work: work.circuits.reset(name, by=current_user()))
     document = _describe(ctx, circuit)
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.circuits.done", circuit=name)))
 
 
 def limits(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found = wait_for(_used(ctx))
+    found = _describe_limits(ctx)
     ctx.show({"limits": found}, as_json, lambda: _tell_limits(ctx, found))
 
 
-async def _read_circuits(ctx: CliContext) -> list[dict[str, Any]]:
-    async with ctx.work() as work:
-        return [_describe(ctx, circuit) for circuit in await work.circuits.look()]
-
-
-async def _reset(ctx: CliContext, name: str) -> Circuit:
-    async with ctx.work() as work:
-        return await work.circuits.reset(name, by=current_user())
-
-
-async def _used(ctx: CliContext) -> list[dict[str, Any]]:
-    async with ctx.work() as work:
-        declared = list(work.limits.values())
-        used = await work.rates.used([limit for limit in declared if not limit.each])
+def _describe_limits(ctx: CliContext) -> list[dict[str, Any]]:
+    declared = list(ctx.work().limits.values())
+    used = ctx.ask(lambda work: work.rates.used([limit for limit in declared if not limit.each]))
     return [
         {
             "limit": limit.name,
@@ -74,15 +62,11 @@ def _describe(ctx: CliContext, circuit: Circuit) -> dict[str, Any]:
         "state": circuit.state.value,
         "failures": circuit.failures,
         "reset_seconds": circuit.reset.total_seconds(),
-        "next_try": _format_instant(ctx, circuit.tries_at or circuit.wait_until),
-        "last_failure": _format_instant(ctx, circuit.last_failure),
-        "last_success": _format_instant(ctx, circuit.last_success),
+        "next_try": ctx.iso(circuit.tries_at or circuit.wait_until),
+        "last_failure": ctx.iso(circuit.last_failure),
+        "last_success": ctx.iso(circuit.last_success),
         "last_error": circuit.last_error,
     }
-
-
-def _format_instant(ctx: CliContext, instant: datetime | None) -> str | None:
-    return None if instant is None else instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")
 
 
 def _tell_circuits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
@@ -91,7 +75,7 @@ def _tell_circuits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
         ctx.say(texts("cli.circuits.none"))
         return
     columns = ("circuit", "state", "failures", "last_error", "last_failure", "last_success", "next_try")
-    table = Table(*(texts(f"cli.circuits.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.circuits.column_", columns)
     for each in found:
         table.add_row(
             each["circuit"],
@@ -109,7 +93,7 @@ def _tell_limits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
         ctx.say(texts("cli.limits.none"))
         return
     columns = ("limit", "used", "most", "window")
-    table = Table(*(texts(f"cli.limits.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.limits.column_", columns)
     for each in found:
         used = texts("cli.limits.each") if each["each"] else str(each["used"])
         table.add_row(each["limit"], used, str(each["most"]), exact(timedelta(seconds=each["seconds"])))

@@ -1,11 +1,10 @@
 """``batuta health``: the score, its reasons and the next steps. ``batuta incidents``: critical periods and their causes."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for
 from batuta.health.alerts import Incident, IncidentStats, stats
@@ -30,19 +29,14 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 def health(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    assessment = wait_for(_assess(ctx))
+    assessment = ctx.ask(lambda work: work.health.look(fresh=True))
     ctx.show(_document(ctx, assessment), as_json, lambda: _tell(ctx, assessment))
     if assessment.is_critical:
         raise typer.Exit(FAILED)
 
 
-async def _assess(ctx: CliContext) -> Assessment:
-    async with ctx.work() as work:
-        return await work.health.look(fresh=True)
-
-
 def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
-    texts, zone = ctx.texts(), ctx.work().zone
+    texts = ctx.texts()
     return {
         "score": assessment.score,
         "max_score": WHOLE,
@@ -58,13 +52,13 @@ def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
                 "message": message_of(finding, texts),
                 "value": finding.value,
                 "threshold": finding.threshold,
-                "since": finding.since and finding.since.astimezone(zone).isoformat(timespec="seconds"),
+                "since": ctx.iso(finding.since),
                 "next_step": next_step_of(finding, texts),
                 "explained_by": assessment.silenced.get(finding.cause),
             }
             for finding in assessment.findings
         ],
-        "timestamp": assessment.at.astimezone(zone).isoformat(timespec="seconds"),
+        "timestamp": ctx.iso(assessment.at),
     }
 
 
@@ -117,17 +111,14 @@ async def _found(ctx: CliContext, days: int) -> tuple[Sequence[Incident], Incide
 
 
 def _plain(ctx: CliContext, incident: Incident) -> dict[str, Any]:
-    def local(instant: datetime | None) -> str | None:
-        return None if instant is None else instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")
-
     return {
         "id": incident.id,
         "from_status": incident.from_status,
         "to_status": incident.to_status,
         "trigger_source": incident.trigger_source,
         "causes": incident.details.get("causes", []),
-        "started_at": local(incident.started_at),
-        "resolved_at": local(incident.resolved_at),
+        "started_at": ctx.iso(incident.started_at),
+        "resolved_at": ctx.iso(incident.resolved_at),
         "duration_seconds": incident.duration_seconds,
     }
 
@@ -138,7 +129,7 @@ def _tell_incidents(ctx: CliContext, found: Sequence[Incident], figures: Inciden
         ctx.say(texts("cli.incidents.none", days=days))
         return
     columns = ("started", "lasted", "status", "source", "causes")
-    table = Table(*(texts(f"cli.incidents.column_{each}") for each in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.incidents.column_", columns)
     for each in found:
         lasted = None if each.duration_seconds is None else brief(timedelta(seconds=each.duration_seconds))
         causes = ", ".join(str(cause) for cause in each.details.get("causes", []))

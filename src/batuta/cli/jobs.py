@@ -141,7 +141,7 @@ def _interrupted(ctx: CliContext, name: str, begun: list[str]) -> str:
     """What became of the run, as the log has it."""
     texts = ctx.texts()
     try:
-        left = wait_for(_read_run(ctx, begun[-1])) if begun else None
+        left = ctx.ask(lambda work: work.reports.execution(begun[-1])) if begun else None
     except BatutaError:
         left = None
     if left is None:
@@ -150,11 +150,6 @@ def _interrupted(ctx: CliContext, name: str, begun: list[str]) -> str:
     if left.finished_at is None:
         return texts("cli.run.interrupted_running", **facts)
     return texts("cli.run.interrupted_ended", **facts, why=texts.reason(left.error or left.reason or "-"))
-
-
-async def _read_run(ctx: CliContext, id: str) -> Recorded | None:
-    async with ctx.work() as work:
-        return await work.reports.execution(id)
 
 
 def describe_job(health: JobHealth, texts: Texts, wording: Wording) -> dict[str, Any]:
@@ -207,7 +202,7 @@ def row(recorded: Recorded, texts: Texts, wording: Wording) -> dict[str, Any]:
 def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
     texts = ctx.texts()
     columns = ("job", "category", "schedule", "state", "last", "next", "why")
-    table = Table(*(texts(f"cli.jobs.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.jobs.column_", columns)
     ctx.say(texts("cli.jobs.title", profile=seen.profile, count=len(seen.jobs)))
     for column in table.columns[:-1]:
         column.no_wrap = True
@@ -228,7 +223,7 @@ def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
 def _executions_table(ctx: CliContext, found: list[Recorded]) -> Table:
     texts = ctx.texts()
     columns = ("started", "fire", "job", "trigger", "status", "took", "items", "why")
-    table = Table(*(texts(f"cli.executions.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.executions.column_", columns)
     for column in table.columns[:-1]:
         column.no_wrap = True
     for each in found:

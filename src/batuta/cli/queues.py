@@ -128,7 +128,7 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
             {
                 "queue": name,
                 "states": await queue.counts(),
-                "next_at": (at := await queue.next_at()) and at.astimezone(work.zone).isoformat(timespec="seconds"),
+                "next_at": ctx.iso(await queue.next_at()),
             }
             for name, queue in work.queues.items()
         ]
@@ -137,7 +137,7 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
                 "queue": items.queue,
                 "name": items.name,
                 "count": items.count,
-                "oldest": items.oldest.astimezone(work.zone).isoformat(timespec="seconds"),
+                "oldest": ctx.iso(items.oldest),
             }
             for items, _ in await work.unserved.all()
         ]
@@ -157,11 +157,7 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
             raise unknown("state", state, known)
         rows = await found.listed(state, limit, of=None if stranded is None else queue)
     columns = _columns_of(found.table)
-    texts = ctx.texts()
-    shown = [
-        _described({name: row[column] for name, column in columns.items() if column in row}, work.zone, texts)
-        for row in rows
-    ]
+    shown = [_described(ctx, {name: row[column] for name, column in columns.items() if column in row}) for row in rows]
     return state, shown
 
 
@@ -244,21 +240,15 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
     return {name: column for name, column in named.items() if column is not None}
 
 
-def _described(item: dict[str, Any], zone: Any, texts: Texts) -> dict[str, Any]:
+def _described(ctx: CliContext, item: dict[str, Any]) -> dict[str, Any]:
     error = decode(item.get("error"))
-    shown = {name: _plain(value, zone) for name, value in item.items()}
-    return {**shown, "error": error and texts.reason(error), **reasons.described(error, "error")}
-
-
-def _plain(value: Any, zone: Any) -> Any:
-    return value.astimezone(zone).isoformat(timespec="seconds") if isinstance(value, datetime) else value
+    shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
+    return {**shown, "error": error and ctx.texts().reason(error), **reasons.described(error, "error")}
 
 
 def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[dict[str, Any]]) -> Table:
     texts = ctx.texts()
-    table = Table(
-        *(texts(f"cli.queue.column_{each}") for each in ("queue", "states", "next")), box=None, pad_edge=False
-    )
+    table = ctx.table("cli.queue.column_", ("queue", "states", "next"))
     for each in found:
         states = ", ".join(f"{state} {count}" for state, count in sorted(each["states"].items()))
         table.add_row(each["queue"], states or "-", ctx.moment(each["next_at"]) or "-")
@@ -268,12 +258,7 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[d
 
 
 def _items_table(ctx: CliContext, items: list[dict[str, Any]]) -> Table:
-    texts = ctx.texts()
-    table = Table(
-        *(texts(f"cli.queue.column_{each}") for each in ("id", "name", "attempts", "when", "error")),
-        box=None,
-        pad_edge=False,
-    )
+    table = ctx.table("cli.queue.column_", ("id", "name", "attempts", "when", "error"))
     for item in items:
         when = ctx.moment(item.get("finished_at") or item.get("available_at"))
         table.add_row(

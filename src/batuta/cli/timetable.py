@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
+from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.dispatch.plan import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
-from batuta.schedule.window import Window, decode_window, encode_window
+from batuta.schedule.window import decode_window, encode_window
 from batuta.texts import Texts
 
 # More fires of one job in a day than this are told as a rhythm, not one by one.
@@ -41,7 +41,7 @@ def show(
         return
     ctx = cli_context(context)
     work = ctx.work()
-    controls = wait_for(_controls(ctx, profile))
+    controls = _controls(ctx, profile)
     jobs = work.registry.timetable(controls).values()
     chosen = _day(day) if day else work.clock.now().astimezone(work.zone).date()
     fires = day_of(list(jobs), chosen, work.zone)
@@ -53,7 +53,8 @@ def show(
 
 def use(context: typer.Context, profile: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    wait_for(_use(ctx, ctx.work().registry.known_profile(profile)))
+    known = ctx.work().registry.known_profile(profile)
+    ctx.ask(lambda work: work.controls.use_profile(known, by=current_user(), now=work.clock.now()))
     ctx.show({"profile": profile}, as_json, lambda: ctx.say(ctx.texts()("cli.schedule.used", profile=profile)))
 
 
@@ -82,7 +83,7 @@ def compare_profiles(
 
 def list_windows(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    windows = ctx.work().registry.windows_now(wait_for(_controls(ctx, None)))
+    windows = ctx.work().registry.windows_now(_controls(ctx, None))
     listed = [{"name": name, **encode_window(window)} for name, window in windows.items()]
     ctx.show({"windows": listed}, as_json, lambda: ctx.out.print(_windows_table(ctx, listed)))
 
@@ -100,27 +101,15 @@ def set_window(
     window = decode_window(
         ctx.work().registry.known_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
     )
-    wait_for(_set_window(ctx, name, window))
+    ctx.ask(lambda work: work.controls.set_window(name, window, by=current_user(), now=work.clock.now()))
     document = {"name": name, **encode_window(window)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.windows.done", name=name, cron=window.cron)))
 
 
-async def _controls(ctx: CliContext, profile: str | None) -> Controls:
-    work = ctx.work()
-    known = None if profile is None else work.registry.known_profile(profile)
-    async with work:
-        now = await work.controls.read()
+def _controls(ctx: CliContext, profile: str | None) -> Controls:
+    known = None if profile is None else ctx.work().registry.known_profile(profile)
+    now = ctx.ask(lambda work: work.controls.read())
     return Controls(profile=known or now.profile, windows=now.windows)
-
-
-async def _use(ctx: CliContext, profile: str) -> None:
-    async with ctx.work() as work:
-        await work.controls.use_profile(profile, by=current_user(), now=work.clock.now())
-
-
-async def _set_window(ctx: CliContext, name: str, window: Window) -> None:
-    async with ctx.work() as work:
-        await work.controls.set_window(name, window, by=current_user(), now=work.clock.now())
 
 
 def _day(word: str) -> date:
@@ -184,7 +173,7 @@ def _figures(change: Change) -> dict[str, float]:
 def _windows_table(ctx: CliContext, listed: list[dict[str, Any]]) -> Table:
     texts = ctx.texts()
     columns = ("name", "opens", "minutes", "days", "on_holidays")
-    table = Table(*(texts(f"cli.windows.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.windows.column_", columns)
     for each in listed:
         holidays = texts("reference.yes" if each["on_holidays"] else "reference.no")
         table.add_row(each["name"], each["opens"], str(each["minutes"]), each["days"], holidays)

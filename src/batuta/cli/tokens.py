@@ -1,19 +1,16 @@
 """``batuta token create | list | revoke``."""
 
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from batuta.access import Scope, Token, mint
-from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
+from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
 from batuta.texts import Texts
-
-T = TypeVar("T")
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -31,23 +28,21 @@ def create(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    work = ctx.work()
-    token, text = mint(name, scope, by=current_user(), now=work.clock.now(), chance=secrets.token_hex)
-    wait_for(_with_database(ctx, lambda: work.tokens.keep(token)))
+    token, text = mint(name, scope, by=current_user(), now=ctx.work().clock.now(), chance=secrets.token_hex)
+    ctx.ask(lambda work: work.tokens.keep(token))
     document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
     ctx.show(document, as_json, lambda: _tell_once(ctx, text))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    tokens = wait_for(_with_database(ctx, ctx.work().tokens.all))
+    tokens = ctx.ask(lambda work: work.tokens.all())
     ctx.show({"tokens": [_describe(token) for token in tokens]}, as_json, lambda: ctx.out.print(_table(ctx, tokens)))
 
 
 def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    work = ctx.work()
-    revoked = wait_for(_with_database(ctx, lambda: _revoke(work, id)))
+    revoked = ctx.ask(lambda work: _revoke(work, id))
     key = "cli.token.revoked" if revoked else "cli.token.unknown"
     ctx.show({"id": id, "revoked": revoked}, as_json, lambda: ctx.say(ctx.texts()(key, id=id)))
     if not revoked:
@@ -60,11 +55,6 @@ async def _revoke(work: Batuta, id: str) -> bool:
     if len(found) > 1:
         raise AmbiguousId(id=id, candidates=", ".join(found))
     return await work.tokens.revoke(found[0] if found else id, by=current_user(), now=work.clock.now())
-
-
-async def _with_database(ctx: CliContext, act: Callable[[], Awaitable[T]]) -> T:
-    async with ctx.work():
-        return await act()
 
 
 def _tell_once(ctx: CliContext, text: str) -> None:
@@ -85,13 +75,9 @@ def _describe(token: Token) -> dict[str, Any]:
 
 
 def _table(ctx: CliContext, tokens: list[Token]) -> Table:
-    texts, zone = ctx.texts(), ctx.work().zone
     columns = ("id", "name", "scopes", "created", "revoked")
-    table = Table(*(texts(f"cli.token.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.token.column_", columns)
     for token in tokens:
-        times = [
-            instant.astimezone(zone).strftime("%d/%m/%Y %H:%M") if instant else ""
-            for instant in (token.created_at, token.revoked_at)
-        ]
+        times = [ctx.local(instant) if instant else "" for instant in (token.created_at, token.revoked_at)]
         table.add_row(token.id, token.name, " ".join(sorted(token.scopes)), *times)
     return table

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for
 from batuta.health.jobs import LOOKED_AT, TimetableState, state_of
@@ -76,7 +75,7 @@ def _process(ctx: CliContext, beat: Beat, signs: Signs, *, is_dead: bool) -> dic
         "host": beat.host,
         "pid": beat.pid,
         "version": beat.version,
-        "started": _format_instant(ctx, beat.started_at),
+        "started": ctx.iso(beat.started_at),
         "last_heartbeat_ago": _seconds(signs.now - beat.beat_at),
         "rss_mb": None if beat.rss_bytes is None else round(beat.rss_bytes / MEGABYTE),
         "cpu_seconds": beat.cpu_seconds,
@@ -100,7 +99,7 @@ def _timetable(ctx: CliContext, timetable: Timetable, now: datetime) -> dict[str
         "state": state_of(timetable, now).value,
         "release": timetable.release,
         "jobs": timetable.jobs,
-        "first_seen": _format_instant(ctx, timetable.first_seen_at),
+        "first_seen": ctx.iso(timetable.first_seen_at),
         "last_renewed_ago": _seconds(now - timetable.renewed_at),
         "renewed_by": short(timetable.renewed_by),
     }
@@ -108,7 +107,7 @@ def _timetable(ctx: CliContext, timetable: Timetable, now: datetime) -> dict[str
 
 def _restart(ctx: CliContext, restart: Restart) -> dict[str, Any]:
     return {
-        "at": _format_instant(ctx, restart.at),
+        "at": ctx.iso(restart.at),
         "worker": restart.worker_name,
         "worker_id": restart.worker_id,
         "loop": restart.loop,
@@ -153,7 +152,7 @@ _WORDS = {"state": "cli.workers.timetable_", "status": "cli.workers.status_", "r
 
 def _table(ctx: CliContext, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
     texts = ctx.texts()
-    table = Table(*(texts(f"cli.workers.column_{column}") for column in columns), box=None, pad_edge=False)
+    table = ctx.table("cli.workers.column_", columns)
     for each in rows:
         table.add_row(*(_cell(ctx, texts, column, each[column]) for column in columns))
     ctx.out.print(table)
@@ -175,7 +174,3 @@ def _cell(ctx: CliContext, texts: Texts, column: str, value: object) -> str:
 
 def _seconds(span: timedelta) -> float:
     return round(max(0.0, span.total_seconds()), 1)
-
-
-def _format_instant(ctx: CliContext, instant: datetime) -> str:
-    return instant.astimezone(ctx.work().zone).isoformat(timespec="seconds")

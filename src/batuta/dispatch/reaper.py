@@ -73,7 +73,7 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over the runs of these owners, whose processes are proven dead, without waiting for their leases."""
+        """Take over a batch of the runs of these owners, whose processes are proven dead, without waiting for their leases."""
         found = [run for run in await self._silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 

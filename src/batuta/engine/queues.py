@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 from batuta.kernel.clock import Clock
@@ -15,7 +16,7 @@ from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.pipeline import Pipeline
-from batuta.queue.rescuer import ItemRecovery, Rescuer
+from batuta.queue.rescuer import Rescuer, recover_items
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.connections import Wakeups
 from batuta.stores.sql.queue.store import SqlQueue
@@ -106,4 +107,4 @@ def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> I
         tables.setdefault(served.store.table.name, []).append(served.store)
     for table, stores in tables.items():
         name = stores[0].name if len(stores) == 1 else table
-        yield ItemRecovery(name, stores[0], events, wakeups.ring).recover
+        yield partial(recover_items, name, stores[0], events, wakeups.ring)

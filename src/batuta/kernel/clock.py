@@ -64,6 +64,11 @@ def microseconds(instant: datetime) -> int:
     return (instant - EPOCH) // _MICROSECOND
 
 
+def in_microseconds(span: timedelta) -> int:
+    """A duration as statements take it."""
+    return span // _MICROSECOND
+
+
 def instant(microseconds: int) -> datetime:
     try:
         return EPOCH + timedelta(0, 0, microseconds)

@@ -142,10 +142,11 @@ CRASH_WATCHING = LoopPolicy(
     backoff=LOOK_EVERY,
     backoff_cap=timedelta(seconds=2),
 )
+MOST_BATCHES = 200  # in one recovery of a table
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
-# Takes up the work of these owners and returns how many items or runs that were.
+# Takes up a batch of the work of these owners and returns how many items or runs that were.
 Recover: TypeAlias = Callable[[Collection[str]], Awaitable[int]]
 
 
@@ -178,7 +179,9 @@ class CrashWatch:
         due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
         if due:
             # At the same time, and each to its end: a table that is locked delays the recovery of no other.
-            results = await asyncio.gather(*(recover(due) for recover in self._recover), return_exceptions=True)
+            results = await asyncio.gather(
+                *(_take_up(due, recover) for recover in self._recover), return_exceptions=True
+            )
             for result in results:
                 if isinstance(result, BaseException):
                     raise result
@@ -188,6 +191,13 @@ class CrashWatch:
             if crash.recoveries > len(WAITS) and now - crash.found_at >= CRASH_FILE_RETENTION:
                 self._presence.forget(owner)
         return Idle()
+
+
+async def _take_up(owners: Collection[str], recover: Recover) -> None:
+    """Batch after batch, until nothing is left."""
+    for _ in range(MOST_BATCHES):
+        if not await recover(owners):
+            return
 
 
 def crash_loops(

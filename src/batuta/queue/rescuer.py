@@ -39,7 +39,7 @@ class Rescuer:
         self._nobody = LeaseHolder(owner=self.name, lease=lease)
         self._clock = clock
         self._events = events
-        self._bell = bell
+        self._ring: Callable[[], None] = (lambda: None) if bell is None else bell.ring
         self._looked_at: datetime | None = None
         self._confirm_after = lease * CONFIRM_AFTER
         self._silence: SilenceDetector[Lapsing] = SilenceDetector(self._confirm_after)
@@ -60,11 +60,7 @@ class Rescuer:
         except StoreUnavailable:
             self._silence.forget()  # while the store was away no worker could renew
             raise
-        if rescued:
-            dead = sum(each.state is ItemState.DEAD for each in rescued)
-            self._events.emit(ItemsRescued(self._queue, len(rescued), dead))
-            if self._bell is not None:
-                self._bell.ring()
+        _announce(self._queue, rescued, self._events, self._ring)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
@@ -96,33 +92,26 @@ class Rescuer:
     async def _writes_wait(self) -> bool:
         """Follow the clock, and try a write that changes nothing: where they have to wait, the renewals of other workers do too."""
         began = self._clock.monotonic()
-        if await self._store.follow_clock(self._lease) and self._bell is not None:
-            self._bell.ring()  # items that waited for the clock are due
+        if await self._store.follow_clock(self._lease):
+            self._ring()  # items that waited for the clock are due
         await self._store.renew((), self._nobody)
         return self._clock.monotonic() - began > self._lease.total_seconds() / 3
 
 
-MOST_BATCHES = 200
+async def recover_items(
+    name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
+) -> int:
+    """Release a batch of the items of these owners, whose processes are proven dead, without waiting for their leases."""
+    rescued = await store.rescue_owned(owners, BATCH)
+    _announce(name, rescued, events, ring, is_proven=True)
+    return len(rescued)
 
 
-class ItemRecovery:
-    """``ring`` tells the workers of this process that items came back."""
-
-    def __init__(self, name: str, store: QueueStore, events: Events, ring: Callable[[], None]) -> None:
-        self._name = name
-        self._store = store
-        self._events = events
-        self._ring = ring
-
-    async def recover(self, owners: Collection[str]) -> int:
-        recovered = 0
-        for _ in range(MOST_BATCHES):
-            rescued = await self._store.rescue_owned(owners, BATCH)
-            if rescued:
-                recovered += len(rescued)
-                dead = sum(each.state is ItemState.DEAD for each in rescued)
-                self._events.emit(ItemsRescued(self._name, len(rescued), dead, proven=True))
-                self._ring()
-            if len(rescued) < BATCH:
-                break
-        return recovered
+def _announce(
+    queue: str, rescued: Sequence[Rescued], events: Events, ring: Callable[[], None], *, is_proven: bool = False
+) -> None:
+    """``ring`` wakes the workers of this process: items came back."""
+    if rescued:
+        dead = sum(each.state is ItemState.DEAD for each in rescued)
+        events.emit(ItemsRescued(queue, len(rescued), dead, proven=is_proven))
+        ring()

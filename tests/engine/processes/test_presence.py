@@ -30,6 +30,7 @@ class Host:
     folder: Path
     clock: FakeClock = field(default_factory=FakeClock)
     recovered: list[list[str]] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)  # items that each recovery finds; then none
     is_away: bool = False
 
     def __post_init__(self) -> None:
@@ -40,7 +41,7 @@ class Host:
         if self.is_away:
             raise StoreUnavailable(where="here", why="it is away")
         self.recovered.append(list(owners))
-        return 1
+        return self.batches.pop(0) if self.batches else 0
 
     def announce(self, *owners: str) -> None:
         for owner in owners:
@@ -65,6 +66,13 @@ async def test_only_owners_that_are_proven_dead_are_recovered(host: Host) -> Non
     host.announce(DEAD, ALIVE, FOREIGN)
     await host.watch.tick()
     assert host.recovered == [[DEAD]]
+
+
+async def test_a_crash_with_more_work_than_a_batch_is_recovered_batch_by_batch(host: Host) -> None:
+    host.announce(DEAD)
+    host.batches = [100, 100, 7]
+    await host.watch.tick()
+    assert host.recovered == [[DEAD]] * 4
 
 
 async def test_a_look_that_finds_nobody_dead_asks_nothing_of_the_database(host: Host) -> None:

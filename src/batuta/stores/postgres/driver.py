@@ -391,7 +391,7 @@ class PollingEar:
         self._timer.cancel()
 
 
-class PostgresTransaction:
+class PostgresTransaction(Transaction):
     def __init__(self, connection: "Connection", where: str) -> None:
         self._connection = connection
         self._where = where
@@ -405,9 +405,6 @@ class PostgresTransaction:
         arguments = _in_order(query, values)
         with self._statement():
             return cast("list[Row]", await self._connection.fetch(query.text, *arguments))
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
 
     async def run(self, query: Query, **values: object) -> int:
         arguments = _in_order(query, values)
@@ -429,7 +426,7 @@ class PostgresTransaction:
             yield
 
 
-class PostgresSnapshot:
+class PostgresSnapshot(Reading):
     def __init__(self, connection: "Connection", where: str) -> None:
         self._inner = PostgresTransaction(connection, where)
 
@@ -440,9 +437,6 @@ class PostgresSnapshot:
         if query.writes:
             raise StatementRefused(why=f"query {query.name} writes, and a snapshot only reads")
         return await self._inner.all(query, **values)
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
 
 
 def _in_order(query: Query, values: Values) -> list[object]:

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from batuta.health.alerts import AUTOMATIC, Alert, AlertedCause, Incident, IncidentChange, Kind, LastSeen, NewIncident
 from batuta.health.finding import Grade, Severity
 from batuta.health.hub import Before, Decision, Pending, SaidAlone
+from batuta.kernel.clock import in_microseconds
 from batuta.kernel.events import Events, IncidentChanged
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -33,7 +34,7 @@ class SqlIncidents:
 
     async def open_one(self, source: str = AUTOMATIC, within: Reading | None = None) -> Incident | None:
         row = await (within or self._database).one(self._queries.open, source=source)
-        return None if row is None else _incident(row)
+        return None if row is None else from_row(Incident, row)
 
     async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
         """Write the change in the transaction of a decision; the caller emits the events after the commit."""
@@ -67,11 +68,11 @@ class SqlIncidents:
         assert row is not None
         if is_new == is_critical:
             self._events.emit(IncidentChanged(id, is_open=is_critical, causes=()))
-        return _incident(row), is_new
+        return from_row(Incident, row), is_new
 
     async def list_between(self, since: datetime, until: datetime, limit: int = 1_000) -> Sequence[Incident]:
         rows = await self._database.all(self._queries.within, since=since, until=until, limit=limit)
-        return [_incident(row) for row in rows]
+        return [from_row(Incident, row) for row in rows]
 
     async def _begin(self, new: NewIncident, transaction: Transaction, now: datetime, *, is_over: bool = False) -> str:
         id = self._ids.new()
@@ -99,11 +100,6 @@ def last_seen(alerted: object) -> LastSeen | None:
             return None
 
 
-def _incident(row: Row) -> Incident:
-    return Incident(**{name: row[name] for name in Incident.__dataclass_fields__})
-
-
-_MICROSECOND = timedelta(microseconds=1)
 LEASE_NAME = "alerts"
 
 
@@ -174,13 +170,13 @@ class SqlAlerts:
         if again_in is None:
             await self._database.run(self._queries.give_up, id=id)
         else:
-            await self._database.run(self._queries.postpone, id=id, again_in=again_in // _MICROSECOND, now=now)
+            await self._database.run(self._queries.postpone, id=id, again_in=in_microseconds(again_in), now=now)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def _led(self, asked: Reading, owner: str, lease: timedelta, now: datetime | None) -> Row | None:
-        return await asked.one(self._queries.lead, name=LEASE_NAME, owner=owner, lease=lease // _MICROSECOND, now=now)
+        return await asked.one(self._queries.lead, name=LEASE_NAME, owner=owner, lease=in_microseconds(lease), now=now)
 
     async def _before(self, transaction: Transaction, now: datetime) -> Before:
         seen = await transaction.one(self._queries.seen)
@@ -224,14 +220,7 @@ class SqlAlerts:
 
 
 def _alerted_cause(row: Row) -> AlertedCause:
-    return AlertedCause(
-        cause=row["cause"],
-        severity=Severity(row["told_severity"]),
-        at=row["told_at"],
-        since=row["since"],
-        message=row["message"],
-        gone_at=row["gone_at"],
-    )
+    return from_row(AlertedCause, row, severity=Severity(row["told_severity"]), at=row["told_at"])
 
 
 def _cause_values(alerted: AlertedCause) -> dict[str, object]:

@@ -23,7 +23,15 @@ class AuditLog:
         self._ids = ids
 
     async def note(
-        self, within: Transaction, *, actor: str, action: str, subject: str, before: Json, after: Json, now: datetime
+        self,
+        within: Transaction,
+        *,
+        actor: str,
+        action: str,
+        subject: str,
+        before: Json = None,
+        after: Json = None,
+        now: datetime,
     ) -> None:
         await within.run(
             self._queries.note,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from batuta.kernel.clock import in_microseconds
 from batuta.kernel.json import Json
 from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.stores.sql.database import AsJson, Database, Query, Row
@@ -41,7 +42,7 @@ class SqlJobCalls:
                 endpoint=call.endpoint,
                 subject=call.subject,
                 fingerprint=call.fingerprint,
-                lease=_microseconds(call.lease),
+                lease=in_microseconds(call.lease),
                 now=self._now(),
             )
             if taken is not None:
@@ -61,7 +62,7 @@ class SqlJobCalls:
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None:
         await self._database.run(
-            self._queries.renew, key=key, opened_at=opened_at, lease=_microseconds(lease), now=self._now()
+            self._queries.renew, key=key, opened_at=opened_at, lease=in_microseconds(lease), now=self._now()
         )
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
@@ -69,12 +70,8 @@ class SqlJobCalls:
 
     async def prune(self, *, keep: timedelta, limit: int) -> int:
         return await self._without_hurry.run(
-            self._queries.prune, keep=_microseconds(keep), limit=limit, now=self._now()
+            self._queries.prune, keep=in_microseconds(keep), limit=limit, now=self._now()
         )
-
-
-def _microseconds(span: timedelta) -> int:
-    return span // timedelta(microseconds=1)
 
 
 def _what_is_known(known: Row, call: NewCall) -> CallOpening:

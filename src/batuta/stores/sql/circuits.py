@@ -10,7 +10,7 @@ from batuta.kernel.events import CircuitMoved, Events
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import decode, encode
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import Database, Query, Row, Transaction
+from batuta.stores.sql.database import Database, Query, Row, Transaction, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -19,7 +19,6 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class CircuitQueries:
-    clock: Query
     circuit: Query
     all: Query
     hold: Query
@@ -114,16 +113,13 @@ class SqlCircuits:
         )
 
     async def _now(self, within: Transaction) -> datetime:
-        if self._own_time:
-            return self._clock.now()
-        row = await within.one(self._queries.clock)
-        assert row is not None
-        now: datetime = row["now"]
-        return now
+        return self._clock.now() if self._own_time else await read_clock(within)
 
 
 def _circuit(row: Row, rule: CircuitRule) -> Circuit:
-    circuit = Circuit(
+    circuit = from_row(
+        Circuit,
+        row,
         name=row["circuit_name"],
         state=CircuitState(row["state"]),
         failures=row["falhas_consecutivas"],
@@ -131,31 +127,14 @@ def _circuit(row: Row, rule: CircuitRule) -> Circuit:
         reset=row["reset_ms"] * _MILLISECOND,
         last_failure=row["last_failure_at"],
         last_success=row["last_success_at"],
-        last_error=row["last_error"],
-        opened_at=row["opened_at"],
-        wait_until=row["wait_until"],
-        probe_until=row["probe_until"],
-        probe=row["probe"],
     )
     # A closed one will open for as long as its rule says now, not when the row was written.
     return replace(circuit, reset=rule.reset) if circuit.state is CircuitState.CLOSED else circuit
 
 
 def _values(circuit: Circuit) -> dict[str, object]:
-    return {
-        "name": circuit.name,
-        "state": circuit.state.value,
-        "failures": circuit.failures,
-        "half_open_attempts": circuit.half_open_attempts,
-        "reset_ms": _milliseconds(circuit.reset),
-        "last_failure": circuit.last_failure,
-        "last_success": circuit.last_success,
-        "last_error": circuit.last_error,
-        "opened_at": circuit.opened_at,
-        "wait_until": circuit.wait_until,
-        "probe": circuit.probe,
-        "probe_until": circuit.probe_until,
-    }
+    values = {name: getattr(circuit, name) for name in Circuit.__dataclass_fields__ if name != "reset"}
+    return {**values, "state": circuit.state.value, "reset_ms": _milliseconds(circuit.reset)}
 
 
 def _transition(row: Row) -> Transition:

@@ -15,11 +15,9 @@ from batuta.kernel.json import Json
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load_queries, query_of
-
-CLOCK = query_of("clock", "SELECT clock_timestamp() AS now", writes=False)
+from batuta.stores.sql.queries import load_queries
 
 
 class DecidingClock:
@@ -31,12 +29,7 @@ class DecidingClock:
 
     async def ahead(self, within: Reading, now: datetime) -> timedelta:
         """``now``: by the caller's clock."""
-        if self._is_own:
-            return timedelta(0)
-        row = await within.one(CLOCK)
-        assert row is not None
-        there: datetime = row["now"]
-        return there - now
+        return timedelta(0) if self._is_own else await read_clock(within) - now
 
 
 PROFILE = "schedule_profile"
@@ -157,11 +150,5 @@ class SqlSwitches:
 
 
 def _switch(row: Row) -> Switch:
-    return Switch(
-        key=row["key"],
-        on=row["value"] if isinstance(row["value"], bool) else None,
-        reason=row["reason"],
-        until=row["until"],
-        set_by=row["updated_by"],
-        set_at=row["updated_at"],
-    )
+    on = row["value"] if isinstance(row["value"], bool) else None
+    return from_row(Switch, row, on=on, set_by=row["updated_by"], set_at=row["updated_at"])

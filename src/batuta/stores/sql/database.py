@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from batuta.kernel.errors import ConcurrentStatements, StatementRefused, TransactionMisuse
 
@@ -34,6 +34,20 @@ class Row(Protocol):
 
     def __getitem__(self, column: str, /) -> Any: ...  # a driver hands us what the column holds
     def keys(self) -> Collection[str]: ...
+
+
+Value = TypeVar("Value", bound="_HasFields")
+
+
+class _HasFields(Protocol):
+    """A dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+def from_row(kind: type[Value], row: Row, **others: object) -> Value:
+    """Make a value from the columns that its fields are named after; ``others`` are fields that no column is named after."""
+    return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +100,18 @@ class Reading(Protocol):
     async def all(self, query: Query, **values: object) -> list[Row]: ...
     async def one(self, query: Query, **values: object) -> Row | None:
         """The first row, or None."""
-        ...
+        return next(iter(await self.all(query, **values)), None)
+
+
+CLOCK = Query("clock", "SELECT clock_timestamp() AS now", (), writes=False)
+
+
+async def read_clock(within: Reading) -> datetime:
+    """The time by PostgreSQL's clock: the present instant, not the beginning of the transaction."""
+    row = await within.one(CLOCK)
+    assert row is not None
+    now: datetime = row["now"]
+    return now
 
 
 class Transaction(Reading, Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from batuta.kernel.clock import Clock, microseconds
+from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
@@ -27,7 +27,7 @@ from batuta.runlog.log import (
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
-from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -92,18 +92,7 @@ class SqlTimetables:
 
 
 def _timetable(row: Row) -> Timetable:
-    return Timetable(
-        fingerprint=row["fingerprint"],
-        position=row["position"],
-        jobs=row["jobs"],
-        release=row["release_name"],
-        first_seen_at=row["first_seen_at"],
-        renewals=row["renewals"],
-        renewed_at=row["renewed_at"],
-        renewed_by=row["renewed_by"],
-        has_been_active=row["activation"] > 0,
-        is_active=row["is_active"],
-    )
+    return from_row(Timetable, row, release=row["release_name"], has_been_active=row["activation"] > 0)
 
 
 # A run of a job that this code does not know is left to the schedulers that do; after this there are none.
@@ -116,7 +105,6 @@ STEP = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class ExecutionQueries:
-    clock: Query
     schedules: Query
     register: Query
     silence: Query
@@ -231,7 +219,7 @@ class SqlExecutionLog:
             self._queries.bury,
             job=job.job,
             reason=encode(SILENT()),
-            lease=_microseconds(lease_holder.lease),
+            lease=in_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
         return await self._open_held(self._queries.hold_firmly, [job.job], lease_holder, decide)
@@ -244,7 +232,7 @@ class SqlExecutionLog:
             self._queries.renew,
             held=AsJson(held),
             owner=lease_holder.owner,
-            lease=_microseconds(lease_holder.lease),
+            lease=in_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
         return RunsRenewed(
@@ -278,9 +266,9 @@ class SqlExecutionLog:
     ) -> Sequence[SilentRun]:
         rows = await self._database.all(
             self._queries.silent,
-            within=_microseconds(lease_holder.lease * OVERDUE),
-            longest=_microseconds(lease_holder.lease + STEP),
-            long_silence=_microseconds(LONG_SILENCE),
+            within=in_microseconds(lease_holder.lease * OVERDUE),
+            longest=in_microseconds(lease_holder.lease + STEP),
+            long_silence=in_microseconds(LONG_SILENCE),
             known=AsJson(sorted(known)),
             owners=AsJson(sorted(owners)),
             limit=limit,
@@ -294,7 +282,7 @@ class SqlExecutionLog:
             self._queries.take_over,
             runs=AsJson(seen),
             owner=lease_holder.owner,
-            lease=_microseconds(lease_holder.lease),
+            lease=in_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
         return [_execution(row) for row in rows]
@@ -357,9 +345,7 @@ class SqlExecutionLog:
     async def _now(self, within: Reading) -> datetime:
         if self._own_time:
             return self._clock.now()
-        row = await within.one(self._queries.clock)
-        assert row is not None
-        now: datetime = row["now"]
+        now = await read_clock(within)
         self._ahead = now - self._clock.now()
         return now
 
@@ -388,11 +374,7 @@ def _left_behind(row: Row, until: datetime) -> list[Opening]:
     owed = due(cron, zone, since=row["accounted_until"], until=until, policy=CatchUp.SKIP, max_age=timedelta(seconds=1))
     openings = [_missed(row, fire) for fire in (*owed.missed, *owed.run)]
     if (gap := owed.gap) is not None:
-        covers: dict[str, Json] = {
-            "from": gap.first.isoformat(),
-            "to": gap.last.isoformat(),
-            "count": gap.count,
-        }
+        covers: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
         openings.insert(0, replace(_missed(row, gap.last), covers=covers))
     return openings
 
@@ -408,19 +390,8 @@ def _missed(row: Row, fire: datetime) -> Opening:
     )
 
 
-def _microseconds(span: timedelta) -> int:
-    return span // timedelta(microseconds=1)
-
-
 def _silent(row: Row) -> SilentRun:
-    return SilentRun(
-        id=row["id"],
-        job=row["job_name"],
-        attempt=row["attempt"],
-        owner=row["owner"],
-        lease_until=row["lease_until"],
-        left=row["lease_until"] - row["now"],
-    )
+    return from_row(SilentRun, row, job=row["job_name"], left=row["lease_until"] - row["now"])
 
 
 def _values(job: Registration) -> dict[str, object]:
@@ -455,13 +426,5 @@ def _started(id: str, opening: Opening, now: datetime) -> Execution:
 
 
 def _execution(row: Row) -> Execution:
-    return Execution(
-        id=row["id"],
-        job=row["job_name"],
-        category=row["categoria"],
-        scheduled_for=row["scheduled_for"],
-        trigger=Trigger(row["trigger"]),
-        attempt=row["attempt"],
-        started_at=row["started_at"],
-        params=row["params"] or {},
-    )
+    named = {"job": row["job_name"], "category": row["categoria"], "trigger": Trigger(row["trigger"])}
+    return from_row(Execution, row, **named, params=row["params"] or {})

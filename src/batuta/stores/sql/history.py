@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from batuta.kernel.clock import microseconds
+from batuta.kernel.clock import in_microseconds, microseconds
 from batuta.kernel.reasons import decode
 from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
-from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-_MICROSECOND = timedelta(microseconds=1)
 _RAN = ("success", "error", "timeout")
 _ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -81,7 +80,7 @@ class SqlReports:
         return frozenset(row["job_name"] for row in rows)
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
-        rows = await self._database.all(self._queries.activity, since=since, length=length // _MICROSECOND)
+        rows = await self._database.all(self._queries.activity, since=since, length=in_microseconds(length))
         return [
             Slice(category=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"]) for row in rows
         ]
@@ -139,33 +138,10 @@ def _counts_of(rows: Sequence[Row], p95: int | None) -> Counts:
 
 
 def _last(row: Row) -> LastRun:
-    return LastRun(
-        id=row["id"],
-        started_at=row["started_at"],
-        status=row["status"],
-        duration_ms=row["duration_ms"],
-        error=decode(row["error"]),
-        reason=decode(row["reason"]),
-        items=row["items_processed"],
-    )
+    said = {"error": decode(row["error"]), "reason": decode(row["reason"])}
+    return from_row(LastRun, row, items=row["items_processed"], **said)
 
 
 def _recorded(row: Row) -> Recorded:
-    return Recorded(
-        id=row["id"],
-        job=row["job_name"],
-        category=row["categoria"],
-        scheduled_for=row["scheduled_for"],
-        trigger=row["trigger"],
-        attempt=row["attempt"],
-        owner=row["owner"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        status=row["status"],
-        duration_ms=row["duration_ms"],
-        response_code=row["response_code"],
-        error=decode(row["error"]),
-        items=row["items_processed"],
-        reason=decode(row["reason"]),
-        result=row["result"],
-    )
+    named = {"job": row["job_name"], "category": row["categoria"], "items": row["items_processed"]}
+    return from_row(Recorded, row, **named, error=decode(row["error"]), reason=decode(row["reason"]))

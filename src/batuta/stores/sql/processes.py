@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.health.workers import Beat, LoopSeen, Signs
+from batuta.kernel.clock import in_microseconds
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode, encode
 from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.restarts import NewRestart, Restart
-from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class SqlBeats:
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
-        rows = await self._database.all(self._queries.seen, within=within // _MICROSECOND, now=now)
+        rows = await self._database.all(self._queries.seen, within=in_microseconds(within), now=now)
         return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
 
     async def prune(self, *, before: datetime, limit: int) -> int:
@@ -85,19 +84,8 @@ def _is_process(row: Row) -> bool:
 def _beat(row: Row) -> Beat:
     beat_at = row["last_heartbeat_at"]
     status = {name: loop for name, loop in row["loops_status"].items() if isinstance(loop, dict)}
-    return Beat(
-        worker_id=row["worker_id"],
-        role=row["worker_name"],
-        status=row["status"],
-        beat_at=beat_at,
-        started_at=row["started_at"],
-        host=row["host"],
-        pid=row["pid"],
-        version=row["version"],
-        rss_bytes=row["rss_bytes"],
-        cpu_seconds=row["cpu_seconds"],
-        loops={name: _loop(loop, beat_at) for name, loop in status.items()},
-    )
+    loops = {name: _loop(loop, beat_at) for name, loop in status.items()}
+    return from_row(Beat, row, role=row["worker_name"], beat_at=beat_at, loops=loops)
 
 
 def _loop(status: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
@@ -178,4 +166,4 @@ def _shorten(stack: str) -> str:
 
 
 def _restart(row: Row) -> Restart:
-    return Restart(**{**dict(row), "detail": decode(row["detail"]) or ""})
+    return from_row(Restart, row, detail=decode(row["detail"]) or "")

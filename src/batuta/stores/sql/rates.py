@@ -9,7 +9,7 @@ from batuta.guard.base import Hold
 from batuta.guard.rate import USE_WITHIN, Limit, Reservation, Reserved, full_until, verdict
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -21,7 +21,6 @@ MOST_FULL = 1000  # of which it is remembered that they were full
 @dataclass(frozen=True, slots=True)
 class RateQueries:
     lock: Query
-    clock: Query
     blocking: Query
     take: Query
     take_if: Query
@@ -129,9 +128,4 @@ class SqlRates:
         return verdict(full)
 
     async def _now(self, within: Reading) -> datetime:
-        if self._own_time:
-            return self._clock.now()
-        row = await within.one(self._queries.clock)
-        assert row is not None
-        now: datetime = row["now"]
-        return now
+        return self._clock.now() if self._own_time else await read_clock(within)

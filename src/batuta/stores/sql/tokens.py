@@ -6,7 +6,7 @@ from datetime import datetime
 from batuta.access import Scope, Token
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -49,7 +49,6 @@ class SqlTokens:
                 actor=token.created_by,
                 action="token.create",
                 subject=token.id,
-                before=None,
                 after={"name": token.name, "scopes": scopes},
                 now=token.created_at,
             )
@@ -59,19 +58,9 @@ class SqlTokens:
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.revoke, id=id, now=now):
                 return False
-            await self._audit.note(
-                transaction, actor=by, action="token.revoke", subject=id, before=None, after=None, now=now
-            )
+            await self._audit.note(transaction, actor=by, action="token.revoke", subject=id, now=now)
         return True
 
 
 def _token(row: Row) -> Token:
-    return Token(
-        id=row["id"],
-        name=row["name"],
-        secret_hash=row["secret_hash"],
-        scopes=frozenset(Scope(scope) for scope in row["scopes"]),
-        created_by=row["created_by"],
-        created_at=row["created_at"],
-        revoked_at=row["revoked_at"],
-    )
+    return from_row(Token, row, scopes=frozenset(Scope(scope) for scope in row["scopes"]))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from batuta.health.checks import OpenTransaction
-from batuta.stores.sql.database import Database, Query
+from batuta.stores.sql.database import Database, Query, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -23,9 +23,5 @@ class SqlTransactions:
         row = await self._database.one(self._queries.oldest)
         if row is None:
             return None
-        return OpenTransaction(
-            pid=row["pid"],
-            name=row["name"],
-            lasts=timedelta(seconds=max(0.0, row["seconds"])),
-            transactions_since=row["transactions"],
-        )
+        lasts = timedelta(seconds=max(0.0, row["seconds"]))
+        return from_row(OpenTransaction, row, lasts=lasts, transactions_since=row["transactions"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from batuta.kernel.clock import Clock, instant, microseconds
+from batuta.kernel.clock import Clock, in_microseconds, instant, microseconds
 from batuta.kernel.errors import (
     BatutaError,
     FileReadOnly,
@@ -25,7 +25,6 @@ from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 
-MICROSECOND = timedelta(microseconds=1)
 # SQLite asks us every so many steps of its machine whether to go on: about a millisecond apart.
 STEPS_BETWEEN_CHECKS = 50_000
 
@@ -120,7 +119,7 @@ def plain(value: object) -> object:
         case datetime():
             return microseconds(value)
         case timedelta():
-            return value // MICROSECOND
+            return in_microseconds(value)
         case date():
             return value.isoformat()
         case AsJson(value=None):

@@ -179,7 +179,7 @@ class SqliteListener:
         """Nothing is held."""
 
 
-class SqliteTransaction:
+class SqliteTransaction(Transaction):
     """The writer is asked for when the first statement comes, and belongs to nobody else until the block ends."""
 
     def __init__(self, writer: Writer, acts: Acts, limits: Limits, where: str) -> None:
@@ -194,9 +194,6 @@ class SqliteTransaction:
     async def all(self, query: Query, **values: object) -> list[Row]:
         rows: list[Row] = await self._do(self._acts.all(query, values))
         return rows
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
 
     async def run(self, query: Query, **values: object) -> int:
         touched: int = await self._do(self._acts.run(query, values))
@@ -235,7 +232,7 @@ class SqliteTransaction:
             return await self._session.send(act)
 
 
-class SqliteSnapshot:
+class SqliteSnapshot(Reading):
     def __init__(self, pinned: Pinned, acts: Acts) -> None:
         self._pinned = pinned
         self._acts = acts
@@ -247,9 +244,6 @@ class SqliteSnapshot:
         with self._guard.statement():
             rows: list[Row] = await self._pinned.call(self._acts.all(query, values))
         return rows
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
 
 
 def _look_at(ended: "asyncio.Future[None]") -> None:

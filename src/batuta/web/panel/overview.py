@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Self
 
 from starlette.datastructures import QueryParams
@@ -16,6 +16,7 @@ from batuta.guard.base import Hold
 from batuta.guard.switches import judge_switch as verdict_of
 from batuta.health.finding import Assessment
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
+from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json
 from batuta.runlog.execution import WINDOW_CLOSED
 from batuta.runlog.history import Recorded
@@ -259,8 +260,6 @@ def shown(assessment: Assessment, texts: Texts) -> HealthShown:
 
 
 FIRES = 10
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _CURSOR = re.compile(r"^(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
 
@@ -275,14 +274,14 @@ class Cursor:
     def read(cls, text: str) -> Self | None:
         """None: it is no cursor of ours, so the page is the newest."""
         found = _CURSOR.match(text)
-        return None if found is None else cls(_EPOCH + int(found[1]) * _MICROSECOND, found[2])
+        return None if found is None else cls(instant(int(found[1])), found[2])
 
     @classmethod
     def after(cls, row: Recorded) -> Self:
         return cls(row.started_at, row.id)
 
     def __str__(self) -> str:
-        return f"{(self.at - _EPOCH) // _MICROSECOND}_{self.id}"
+        return f"{microseconds(self.at)}_{self.id}"
 
 
 @dataclass(frozen=True, slots=True)

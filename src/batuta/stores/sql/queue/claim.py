@@ -1,11 +1,11 @@
 """Settle the items that ended and claim the next ones. The two databases do it with different statements, to the same end."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import count, pairwise
 from typing import Any, ClassVar, NamedTuple
 
-from batuta.kernel.clock import instant, microseconds
+from batuta.kernel.clock import in_microseconds, instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import encode
 from batuta.queue.item import ItemState, Lease, QueueTable
@@ -14,7 +14,6 @@ from batuta.queue.store import Endings
 from batuta.stores.sql.database import AsJson, Query, Transaction
 from batuta.stores.sql.queue.statements import needed, postgres_claim_queries, sqlite_claim_queries
 
-MICROSECOND = timedelta(microseconds=1)
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 # What reading a value raises that somebody wrote by hand.
@@ -259,7 +258,7 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
     if settlement.state is not ItemState.READY:
         said["ended"] = True
     if settlement.wait is not None:
-        said["wait"] = clamp_wait(settlement.wait) // MICROSECOND
+        said["wait"] = in_microseconds(clamp_wait(settlement.wait))
     elif settlement.available_at is not None:
         said["available_at"] = microseconds(settlement.available_at)
     if settlement.gives_back:
@@ -273,7 +272,7 @@ def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str,
     if settlement.result is not None:
         said["result"] = settlement.result
     if settlement.keep is not None:
-        said["keep"] = clamp_wait(settlement.keep) // MICROSECOND
+        said["keep"] = in_microseconds(clamp_wait(settlement.keep))
     if settlement.state is ItemState.DEAD and table.last_stage:
         said["last_stage"] = lease.row[table.state]
     return said

@@ -16,11 +16,11 @@ A lease is cut to its length from now. A live worker renews it; a dead one loses
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from batuta.kernel.clock import in_microseconds
 from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
 from batuta.stores.sql.queue.statements import clock_queries
 
-MICROSECOND = timedelta(microseconds=1)
 # Smaller differences are adjustments by NTP, and what two processes see of each other.
 TOLERANCE = timedelta(seconds=2)
 MARK_EVERY = timedelta(seconds=5)
@@ -49,9 +49,9 @@ class QueueClock:
             step = timedelta(0) if seen is None else seen - now
             is_back = step > TOLERANCE
             if is_back or seen is None:
-                moved = max(step, timedelta(0)) // MICROSECOND
+                moved = in_microseconds(max(step, timedelta(0)))
                 await transaction.run(self._queries.move_waiting, now=now, step=moved, seen=seen or now)
-                await transaction.run(self._queries.cut_leases, now=now, lease=lease // MICROSECOND)
+                await transaction.run(self._queries.cut_leases, now=now, lease=in_microseconds(lease))
             await transaction.run(self._queries.set_mark, now=now)
         return step if is_back else timedelta(0)
 

@@ -126,7 +126,7 @@ def _filled(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Seq
     """The columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
-    now = f"coalesce(:now, {_clock(dialect)})"
+    now = _now(dialect)
     filled = {table.created_at: now, table.available_at: f"{now} + {_duration(':delay', dialect)}"} | filled
     return {"columns": ", ".join(filled), "filled": ", ".join(filled.values())}
 
@@ -135,23 +135,26 @@ def _clock(dialect: Dialect) -> str:
     return "now()" if dialect == "sqlite" else "statement_timestamp()"
 
 
+def _now(dialect: Dialect) -> str:
+    return f"coalesce(:now, {_clock(dialect)})"
+
+
 def _duration(microseconds: str, dialect: Dialect) -> str:
     return microseconds if dialect == "sqlite" else f"{microseconds}::bigint * INTERVAL '1 microsecond'"
 
 
 def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
-    clock = _clock(dialect)
     is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
     is_ready += f" AND {table.doubt} IS NULL" if table.doubt else ""
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
     gaps = names | {
         "table": table.name,
-        "clock": clock,
+        "clock": _clock(dialect),
         "given": "*" if table.given is None else ", ".join(dict.fromkeys((*needed(table), *table.given))),
         "is_ready": is_ready,
         "in_queue": in_queue,
-        "not_held": _not_held(dialect, clock),
+        "not_held": _not_held(dialect),
         "is_dead": f"{table.state} = '{table.dead}'{_died_in(table)}",
         "id_type": "uuid",
         "priority": table.priority or "0",
@@ -166,16 +169,16 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
         if table.queue == table.state
         else "",
-        "taken": _taken(table, clock),
-        "rescued": _rescued(table, dialect, clock),
-        "released": _released(table, dialect, clock),
+        "taken": _taken(table, _now(dialect)),
+        "rescued": _rescued(table, dialect),
+        "released": _released(table, dialect),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
         "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
         "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps |= _gaps_of_operators(table, dialect, is_ready)
-    gaps["settle"] = _settle(table, dialect, clock)
-    gaps["settle_unlocked"] = _settle(table, dialect, clock, skips_locked=True)
+    gaps["settle"] = _settle(table, dialect)
+    gaps["settle_unlocked"] = _settle(table, dialect, skips_locked=True)
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
     gaps |= _by_level(table, dialect, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
@@ -186,17 +189,16 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
 
 def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> dict[str, str]:
     """What listing, cancelling, reviving, moving and discarding items needs."""
-    clock = _clock(dialect)
     return {
         "of_queue": _of_queue(table),
         "shown_state": _shown_state(table),
         "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
         "as_new": _as_new(table),
-        "unwanted": _unwanted(table, dialect, clock, is_ready),
+        "unwanted": _unwanted(table, dialect, is_ready),
         "or_is_asked": _or_is_asked(table),
         "waits": _waits(table),
-        "touched": f", {table.updated_at} = coalesce(:now, {clock})" if table.updated_at else "",
-        "dropped": _dropped(table, dialect, clock),
+        "touched": f", {table.updated_at} = {_now(dialect)}" if table.updated_at else "",
+        "dropped": _assign({**_cancelled(table, dialect), table.updated_at: _now(dialect)}),
     }
 
 
@@ -221,12 +223,12 @@ def _is_one_of(column: str, values: Sequence[str]) -> str:
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 
 
-def _not_held(dialect: Dialect, clock: str) -> str:
+def _not_held(dialect: Dialect) -> str:
     """A pause is read in the claiming statement; a switch that is neither on nor off holds too."""
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
-        f" AND (held.until IS NULL OR held.until > coalesce(:now, {clock})))"
+        f" AND (held.until IS NULL OR held.until > {_now(dialect)}))"
     )
 
 
@@ -266,23 +268,28 @@ def _by_priority(table: QueueTable) -> list[str]:
     return [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
 
 
-def _taken(table: QueueTable, clock: str) -> str:
-    sets = [
-        f"{table.attempts} = {table.attempts} + 1",
-        f"{table.fence} = {table.fence} + 1",
-        f"{table.owner} = :owner",
-    ]
-    if table.running is not None:
-        sets.append(f"{table.state} = '{table.running}'")
-    sets += [f"{column} = coalesce(:now, {clock})" for column in (table.started_at, table.updated_at) if column]
-    return ", ".join(sets)
+def _assign(values: Mapping[str | None, str]) -> str:
+    """The assignments of an UPDATE. A column that the table does not have is None, and left out."""
+    return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
 
-def _kept(table: QueueTable, dialect: Dialect, clock: str) -> str:
+def _taken(table: QueueTable, now: str) -> str:
+    values: dict[str | None, str] = {
+        table.attempts: f"{table.attempts} + 1",
+        table.fence: f"{table.fence} + 1",
+        table.owner: ":owner",
+        None if table.running is None else table.state: f"'{table.running}'",
+        table.started_at: now,
+        table.updated_at: now,
+    }
+    return _assign(values)
+
+
+def _kept(table: QueueTable, dialect: Dialect) -> str:
     """How long a row stays that ended without a worker's word."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
-    return f"coalesce(:now, {clock}) + {span}"
+    return f"{_now(dialect)} + {span}"
 
 
 def _as_new(table: QueueTable) -> str:
@@ -292,15 +299,20 @@ def _as_new(table: QueueTable) -> str:
     return "".join(f", {each}" for each in sets)
 
 
-def _unwanted(table: QueueTable, dialect: Dialect, clock: str, is_ready: str) -> str:
+def _cancelled(table: QueueTable, dialect: Dialect) -> dict[str | None, str]:
+    return {
+        table.state: f"'{table.cancelled}'",
+        table.error: ":reason",
+        table.finished_at: _now(dialect),
+        table.expires_at: _kept(table, dialect),
+    }
+
+
+def _unwanted(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
     """In one statement: between two it could come back, and be met by neither."""
-    ends = {table.state: f"'{table.cancelled}'", table.error: ":reason", table.finished_at: f"coalesce(:now, {clock})"}
-    if table.expires_at:
-        ends[table.expires_at] = _kept(table, dialect, clock)
-    sets = [f"{column} = CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()]
-    if wish := table.cancel_requested:
-        sets.append(f"{wish} = CASE WHEN {is_ready} THEN {wish} ELSE TRUE END")
-    return ", ".join(sets)
+    ends, wish = _cancelled(table, dialect), table.cancel_requested
+    sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
+    return _assign({**sets, wish: f"CASE WHEN {is_ready} THEN {wish} ELSE TRUE END"})
 
 
 def _or_is_asked(table: QueueTable) -> str:
@@ -315,52 +327,46 @@ def _counted(code: ReasonCode, count: str) -> str:
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
-def _rescued(table: QueueTable, dialect: Dialect, clock: str) -> str:
+def _rescued(table: QueueTable, dialect: Dialect) -> str:
     """The process of its owner died. An item that had not started counts neither the crash nor the attempt."""
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
     has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
     is_cause = f"({table.crashes} + 1 >= {table.crash_cap} AND NOT {has_waited})"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
-    sets = [
-        f"{table.crashes} = {table.crashes} + CASE WHEN {has_waited} THEN 0 ELSE 1 END",
-        f"{table.attempts} = {table.attempts} - CASE WHEN {has_waited} THEN 1 ELSE 0 END",
-        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
-        f"{table.error} = CASE WHEN {is_cause} THEN {_counted(WORKER_DIED_OFTEN, f'({table.crashes} + 1)')}"
+    died_often = _counted(WORKER_DIED_OFTEN, f"({table.crashes} + 1)")
+    values: dict[str | None, str] = {
+        table.crashes: f"{table.crashes} + CASE WHEN {has_waited} THEN 0 ELSE 1 END",
+        table.attempts: f"{table.attempts} - CASE WHEN {has_waited} THEN 1 ELSE 0 END",
+        table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
+        table.error: f"CASE WHEN {is_cause} THEN {died_often}"
         f" WHEN {has_waited} THEN {table.error} ELSE '{encode(WORKER_DIED())}' END",
-        f"{table.finished_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
-        f"{table.fence} = {table.fence} + 1",
-        f"{table.owner} = NULL",
-        f"{table.lease_until} = NULL",
-    ]
-    if table.expires_at:
-        sets.append(
-            f"{table.expires_at} = CASE WHEN {is_cause} OR {is_unwanted} THEN {_kept(table, dialect, clock)} END"
-        )
-    if table.last_stage:
-        sets.append(f"{table.last_stage} = CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END")
-    if table.updated_at:
-        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
-    return ", ".join(sets)
+        table.finished_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_now(dialect)} END",
+        **_unleased(table),
+        table.expires_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_kept(table, dialect)} END",
+        table.last_stage: f"CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END",
+        table.updated_at: _now(dialect),
+    }
+    return _assign(values)
 
 
-def _released(table: QueueTable, dialect: Dialect, clock: str) -> str:
+def _unleased(table: QueueTable) -> dict[str | None, str]:
+    return {table.fence: f"{table.fence} + 1", table.owner: "NULL", table.lease_until: "NULL"}
+
+
+def _released(table: QueueTable, dialect: Dialect) -> str:
     """A claim is undone: the row is as it was before, or cancelled if that was requested since."""
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
-    sets = [
-        f"{table.attempts} = {table.attempts} - 1",
-        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
-        f"{table.finished_at} = CASE WHEN {is_unwanted} THEN coalesce(:now, {clock}) END",
-        f"{table.fence} = {table.fence} + 1",
-        f"{table.owner} = NULL",
-        f"{table.lease_until} = NULL",
-    ]
-    if table.expires_at:
-        sets.append(f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)} END")
-    if table.updated_at:
-        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
-    return ", ".join(sets)
+    values: dict[str | None, str] = {
+        table.attempts: f"{table.attempts} - 1",
+        table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
+        table.finished_at: f"CASE WHEN {is_unwanted} THEN {_now(dialect)} END",
+        **_unleased(table),
+        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_kept(table, dialect)} END",
+        table.updated_at: _now(dialect),
+    }
+    return _assign(values)
 
 
 def _waits(table: QueueTable) -> str:
@@ -369,20 +375,7 @@ def _waits(table: QueueTable) -> str:
     return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
 
 
-def _dropped(table: QueueTable, dialect: Dialect, clock: str) -> str:
-    sets = [
-        f"{table.state} = '{table.cancelled}'",
-        f"{table.error} = :reason",
-        f"{table.finished_at} = coalesce(:now, {clock})",
-    ]
-    if table.expires_at:
-        sets.append(f"{table.expires_at} = {_kept(table, dialect, clock)}")
-    if table.updated_at:
-        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
-    return ", ".join(sets)
-
-
-def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bool = False) -> str:
+def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
     """One UPDATE of many rows, each guarded by its fence; ``ending`` describes how an item ended.
 
     ``skips_locked``: lock the free rows first and update only those (PostgreSQL). That costs a tenth more than the plain
@@ -399,39 +392,30 @@ def _settle(table: QueueTable, dialect: Dialect, clock: str, *, skips_locked: bo
         return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
 
     def after(name: str) -> str:
-        return f"coalesce(:now, {clock}) + ({of(name)})" + (
-            "" if dialect == "sqlite" else " * INTERVAL '1 microsecond'"
-        )
+        return f"{_now(dialect)} + ({of(name)})" + ("" if dialect == "sqlite" else " * INTERVAL '1 microsecond'")
 
     # What was to come back although somebody had asked for it to stop does not.
     is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
-    sets = [
-        f"{table.state} = CASE WHEN {is_unwanted} THEN '{table.cancelled}'"
-        f" ELSE coalesce({of('state')}, {mine(table.state)}) END",
-        f"{table.available_at} = coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
-        f"{table.attempts} = CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
-        f"{table.crashes} = CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
-        f"{table.error} = {of('error')}",
-        f"{table.finished_at} = CASE WHEN {of('ended')} OR {is_unwanted} THEN coalesce(:now, {clock}) END",
-        f"{table.lease_until} = NULL",
-        f"{table.owner} = NULL",
-    ]
-    if table.result:
-        result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
-        sets.append(f"{table.result} = {result}")
-    if table.expires_at:
-        sets.append(
-            f"{table.expires_at} = CASE WHEN {is_unwanted} THEN {_kept(table, dialect, clock)} ELSE {after('keep')} END"
-        )
-    if table.last_stage:
-        sets.append(f"{table.last_stage} = coalesce({of('last_stage')}, {mine(table.last_stage)})")
-    if table.updated_at:
-        sets.append(f"{table.updated_at} = coalesce(:now, {clock})")
+    result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
+    values: dict[str | None, str] = {
+        table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE coalesce({of('state')}, {mine(table.state)}) END",
+        table.available_at: f"coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
+        table.attempts: f"CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
+        table.crashes: f"CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
+        table.error: of("error"),
+        table.finished_at: f"CASE WHEN {of('ended')} OR {is_unwanted} THEN {_now(dialect)} END",
+        table.lease_until: "NULL",
+        table.owner: "NULL",
+        table.result: result,
+        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_kept(table, dialect)} ELSE {after('keep')} END",
+        table.last_stage: f"coalesce({of('last_stage')}, {mine(str(table.last_stage))})",
+        table.updated_at: _now(dialect),
+    }
     target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
     if skips_locked and dialect == "postgres":
         row = "item.ctid = ending.tid AND item"
     return (
-        f"UPDATE {target} SET {', '.join(sets)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
+        f"UPDATE {target} SET {_assign(values)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
         f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
         f" AND {mine(table.lease_until)} IS NOT NULL"
     )

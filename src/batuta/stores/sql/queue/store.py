@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
-from batuta.kernel.clock import Clock, microseconds
+from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
@@ -16,8 +16,8 @@ from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction
-from batuta.stores.sql.queue.claim import MICROSECOND, Asked, PostgresClaims, Unwritten, claims_for, merge_writes
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction, from_row
+from batuta.stores.sql.queue.claim import Asked, PostgresClaims, Unwritten, claims_for, merge_writes
 from batuta.stores.sql.queue.clock import QueueClock
 from batuta.stores.sql.queue.statements import RUNNING, QueueQueries, queue_queries
 
@@ -75,7 +75,7 @@ class SqlQueue:
             return []
         alike = {**self._queue_column(), **(shared or {})}
         every = {column: _encode(value, self._database.dialect) for column, value in alike.items()}
-        rows = [_New(self._row(item), clamp_wait(item.delay or _NOTHING) // MICROSECOND) for item in items]
+        rows = [_New(self._row(item), in_microseconds(clamp_wait(item.delay or _NOTHING))) for item in items]
         if within is not None or self._goes_at_once(rows):
             taken = await self._put(rows, every, within or self._database)
         else:
@@ -202,7 +202,7 @@ class SqlQueue:
         )
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
-        asked = {"within": within // MICROSECOND, "limit": limit, "now": self._now()}
+        asked = {"within": in_microseconds(within), "limit": limit, "now": self._now()}
         rows = await self._liveness.all(self._queries.lapsing, **asked)
         return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
 
@@ -330,8 +330,6 @@ class SqlQueue:
                     actor=by,
                     action=action,
                     subject=subject,
-                    before=None,
-                    after=None,
                     now=self._clock.now(),
                 )
         return done
@@ -378,23 +376,12 @@ class SqlQueue:
             self._queries.pulse,
             now=self._now(),
             holds=self._holds,
-            grace=STUCK_AFTER // MICROSECOND,
-            lately=HOUR // MICROSECOND,
+            grace=in_microseconds(STUCK_AFTER),
+            lately=in_microseconds(HOUR),
             **self._queue,
         )
         assert row is not None
-        return Pulse(
-            now=row["now"],
-            due=row["due"],
-            oldest_due_at=row["oldest_due_at"],
-            stuck=row["stuck"],
-            dead=row["dead"],
-            dead_lately=row["dead_lately"],
-            running=row["running"],
-            running_since=row["running_since"],
-            is_held=row["is_held"],
-            held_back=row["held_back"],
-        )
+        return from_row(Pulse, row)
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
         """Write the endings, and the effects and follow-ups of those that were written."""
@@ -445,7 +432,7 @@ class SqlQueue:
         return {} if self.table.queue is None else {self.table.queue: self.name}
 
     def _time(self, lease_holder: LeaseHolder) -> dict[str, object]:
-        return {"now": self._now(), "lease": lease_holder.lease // MICROSECOND}
+        return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
         """None: the clock of the database decides."""

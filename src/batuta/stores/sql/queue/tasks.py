@@ -13,7 +13,7 @@ from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.writable import MAX_PAYLOAD, refuse_unstorable
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.store import Unserved
-from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
@@ -160,18 +160,8 @@ class SqlTasks:
 
 
 def _status(row: Row) -> TaskStatus:
-    return TaskStatus(
-        job_id=row["id"],
-        name=row["name"],
-        status=row["status"],
-        enqueue_time=row["created_at"],
-        start_time=row["started_at"],
-        finish_time=row["finished_at"],
-        attempts=row["attempts"],
-        result=row["result"],
-        error=decode(row["error"]),
-        progress=row["progress"],
-    )
+    times = {"enqueue_time": row["created_at"], "start_time": row["started_at"], "finish_time": row["finished_at"]}
+    return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times)
 
 
 class Stranded(NamedTuple):

@@ -1,9 +1,3 @@
--- read clock on sqlite: nobody asks: a file has no clock of its own
-SELECT NULL AS now;
-
--- read clock on postgres: the time that decides
-SELECT clock_timestamp() AS now;
-
 -- read circuit: one of them
 SELECT circuit_name, state, falhas_consecutivas, tentativas_half_open, reset_ms, last_failure_at, last_success_at, last_error,
        opened_at, wait_until, probe, probe_until

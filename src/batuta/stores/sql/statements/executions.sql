@@ -1,9 +1,3 @@
--- read clock on sqlite: nobody asks: a file has no clock of its own
-SELECT NULL AS now;
-
--- read clock on postgres: the time that decides
-SELECT clock_timestamp() AS now;
-
 -- read schedules: what is written down
 SELECT job_name, categoria, schedule, timezone, active, expected_since, accounted_until FROM job_schedules;
 

@@ -5,12 +5,6 @@ SELECT :keys AS keys;
 SELECT pg_advisory_xact_lock(hashtextextended(key, 7211405564))
 FROM (SELECT key FROM jsonb_array_elements_text(:keys) WITH ORDINALITY AS given (key, place) ORDER BY place) AS ordered;
 
--- read clock on sqlite: nobody asks: a file has no clock of its own
-SELECT NULL AS now;
-
--- read clock on postgres: the time that decides
-SELECT clock_timestamp() AS now;
-
 -- read blocking: when the token counts that has to go before there is room for another
 SELECT counts_at FROM rate_tokens WHERE rate_key = :key AND counts_at > :since ORDER BY counts_at DESC LIMIT 1 OFFSET :others;
 
