@@ -1,0 +1,272 @@
+"""Every command, call and query of the operations manuals works on a database with synthetic rows."""
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import httpx2
+import pytest
+
+import app.main
+from app.composition.julia import julia_of
+from app.main import build
+from app.settings import Settings
+from app.web.api import create_app
+from batuta.cli import main
+from batuta.kernel.clock import SystemClock
+from batuta.processes.address import listen
+from batuta.web.api import serve
+from simulador.main import create_app as create_simulator
+from tests.command import Command
+from tests.julia.grupos.bancada import bancada
+from tests.julia.tables import one, rows, write
+from tests.servers import free_port
+
+ROOT = Path(__file__).parents[2]
+MANUALS = ("docs/operations.md", "docs/operacao.md")
+# Processes that run until a signal ends them: tests/faults starts them. Here only their options are read.
+PROCESSES = {"api", "scheduler", "worker", "up"}
+# Run by other tests, or on a machine of the operator.
+ELSEWHERE = {
+    "batuta set-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
+    "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
+}
+# Exit codes of commands that judge: the database of these tests has no process that shows signs of life.
+CODES = {"health": {0, 1}, "doctor": {0, 1}}
+DEAD, PARKED = str(UUID(int=1)), str(UUID(int=2))
+# Values for the words in capitals and for ids, by the beginning of the command; the longest beginning decides.
+PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
+    "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
+    "batuta campanhas schedule": {"7": "1"},
+    "batuta campanhas": {"7": "2"},
+    "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "default"},
+    "batuta decidir": {"ID": PARKED},
+    "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
+    "batuta agendamentos": {"ID": "{appointment}"},
+}
+# Commands that must come first.
+FIRST: Mapping[str, tuple[str, ...]] = {
+    "batuta campanhas resume": ("batuta campanhas pause 2",),
+    "batuta grupos liberar": ("batuta grupos bloquear {review}",),
+    "batuta grupos nomes": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
+    "batuta grupos esquecer": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
+    "batuta restore": ("batuta backup copy.batuta", "batuta backup backups/julia.batuta"),
+}
+OFFER = "Plantão de pediatria no Hospital Fictício, dia {day}, noturno, R$ 1.500"
+UNCERTAIN = "Vaga de pediatria\nLocal: Vila Inventada\n{day} SN, R$ 1.500"
+AGENDA = (
+    "Nome do Paciente;Data;Hora;Unidade;Endereço Completo;Documento Completo\n"
+    "Paciente Fictício;11/03/2026;09:30;Unidade Teste;Rua Fictícia, 1, Centro, Campinas SP;CPF 529.982.247-25\n"
+)
+
+
+_DEAD_DELIVERY = """
+    INSERT INTO webhook_inbox (id, canal, chave, instance_name, evento, payload, status, available_at, erro,
+                               created_at, finished_at)
+    VALUES (:id, 'evolution', 'chave', 'julia-sim', 'messages.upsert', '{}', 'erro', :now, 'unreadable', :now, :now)
+"""
+_PARKED_MESSAGE = """
+    INSERT INTO fila_mensagens (id, cliente_id, telefone_destino, conteudo, agendar_para, envio_estado, envio_desde, created_at)
+    SELECT :id, id, telefone, 'Olá', :now, 'parked', :now, :now FROM clientes WHERE telefone = :phone
+"""
+_ORPHAN_TASK = """
+    INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
+"""
+
+
+def code(text: str) -> list[str]:
+    """Code between backticks and lines of shell blocks, without comments; each once."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return list(dict.fromkeys([*lines, *spans]))
+
+
+def manual(prefix: str) -> list[str]:
+    found = [each for name in MANUALS for each in code((ROOT / name).read_text(encoding="utf-8"))]
+    return [each for each in dict.fromkeys(found) if each.startswith(f"{prefix} ")]
+
+
+def longest(table: Mapping[str, object], command: str) -> list[str]:
+    """Keys that begin the command, the longest first."""
+    return sorted((key for key in table if command.startswith(key)), key=len, reverse=True)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with Julia's database and a spreadsheet, and the ids of rows by their role."""
+    folder = tmp_path_factory.mktemp("manual")
+    (folder / "agenda.csv").write_text(AGENDA, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("DATABASE_URL", "sqlite:///julia.db")
+        for words in (["seed-demo"], ["agendamentos", "importar", "agenda.csv"]):
+            app.main._julia.cache_clear()
+            assert main(["--app", "app.main:work", *words]) == 0
+        app.main._julia.cache_clear()
+        yield folder, asyncio.run(_fill(f"sqlite:///{folder}/julia.db"))
+
+
+async def _fill(url: str) -> dict[str, str]:
+    clock = SystemClock()
+    day = f"{clock.now() + timedelta(days=10):%d/%m}"
+    async with bancada(url, clock, leitor=None) as bench:
+        for text in (OFFER, UNCERTAIN):
+            await bench.dizem(text.format(day=day))
+            await bench.trabalha()
+        await bench.dizem("Vaga preenchida")
+        await bench.trabalha()
+        database = bench.work.database
+        now = clock.now()
+        await write(database, _DEAD_DELIVERY, id=DEAD, now=now)
+        await write(database, _PARKED_MESSAGE, id=PARKED, now=now, phone="5511900001001")
+        await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
+        found = {
+            "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",
+            "notice": "SELECT id FROM fechamentos_grupo WHERE status = 'aguardando_revisao'",
+            "vacancy": "SELECT id FROM vagas WHERE status = 'aberta'",
+            "author": "SELECT contato_id AS id FROM mensagens_grupo LIMIT 1",
+            "appointment": "SELECT id FROM appointments",
+        }
+        return {role: str((await one(database, query))["id"]) for role, query in found.items()}
+
+
+@pytest.fixture
+def ids(
+    filled: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """A copy of that folder for one test; commands run in it."""
+    folder, found = filled
+    shutil.copytree(folder, tmp_path / "work")
+    (tmp_path / "work" / "backups").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
+    monkeypatch.setenv("PORT", str(free_port()))
+    monkeypatch.setenv("BATUTA_LANG", "en")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    yield found
+    app.main._julia.cache_clear()
+
+
+def words_of(command: str, ids: Mapping[str, str]) -> list[str]:
+    """The arguments after `batuta`, with ids in place of the words in capitals."""
+    values = {
+        key: value for name in reversed(longest(PLACEHOLDERS, command)) for key, value in PLACEHOLDERS[name].items()
+    }
+    filled = [values.get(word, word) for word in shlex.split(command)[1:]]
+    return [ids.get(word.strip("{}"), word) if word.startswith("{") else word for word in filled]
+
+
+def call(batuta: Command, words: list[str]) -> tuple[int, str, str]:
+    app.main._julia.cache_clear()
+    return batuta("--app", "app.main:work", *words)
+
+
+@contextmanager
+def api_for(words: list[str]) -> Iterator[None]:
+    """`batuta run` calls the api at PORT: serve it in a thread for that command, and for no other."""
+    if words[0] != "run":
+        yield
+        return
+    listening = listen("127.0.0.1", int(os.environ["PORT"]))
+    stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    ready = threading.Event()
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        async with build(Settings(database_url="sqlite:///julia.db")).work as work:
+            stopping.append((asyncio.get_running_loop(), stop))
+            ready.set()
+            await serve(create_app(julia_of(work)), listening, stop, timedelta(seconds=1))
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        loop, stop = stopping[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+@pytest.mark.parametrize("command", manual("batuta"))
+def test_a_command_of_the_manual_does_its_work(command: str, ids: dict[str, str], batuta: Command) -> None:
+    words = words_of(command, ids)
+    if words[0] in PROCESSES:
+        words = [words[0], "--help"]
+    if command in ELSEWHERE:
+        pytest.skip(ELSEWHERE[command])
+    for name in longest(FIRST, command):
+        for before in FIRST[name]:
+            done, _, wrong = call(batuta, words_of(before, ids))
+            assert done == 0, wrong
+    with api_for(words):
+        done, said, wrong = call(batuta, words)
+    assert done in CODES.get(words[0], {0}), said + wrong
+    assert "Traceback" not in said + wrong
+    assert said + wrong
+
+
+@pytest.fixture
+async def client(ids: dict[str, str]) -> AsyncIterator[httpx2.AsyncClient]:
+    async with build(Settings(database_url="sqlite:///julia.db")).work as work:
+        transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
+            yield client
+
+
+async def test_every_page_of_the_manual_answers(client: httpx2.AsyncClient) -> None:
+    pages = [each.removeprefix("GET ").replace("/7", "/2") for each in manual("GET")]
+    answers = {page: (await client.get(page)).status_code for page in pages if not page.startswith("/controle/")}
+    assert len(answers) > 15
+    assert {page: status for page, status in answers.items() if status != 200} == {}
+
+
+async def test_the_simulator_answers_the_page_of_the_manual() -> None:
+    (page,) = {each.removeprefix("GET ") for each in manual("GET") if "/controle/" in each}
+    transport = httpx2.ASGITransport(app=create_simulator(SystemClock(), instances=[]))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8099") as client:
+        assert (await client.get(page)).status_code == 200
+
+
+async def test_every_call_of_the_manual_is_in_the_document_of_the_api(client: httpx2.AsyncClient) -> None:
+    known = {
+        path.partition("{")[0]
+        for path, methods in (await client.get("/openapi.json")).json()["paths"].items()
+        if "post" in methods
+    }
+    calls = [each.removeprefix("POST ").partition("…")[0] for each in manual("POST")]
+    assert len(calls) > 3
+    assert [call for call in calls if call not in known] == []
+
+
+async def test_every_query_of_the_manual_runs(ids: dict[str, str]) -> None:
+    queries = [each for each in manual("SELECT") if each not in ELSEWHERE]
+    assert queries
+    async with build(Settings(database_url="sqlite:///julia.db")).work as work:
+        for query in queries:
+            await rows(work.database, query)
+
+
+def test_every_setting_of_the_manual_exists() -> None:
+    known = set(re.findall(r"`([A-Z][A-Z_]+)`", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")))
+    deployed = (ROOT / "compose.yaml").read_text(encoding="utf-8") + (ROOT / "scripts" / "entrypoint.sh").read_text(
+        encoding="utf-8"
+    )
+    named = {
+        match[1]
+        for name in MANUALS
+        for each in code((ROOT / name).read_text(encoding="utf-8"))
+        if (match := re.fullmatch(r"([A-Z]+(?:_[A-Z]+)+)(?:=.*)?", each))
+    }
+    assert len(named) > 20
+    assert {each for each in named if each.removesuffix("_FILE") not in known and each not in deployed} == set()
