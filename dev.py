@@ -8,16 +8,13 @@ makes the environment it needs in `.venv` from a hashed lock file, once, and the
 import difflib
 import hashlib
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -29,12 +26,11 @@ DEV_LOCK = ROOT / "requirements-dev.lock"
 PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
 
-# What `test` runs after `check`: a name, what pytest is given, and how many tests run at once on each core. Much of a test is
-# waiting: for a database, a browser, a process. Faults happen in real time: no other test runs beside them, and those whose
-# limits are the closest run last.
+# The parts of `test`: a name, the selection of pytest, and the number of tests at once on each core. A test mostly waits for
+# a database, a browser or a process, so more tests than cores run at once. A calm fault has a close limit in real time: these
+# run last, one on each core, with nothing beside them. `check` runs beside the first part.
 TEST_PHASES = (
-    ("tests", ["--ignore=tests/faults"], 3),
-    ("faults", ["tests/faults", "-m", "not calm"], 1.5),
+    ("tests", ["-m", "not calm"], 4),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
 
@@ -84,38 +80,47 @@ def test(rest: list[str]) -> int:
         ensure(DEV_LOCK)
         keep_compiled()
         return call("-m", "pytest", *rest)
+    ensure(DEV_LOCK)
     times = Times()
-    with times.phase("check"):
-        failed = check([])
-    if failed:
-        return failed
-    keep_compiled()
-    for name, selection, per_core in TEST_PHASES:
-        # One by one: of whole files, the longest would run alone in the end.
-        at_once = ["-n", str(min(8, max(1, int(per_core * (os.cpu_count() or 1))))), "--dist", "worksteal"]
-        with times.phase(name), tempfile.TemporaryDirectory() as folder:
-            os.environ["TEST_TIMES"] = f"{folder}/times"
-            failed = max(failed, call("-m", "pytest", *selection, *at_once))
-            times.read(Path(folder) / "times")
+    with ThreadPoolExecutor(1) as beside:
+        checked = beside.submit(times.run, "check", sys.executable, str(ROOT / "dev.py"), "check")
+        keep_compiled()
+        # One process compiles the tests, instead of each worker. An error in a test file appears in the first phase.
+        times.run("collect", str(PYTHON), "-m", "pytest", "--collect-only", quiet=True)
+        codes = [run_phase(times, *phase) for phase in TEST_PHASES]
     print(times.table(), flush=True)
-    return failed
+    return max(checked.result(), *codes)
+
+
+def run_phase(times: "Times", name: str, selection: list[str], per_core: float) -> int:
+    workers = min(8, max(1, int(per_core * (os.cpu_count() or 1))))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TEST_TIMES"] = f"{folder}/times"
+        # Workers take single tests from each other: a file as a whole would run alone at the end.
+        code = times.run(name, str(PYTHON), "-m", "pytest", *selection, "-n", str(workers), "--dist", "worksteal")
+        times.read(Path(folder) / "times")
+    return code
 
 
 class Times:
-    """How long each phase and each test takes."""
+    """The duration of each phase and of each test."""
 
     def __init__(self) -> None:
         self.phases: dict[str, tuple[float, float]] = {}  # seconds, and seconds of a processor
         self.tests: dict[str, float] = {}
+        self._began = time.monotonic()
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        began, busy = time.monotonic(), _busy()
-        yield
-        self.phases[name] = (time.monotonic() - began, _busy() - busy)
+    def run(self, phase: str, *command: str, quiet: bool = False) -> int:
+        """Run a command as a phase and return its exit code. Its processor time excludes servers, which detach themselves."""
+        began = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as process:
+            _, status, spent = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.phases[phase] = (time.monotonic() - began, spent.ru_utime + spent.ru_stime)
+        return abs(process.returncode)
 
     def read(self, file: Path) -> None:
-        """One test a line: its seconds, a space, its name. No file: pytest ended before its summary."""
+        """Read one test a line: its seconds, a space, its name. Without a file, pytest ended before its summary."""
         lines = file.read_text().splitlines() if file.exists() else []
         self.tests |= {name: float(seconds) for seconds, _, name in (line.partition(" ") for line in lines)}
 
@@ -124,12 +129,12 @@ class Times:
         for name, seconds in self.tests.items():
             file = name.partition("::")[0]
             files[file] = files.get(file, 0.0) + seconds
-        total = [sum(part) for part in zip(*self.phases.values(), strict=True)]
-        phases = [(name, *spent) for name, spent in self.phases.items()] + [("total", *total)]
+        total = (time.monotonic() - self._began, sum(busy for _, busy in self.phases.values()))
+        phases = [*self.phases.items(), ("total", total)]  # phases overlap: the total is less than their sum
         return "\n".join(
             [
                 "seconds  of a processor  phase",
-                *(f"{took:7.1f}  {busy:14.1f}  {name}" for name, took, busy in phases),
+                *(f"{took:7.1f}  {busy:14.1f}  {name}" for name, (took, busy) in phases),
                 "seconds  slowest files",
                 *(f"{took:7.1f}  {name}" for name, took in _slowest(files)),
                 "seconds  slowest tests",
@@ -140,12 +145,6 @@ class Times:
 
 def _slowest(spent: dict[str, float]) -> list[tuple[str, float]]:
     return sorted(spent.items(), key=lambda each: -each[1])[:10]
-
-
-def _busy() -> float:
-    """Of the processes that this one started and that ended; a database server is not among them."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
 
 
 def check(rest: list[str]) -> int:

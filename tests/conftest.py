@@ -31,8 +31,8 @@ os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8"})
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("explore", max_examples=2_000)
 settings.load_profile("steady")
-# The fixtures that need Julia's tables beside the engine's.
-OF_JULIA = {"julia", "office", "chips"}
+HERE = Path(__file__).parent
+JULIA, FAULTS = HERE / "julia", HERE / "faults"
 # Every statement of the engine's stores is run through a transaction pooler as well.
 THROUGH_A_POOLER = {
     "test_backup",
@@ -155,12 +155,13 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -> Iterator[str]:
-    """A database of each kind with the tables its test is about: copied, which is faster than migrated.
+    """A database of each kind with the engine's tables; Julia's too in tests/julia and for the fixture ``julia``.
 
-    For a test that asks for ``full``, with the rows that ``fill`` of its module writes.
-    Also "pooler" for the modules that ask for it (``THROUGH_A_POOLER``): PostgreSQL behind a transaction pooler.
+    A copy of a migrated database: migrating takes ten times as long. The fixture ``full`` adds the rows that ``fill`` of
+    the test's module writes. "pooler", for the modules in ``THROUGH_A_POOLER``: PostgreSQL behind a transaction pooler.
     """
-    tables = "julia" if OF_JULIA & {*request.fixturenames} else "engine"
+    julia = JULIA in request.path.parents or "julia" in request.fixturenames
+    tables = "julia" if julia else "engine"
     contents = Contents(tables, request.module.fill if "full" in request.fixturenames else None)
     if request.param == "sqlite":
         shutil.copyfile(grown.file(contents), tmp_path / "test.db")
@@ -182,23 +183,45 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def migrated(database: Database, clock: FakeClock, events: EventRecorder) -> Database:
-    await Migrator(database, engine_migrations(), clock, events).migrate()
+def migrated(database: Database) -> Database:
     return database
 
 
 @pytest.fixture
-async def julia(database: Database, clock: FakeClock, events: EventRecorder) -> Database:
-    """With Julia's tables beside the engine's."""
-    from app.composition.julia import migrations
-
-    await Migrator(database, [*engine_migrations(), *migrations()], clock, events).migrate()
+def julia(database: Database) -> Database:
+    """The database with Julia's tables beside the engine's."""
     return database
+
+
+@pytest.fixture
+def work_url(grown: Grown, tmp_path: Path) -> str:
+    """A SQLite file with the engine's tables, for a test whose promise does not depend on the database."""
+    shutil.copyfile(grown.file(Contents("engine")), tmp_path / "work.db")
+    return f"sqlite:///{tmp_path}/work.db"
+
+
+@pytest.fixture
+def julia_url(grown: Grown, tmp_path: Path) -> str:
+    """A SQLite file with Julia's tables, for a test whose promise does not depend on the database."""
+    shutil.copyfile(grown.file(Contents("julia")), tmp_path / "julia.db")
+    return f"sqlite:///{tmp_path}/julia.db"
 
 
 @pytest.fixture
 async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
     return Bench(migrated, clock, ids, events)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the long tests, those with a timeout of their own, and spread the rest for the workers.
+
+    A worker gets neighbours: fault tests, which mostly wait, stand evenly between the files of tests that compute.
+    """
+    files = list(dict.fromkeys(item.path for item in items))
+    waiting = [file for file in files if FAULTS in file.parents]
+    computing = [file for file in files if FAULTS not in file.parents]
+    place = {file: (n + 0.5) / len(group) for group in (waiting, computing) for n, file in enumerate(group)}
+    items.sort(key=lambda item: 0 if item.get_closest_marker("timeout") else place[item.path])
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,14 +1,14 @@
 """The table that `dev.py test` ends with."""
 
+import sys
 from pathlib import Path
 
-from dev import Times
+from dev import TEST_PHASES, Times
 
 
 def test_the_table_names_each_phase_and_the_slowest_tests_and_files(tmp_path: Path) -> None:
     times = Times()
-    with times.phase("check"):
-        pass
+    assert times.run("check", sys.executable, "-c", "raise SystemExit(3)") == 3
     times.phases["tests"] = (120.0, 200.5)
     file = tmp_path / "times"
     file.write_text(
@@ -30,6 +30,19 @@ def test_the_table_names_each_phase_and_the_slowest_tests_and_files(tmp_path: Pa
 
 def test_a_phase_that_ended_before_its_summary_is_in_the_table(tmp_path: Path) -> None:
     times = Times()
-    with times.phase("tests"):
-        times.read(tmp_path / "times")
+    times.run("tests", sys.executable, "-c", "pass")
+    times.read(tmp_path / "times")
     assert times.table().splitlines()[1].endswith("tests")
+
+
+def test_the_processor_time_of_a_phase_is_its_own() -> None:
+    times = Times()
+    times.run("busy", sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass")
+    times.run("idle", sys.executable, "-c", "pass")
+    assert times.phases["busy"][1] > 0.3
+    assert times.phases["idle"][1] < times.phases["busy"][1]
+
+
+def test_every_test_belongs_to_one_phase() -> None:
+    marks = [selection[selection.index("-m") + 1] for _, selection, _ in TEST_PHASES]
+    assert marks == ["not calm", "calm"]

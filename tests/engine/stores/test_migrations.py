@@ -34,6 +34,12 @@ def database_url(empty_url: str) -> str:
 
 
 @pytest.fixture
+async def migrated(migrator_of: MakeMigrator, database: Database) -> Database:
+    await migrator_of(*engine_migrations()).migrate()
+    return database
+
+
+@pytest.fixture
 def migrator_of(database: Database, clock: FakeClock, events: EventRecorder) -> MakeMigrator:
     return lambda *migrations: Migrator(database, migrations, clock, events)
 

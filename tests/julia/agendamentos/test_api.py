@@ -24,8 +24,8 @@ NOBODY = "00000000-0000-7000-8000-999999999999"
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, APP_ENV="production", WEBHOOK_SECRET="w" * 32)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url, APP_ENV="production", WEBHOOK_SECRET="w" * 32)
     yield opened
     await opened.work.close()
 

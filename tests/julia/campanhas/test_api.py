@@ -30,8 +30,8 @@ JULIA = ("--app", "app.main:work", "--lang", "en")
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url)
     yield opened
     await opened.work.close()
 

@@ -23,8 +23,8 @@ NOBODY = "00000000-0000-7000-8000-999999999999"
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url)
     yield opened
     await opened.work.close()
 

@@ -18,8 +18,8 @@ CHATTER = "a chave do carro azul sumiu ontem cedo"
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url)
     yield opened
     await opened.work.close()
 
@@ -69,7 +69,7 @@ async def test_open_vacancies_are_listed_and_whom_to_ask_only_for_who_may_see_it
 
 
 async def _filled(folder: Path) -> None:
-    opened = await open_julia(folder)
+    opened = await open_julia(f"sqlite:///{folder}/julia.db")
     for text in (CHATTER, GOOD):
         await said(opened, text)
         await write(opened.work.database, "UPDATE mensagens_grupo SET message_id = id")

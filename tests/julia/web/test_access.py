@@ -51,15 +51,15 @@ def contents(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-async def production(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, APP_ENV="production", **SECRETS)
+async def production(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url, APP_ENV="production", **SECRETS)
     yield opened
     await opened.work.close()
 
 
 @pytest.fixture
-async def development(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, **SECRETS)
+async def development(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url, **SECRETS)
     yield opened
     await opened.work.close()
 

@@ -46,13 +46,10 @@ class Julia:
             return await client.request(method, path, **options)  # type: ignore[arg-type]
 
 
-async def open_julia(tmp_path: Path, **env: str) -> Julia:
-    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": TOKEN, **env})
+async def open_julia(url: str, **env: str) -> Julia:
+    """On a migrated database: ``julia_url``, or ``database_url`` for one of each kind."""
+    settings = load_settings(Settings, {"DATABASE_URL": url, "API_TOKEN": TOKEN, **env})
     work = build(settings).work
-    if settings.in_production:
-        await work.database.open()
-        await work.migrate()
-        await work.close()
     api = create_app(julia_of(work))
 
     async def conta(call: JobCall) -> Outcome:
@@ -72,15 +69,15 @@ async def open_julia(tmp_path: Path, **env: str) -> Julia:
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url)
     yield opened
     await opened.work.close()
 
 
 @pytest.fixture
-async def in_production(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste")
+async def in_production(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste")
     yield opened
     await opened.work.close()
 
@@ -379,24 +376,18 @@ async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
     }  # fmt: skip
 
 
-async def test_two_databases_are_never_confused(tmp_path: Path) -> None:
+async def test_two_databases_are_never_confused(julia_url: str) -> None:
     from batuta.kernel.errors import MarkerMismatch
 
-    mine = await open_julia(
-        tmp_path, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste", SUPABASE_PROJECT_REF="mine"
+    env = {"DATABASE_URL": julia_url, "API_TOKEN": TOKEN, "APP_ENV": "production"}
+    mine, yours = (
+        build(load_settings(Settings, {**env, "SUPABASE_PROJECT_REF": name})).work for name in ("mine", "yours")
     )
-    await mine.work.close()
-    settings = load_settings(
-        Settings,
-        {
-            "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",
-            "API_TOKEN": TOKEN,
-            "APP_ENV": "production",
-            "SUPABASE_PROJECT_REF": "yours",
-        },
-    )
+    await mine.database.open()
+    await mine.migrate()
+    await mine.close()
     with pytest.raises(MarkerMismatch):
-        await build(settings).work.open()
+        await yours.open()
 
 
 @pytest.mark.parametrize("query", ["tipo=%00", "%00=x", "tipo=a%1Bb"])

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -21,8 +20,8 @@ from tests.julia.tables import PHONE, add_chip, add_doctor, rows, write
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(database_url=f"sqlite:///{tmp_path}/julia.db", evolution_api_url="http://127.0.0.1:1")
+def settings(julia_url: str) -> Settings:
+    return Settings(database_url=julia_url, evolution_api_url="http://127.0.0.1:1")
 
 
 @pytest.fixture

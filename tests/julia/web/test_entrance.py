@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -19,8 +18,8 @@ THEIRS = {**BROWSER, "Sec-Fetch-Site": "cross-site", "Origin": "https://evil.exa
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, APP_ENV="production", SECRET_KEY="s" * 32)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="s" * 32)
     yield opened
     await opened.work.close()
 
@@ -184,11 +183,10 @@ def test_a_session_ends_by_itself(clock: FakeClock) -> None:
     assert sessions.find(note, now=clock.now() + LASTS) is None
 
 
-async def test_whoever_changes_the_key_has_ended_every_session(julia: Julia, tmp_path: Path) -> None:
+async def test_whoever_changes_the_key_has_ended_every_session(julia: Julia, julia_url: str) -> None:
     async with julia.client() as client:
         await come_in(client, TOKEN)
         note = client.cookies["batuta_session"]
-    (tmp_path / "other").mkdir()
-    other = await open_julia(tmp_path / "other", APP_ENV="production", SECRET_KEY="t" * 32)
+    other = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="t" * 32)
     assert (await other.ask("GET", "/jobs", headers={"Cookie": f"batuta_session={note}"})).status_code == 401
     await other.work.close()

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -57,8 +56,8 @@ class Julia:
 
 
 @pytest.fixture
-async def julia(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Julia]:
-    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+async def julia(julia_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
+    settings = load_settings(Settings, {"DATABASE_URL": julia_url})
 
     work = build(settings, clock).work
     async with work:

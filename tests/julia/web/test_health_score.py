@@ -45,8 +45,8 @@ class Julia:
 
 
 @pytest.fixture
-async def julia(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
-    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+async def julia(julia_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Julia]:
+    settings = load_settings(Settings, {"DATABASE_URL": julia_url})
 
     work = build(settings, clock).work
     async with work:

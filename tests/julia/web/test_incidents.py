@@ -51,9 +51,9 @@ async def outside() -> AsyncIterator[Outside]:
 
 
 @pytest.fixture
-async def work(tmp_path: Path, outside: Outside) -> AsyncIterator[Batuta]:
+async def work(julia_url: str, outside: Outside) -> AsyncIterator[Batuta]:
     env = {
-        "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",
+        "DATABASE_URL": julia_url,
         "SLACK_WEBHOOK_URL": f"{outside.address}/slack/alertas",
         "ALERT_WEBHOOK_URL": f"{outside.address}/slack/outro?text=1",
         "BATUTA_LANG": "en",

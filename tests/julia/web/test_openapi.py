@@ -54,6 +54,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
             process.wait(30)
 
 
+@pytest.mark.timeout(600)
 def test_whatever_the_document_allows_or_forbids_is_answered_as_it_says(
     served: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -83,10 +84,10 @@ def _answers(port: int) -> bool:
 
 
 @pytest.fixture
-async def julia(tmp_path: Path, database_url: str) -> AsyncIterator[Julia]:
+async def julia(database_url: str) -> AsyncIterator[Julia]:
     """On both: what SQLite takes for a text PostgreSQL may not, and the other way round."""
     secrets = {"WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"]}
-    opened = await open_julia(tmp_path, APP_ENV="production", DATABASE_URL=database_url, **secrets)
+    opened = await open_julia(database_url, APP_ENV="production", **secrets)
     yield opened
     await opened.work.close()
 

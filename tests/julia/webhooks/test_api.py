@@ -8,7 +8,6 @@ import json
 import shlex
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -28,8 +27,8 @@ ELSEWHERE = "203.0.113.7"
 
 
 @pytest.fixture
-async def julia(tmp_path: Path) -> AsyncIterator[Julia]:
-    opened = await open_julia(tmp_path, WEBHOOK_SECRET=SECRET)
+async def julia(julia_url: str) -> AsyncIterator[Julia]:
+    opened = await open_julia(julia_url, WEBHOOK_SECRET=SECRET)
     async with opened.work:
         yield opened
 
@@ -122,8 +121,8 @@ async def test_a_delivery_that_is_too_long_is_refused(julia: Julia) -> None:
     assert answer.status_code == 413
 
 
-async def test_without_a_secret_only_this_machine_is_heard_and_others_are_asked_to_come_again(tmp_path: Path) -> None:
-    opened = await open_julia(tmp_path)
+async def test_without_a_secret_only_this_machine_is_heard_and_others_are_asked_to_come_again(julia_url: str) -> None:
+    opened = await open_julia(julia_url)
     async with opened.work:
         assert (await opened.ask("POST", PATH, json=delivery())).status_code == 200
         answer = await post(opened)
@@ -150,12 +149,12 @@ async def until(julia: Julia, question: str) -> None:
 
 
 async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the_secret_of_make_run(
-    tmp_path: Path,
+    julia_url: str,
 ) -> None:
     page = (ROOT / "docs/grupos.md").read_text(encoding="utf-8")
     words = shlex.split(page.partition("```sh\n")[2].partition("```")[0])
     headers = dict(words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H")
-    opened = await open_julia(tmp_path, WEBHOOK_SECRET=SIMULATED)
+    opened = await open_julia(julia_url, WEBHOOK_SECRET=SIMULATED)
     async with opened.work as work:
         body = words[words.index("-d") + 1]
         answer = await opened.ask("POST", PATH, content=body.encode(), headers=headers)
