@@ -47,7 +47,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
     "batuta campanhas schedule": {"7": "1"},
     "batuta campanhas": {"7": "2"},
-    "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "default"},
+    "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
     "batuta decidir": {"ID": PARKED},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
