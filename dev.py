@@ -41,6 +41,7 @@ WORDS = {
     "bench": "measure store, scheduler and queue, beside raw drivers and peers; --quick for a first look",
     "faults": "the long fault runs, about an hour, or some of their files; --write puts their figures into docs/faults.md",
     "demo": "a small campaign through the simulated WhatsApp, in under a minute",
+    "wheel": "build the wheel of the library into dist/",
     "setup": "make the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",
 }
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
         )
     os.chdir(ROOT)
     words = {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "demo": demo}
-    return (words | {"setup": setup, "lock": lock})[word](rest)
+    return (words | {"wheel": wheel, "setup": setup, "lock": lock})[word](rest)
 
 
 def usage() -> str:
@@ -184,6 +185,16 @@ def faults(rest: list[str]) -> int:
 def demo(rest: list[str]) -> int:
     ensure(RUN_LOCK)
     return call("-m", "scripts.demo", *rest)
+
+
+def wheel(rest: list[str]) -> int:
+    """The library alone: the application, the tests and the examples stay out. Needs the package index for hatchling."""
+    uv = shutil.which("uv")
+    pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "-q", "-w", "dist", "."]
+    done = subprocess.run([uv, "build", "-q", "--wheel", "-o", "dist", "."] if uv else pip, check=False)
+    for built in sorted((ROOT / "dist").glob("*.whl")) if done.returncode == 0 else ():
+        print(built.relative_to(ROOT))
+    return done.returncode
 
 
 def setup(rest: list[str]) -> int:

@@ -1,3 +1,5 @@
+"""A supervised loop with a durable pause switch: `batuta --app examples.pulse:work worker`."""
+
 from batuta import Batuta, Idle
 from batuta.guards import Hold, SwitchGuard
 
@@ -17,6 +19,6 @@ async def pulse() -> Idle | None:
 
 
 async def hold(reason: str) -> None:
-    """Any process that opens the same file may call this; the loop feels it within a second."""
+    """Set the switch from any process that opens the same file; the loop obeys within a second."""
     async with work:
         await work.switches.set("pulse.pause", True, by="me", reason=reason, now=work.clock.now())

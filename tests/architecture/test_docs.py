@@ -1,4 +1,4 @@
-"""Documents tell the truth, or fail here."""
+"""Generated documents match the code, links lead somewhere, and records have their parts."""
 
 import re
 from pathlib import Path
@@ -113,8 +113,8 @@ def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() 
     readme = (ROOT / "README.md").read_text()
     for command in ("make run", "make test", "python3 dev.py run", "python3 dev.py test"):
         assert command in readme
-    assert readme.index("make run") < readme.index("## Promises")
-    links = re.findall(r"\]\(([^)#]+)\)", readme)
+    assert max(readme.index("make run"), readme.index("make test")) < 800  # the first screen
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", readme) if "://" not in link]
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
 
@@ -123,6 +123,35 @@ def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() 
 def test_links_between_documents_lead_somewhere(file: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()) if "://" not in link]
     assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+
+
+@pytest.mark.parametrize("file", DECISIONS, ids=lambda file: file.name)
+def test_a_decision_has_a_date_a_status_and_its_three_sections(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    status = r"Date: \d{4}-\d\d-\d\d\. Status: (accepted|superseded by \[\d+\]\(\d{4}-[\w-]+\.md\))\."
+    assert re.match(rf"# {int(file.name[:4])}\. [^\n]+\n\n{status}\n", text)
+    assert re.findall(r"^## (\w+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+
+
+def test_the_index_lists_every_decision_with_its_title_and_date() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    for file in DECISIONS:
+        title, _, stated = file.read_text(encoding="utf-8").splitlines()[:3]
+        number, _, name = title.removeprefix("# ").partition(". ")
+        date, _, status = stated.removeprefix("Date: ").partition(". Status: ")
+        assert f"| [{number}]({file.name}) | {name} | {date} | {status.rstrip('.')} |" in index
+
+
+def test_the_index_of_documents_leads_to_every_document() -> None:
+    docs = ROOT / "docs"
+    linked = set(re.findall(r"\]\(([^)#]+)\)", (docs / "README.md").read_text(encoding="utf-8")))
+    existing = {file.relative_to(docs).as_posix() for file in docs.rglob("*.md") if file.parent.name != "decisions"} | {
+        "decisions/README.md"
+    }
+    assert existing - linked == {"README.md"}
 
 
 def test_both_manuals_of_operation_name_the_same_commands_and_settings() -> None:

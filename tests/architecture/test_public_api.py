@@ -41,7 +41,7 @@ def programs() -> Iterator[tuple[str, ast.Module]]:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if file.name != "rejected.py":
                 yield str(file.relative_to(ROOT)), ast.parse(file.read_text(encoding="utf-8"))
-    for file in [ROOT / "README.md", ROOT / "app" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for file in [ROOT / "README.md", ROOT / "app" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for line in re.findall(r"^(?:from|import) batuta.*$", file.read_text(encoding="utf-8"), re.MULTILINE):
             yield str(file.relative_to(ROOT)), ast.parse(line)
 

@@ -10,6 +10,7 @@ import pytest
 
 from batuta import Failed, Snooze
 from batuta.supervise.loop import Idle
+from batuta.testing import tick
 from tests import ROOT
 
 DAY = timedelta(days=1)
@@ -17,10 +18,25 @@ DAY = timedelta(days=1)
 
 def test_the_readme_shows_the_example_as_it_is() -> None:
     shown = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert shown == [(ROOT / "examples" / "agenda.py").read_text()]
+    assert shown == [(ROOT / "examples" / "shop.py").read_text()]
 
 
-async def test_the_pulse_beats_until_somebody_holds_it(
+async def test_the_shop_sends_receipts_of_known_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("examples.shop", None)
+    shop = importlib.import_module("examples.shop")
+    async with shop.work as work:
+        ids = [await work.enqueue(shop.send_receipt, order) for order in (7, 0)]
+        assert await work.work_once("default", 10) == 2
+        statuses = [await work.status(id) for id in ids]
+        await tick(work, "poll_payments")
+    assert [(each.status, each.result or each.error) for each in statuses if each] == [
+        ("complete", "receipt of order 7 sent"),
+        ("failed", "unknown order"),
+    ]
+
+
+async def test_the_pulse_beats_until_a_switch_holds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -36,49 +52,49 @@ async def test_the_pulse_beats_until_somebody_holds_it(
     assert said[1] == "held: switch pulse.pause is on, turned by me: almoço"
 
 
-async def test_the_agenda_runs_its_jobs_and_keeps_the_log(
+async def test_the_reports_run_and_are_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sys.modules.pop("examples.agenda", None)
-    work = importlib.import_module("examples.agenda").work
+    sys.modules.pop("examples.reports", None)
+    work = importlib.import_module("examples.reports").work
     async with work:
-        for name, params in (("resumo", {}), ("resumo", {"vazio": "1"}), ("arrumar", {})):
+        for name, params in (("summarise", {}), ("summarise", {"empty": "1"}), ("clean_up", {})):
             await work.scheduler().run_by_hand(work.registry.find(name, await work.controls.read()), params)
         rows = await work.reports.recent(before=work.clock.now() + DAY, limit=10)
     assert [(row.job, row.status, row.items) for row in reversed(rows)] == [
-        ("resumo", "success", 3),
-        ("resumo", "skipped", None),
-        ("arrumar", "success", 12),
+        ("summarise", "success", 3),
+        ("summarise", "skipped", None),
+        ("clean_up", "success", 12),
     ]
-    assert capsys.readouterr().out.startswith("resumo ")
+    assert capsys.readouterr().out.startswith("summary ")
 
 
-async def test_the_courier_delivers_until_nobody_opens_and_waits_then(
+async def test_the_courier_delivers_until_its_circuit_opens_and_then_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sys.modules.pop("examples.courier", None)
     courier = importlib.import_module("examples.courier")
     async with courier.work:
-        assert await courier.deliver(None, "carta") == "delivered carta"
+        assert await courier.deliver(None, "letter") == "delivered letter"
         for _ in range(3):
-            assert await courier.deliver(None, "carta", door="shut") == Failed("nobody opened")
-        held = await courier.deliver(None, "carta")
+            assert await courier.deliver(None, "letter", door="shut") == Failed("no answer")
+        held = await courier.deliver(None, "letter")
         assert isinstance(held, Snooze)
-        assert held.reason == "circuit open: gateway, 3 failures in a row, the last nobody opened"
+        assert held.reason == "circuit open: gateway, 3 failures in a row, the last no answer"
         assert await courier.work.rates.used([courier.hourly]) == {"letters/hour": 4}
 
 
-async def test_the_tasks_are_accepted_once_and_run_for_sure(
+async def test_the_addresses_are_accepted_once_and_processed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sys.modules.pop("examples.tarefas", None)
-    tarefas = importlib.import_module("examples.tarefas")
-    await tarefas.main()
+    sys.modules.pop("examples.addresses", None)
+    addresses = importlib.import_module("examples.addresses")
+    await addresses.main()
     assert capsys.readouterr().out.split() == ["accepted", "3", "queued", "queued", "queued"]
-    work = tarefas.work
+    work = addresses.work
     async with work:
         ids = [row["id"] for row in await work.queues["default"].listed("ready", 10)]
         assert await work.work_once("default", 10) == 3

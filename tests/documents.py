@@ -1,0 +1,178 @@
+"""The code blocks of a document as a program: files are written, commands run in order, shown output is compared.
+
+- A block of Python, TOML or SQL is a file if the paragraph above it names the file and ends with a colon: "Save this as
+  `shop.py`:".
+- A `console` block shows commands after `$ ` and their output. Times, durations, ids and widths of columns may differ; `…`
+  stands for any text, and a line that is only `…` for any number of lines.
+- A `sh` block shows commands without output. It runs as one script and must succeed.
+- A command that serves (`batuta up`, `make run`) runs beside the others until the document ends.
+"""
+
+import contextlib
+import io
+import os
+import re
+import runpy
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from batuta.cli import main
+from tests import ROOT
+from tests.servers import free_port
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_NAME = re.compile(r"`([\w./-]+\.(?:py|toml|sql))`[^`]*:\s*\Z")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+RUN = ("sh", "console", "python")
+SERVES = ("batuta up", "make run")
+ADDRESS = "127.0.0.1:8000"
+SHELL_SIGNS = frozenset("|&;<>$`*~\\\n")
+# Parts of an output that differ from run to run.
+VARYING = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "ID"),
+    (re.compile(r"\b[0-9a-f]{8}\b"), "ID"),
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?([+-]\d\d:\d\d|Z)?"), "TIME"),
+    (re.compile(r"\b(\d\d-\d\d )?\d\d:\d\d(:\d\d)?\b"), "TIME"),
+    (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|h)\b"), "DURATION"),
+    (re.compile(r"[─-]{3,}"), "---"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    language: str
+    text: str
+    heading: str
+    file: str | None  # the file that the block is
+
+
+def blocks(document: Path) -> list[Block]:
+    text = document.read_text(encoding="utf-8")
+    found = []
+    for fence in FENCE.finditer(text):
+        before = text[: fence.start()]
+        paragraph = before.rstrip().rpartition("\n\n")[2]
+        named = FILE_NAME.search(paragraph)
+        headings = HEADING.findall(FENCE.sub("", before))
+        found.append(Block(fence[1], fence[2], headings[-1] if headings else "", named[1] if named else None))
+    return found
+
+
+def commands(block: Block) -> Iterator[tuple[str, list[str] | None]]:
+    """Each command with its shown output; None: the block shows no output."""
+    if block.language == "sh":
+        lines = [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
+        if any(line.startswith((*SERVES, "cd ")) for line in lines):
+            yield from ((line, None) for line in lines)
+        else:
+            yield "\n".join(["set -e", *lines]), None
+        return
+    command, output = "", list[str]()
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield command, output
+            command, output = line[2:], []
+        else:
+            output.append(line)
+    yield command, output
+
+
+def alike(shown: Sequence[str], printed: Sequence[str]) -> bool:
+    pattern = "".join(
+        r"(?:.*\n)*"
+        if line.strip() == "…"
+        else ".*".join(re.escape(_steady(part)) for part in line.split("…")) + r"\s*\n"
+        for line in _filled(shown)
+    )
+    return re.fullmatch(pattern, "".join(f"{_steady(line)}\n" for line in _filled(printed))) is not None
+
+
+def _filled(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if line.strip()]
+
+
+def _steady(line: str) -> str:
+    for pattern, name in VARYING:
+        line = pattern.sub(name, line)
+    return re.sub(r"\s+", " ", line).strip()
+
+
+@dataclass
+class Session:
+    """One document in a folder of its own. The caller sets the environment and the working folder."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    _serving: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def write(self, block: Block) -> None:
+        assert block.file is not None
+        path = Path.cwd() / block.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text, encoding="utf-8")
+        sys.modules.pop(path.stem, None)
+
+    def run(self, command: str, shown: list[str] | None) -> None:
+        command = command.replace(ADDRESS, f"127.0.0.1:{self.port}")
+        if command.startswith(SERVES):
+            self._serve(command)
+            return
+        if command.startswith("cd "):
+            os.chdir(command.removeprefix("cd "))
+            return
+        code, printed = self._call(command)
+        assert code == 0 or shown is not None, f"$ {command}\nended with {code}:\n{printed}"
+        for process in self._serving * 50:  # it may need another moment for its work
+            if shown is None or alike(shown, printed.splitlines()):
+                break
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+            _, printed = self._call(command)
+        assert shown is None or alike(shown, printed.splitlines()), f"$ {command}\n{printed}"
+
+    def _call(self, command: str) -> tuple[int, str]:
+        words = [] if SHELL_SIGNS & {*command} else shlex.split(command)
+        if words[:1] == ["batuta"]:
+            return _captured(lambda: main(words[1:]))
+        if words[:1] == ["python"] and words[1].endswith(".py"):
+            return _captured(lambda: _run_file(words[1]))
+        done = subprocess.run(
+            ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        return done.returncode, done.stdout
+
+    def _serve(self, command: str) -> None:
+        where = ROOT if command.startswith("make") else Path.cwd()
+        with (self.folder / "serving.log").open("ab") as log:
+            process = subprocess.Popen(shlex.split(command), cwd=where, stdout=log, stderr=log, start_new_session=True)
+        self._serving.append(process)
+        ready = f"http://127.0.0.1:{self.port}/health/ready?strict=1"
+        waiting = ["curl", "-sf", "--retry", "120", "--retry-all-errors", "--retry-delay", "1", ready]
+        answered = subprocess.run(waiting, capture_output=True, check=False)
+        assert answered.returncode == 0, (self.folder / "serving.log").read_text()
+
+    def end(self) -> None:
+        for process in self._serving:
+            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+        for process in self._serving:
+            process.wait(60)
+
+
+def _captured(call: Callable[[], int]) -> tuple[int, str]:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        try:
+            return call(), output.getvalue()
+        except SystemExit as end:
+            return int(end.code or 0), output.getvalue()
+
+
+def _run_file(name: str) -> int:
+    runpy.run_path(name, run_name="__main__")
+    return 0

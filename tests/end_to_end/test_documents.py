@@ -1,0 +1,123 @@
+"""Every command and every program in the documents runs as it is written."""
+
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.conftest import lack
+from tests.documents import RUN, Block, Session, blocks, commands
+from tests.servers import free_port
+
+# Blocks that this test does not run: the document and the heading, and the reason.
+NOT_RUN = {
+    ("CONTRIBUTING.md", "Contributing"): "rewrites files, and runs this very test",
+    ("README.md", "Install"): "installs from a package index; test_the_wheel_is_the_library_alone builds the wheel",
+    ("docs/deploy.md", "Backups"): "needs root, or containers of yours",
+    ("docs/deploy.md", "systemd"): "needs root and systemd",
+    (
+        "docs/grupos.md",
+        "How a message is read",
+    ): "a fragment; test_the_webhook_call_of_the_manual_is_answered covers the page",
+    ("docs/grupos.md", "Try it"): "tests/julia/webhooks/test_api.py runs the call",
+    (
+        "docs/operacao.md",
+        "Cópia de segurança e restauração",
+    ): "needs a machine with copies of yours; docs/howto runs the commands",
+    ("docs/operations.md", "Backup and restore"): "needs a machine with copies of yours; docs/howto runs the commands",
+    ("docs/tutorial.md", "1. Install"): "installs from a package index",
+}
+# Documents about this repository: their commands run in it, on a database of their own.
+IN_THE_REPOSITORY = ("app/README.md",)
+DOCUMENTS = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "app/README.md", *(ROOT / "docs").rglob("*.md")]
+)
+
+
+def name_of(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
+
+
+def to_run(document: Path) -> list[Block]:
+    return [each for each in blocks(document) if (name_of(document), each.heading) not in NOT_RUN]
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A machine in English and UTC, with the command on its path and an empty folder to work in."""
+    session = Session(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin")
+    monkeypatch.setenv("PORT", str(session.port))
+    monkeypatch.setenv("LANG", "en_US.UTF-8")
+    monkeypatch.setenv("BATUTA_LANG", "en")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("LOGNAME", "ana")
+    # The plugins of this repository's environment take seconds to load.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "anyio.pytest_plugin")
+    for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    time.tzset()
+    modules = set(sys.modules)
+    yield session
+    session.end()
+    for name in set(sys.modules) - modules:
+        if not name.startswith(("batuta", "app", "tests")):
+            del sys.modules[name]
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    "document", [each for each in DOCUMENTS if any(block.language in RUN for block in to_run(each))], ids=name_of
+)
+def test_the_code_of_a_document_runs_as_it_is_shown(
+    document: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name_of(document) in IN_THE_REPOSITORY:
+        monkeypatch.chdir(ROOT)
+        monkeypatch.setenv("DATABASE_URL", f"sqlite:///{session.folder}/julia.db")
+        monkeypatch.setenv("SIMULADOR_PORT", str(free_port()))
+    for block in to_run(document):
+        if block.file is not None:
+            session.write(block)
+        elif block.language in ("sh", "console"):
+            for command, shown in commands(block):
+                session.run(command, shown)
+        else:
+            assert block.language not in RUN, f"{block.heading}: name the file of this program in the line above it"
+
+
+def test_a_block_that_is_not_run_exists() -> None:
+    existing = {(name_of(document), block.heading) for document in DOCUMENTS for block in blocks(document)}
+    assert set(NOT_RUN) - existing == set()
+
+
+@pytest.mark.usefixtures("session")
+def test_the_wheel_is_the_library_alone(tmp_path: Path) -> None:
+    for name in ("dev.py", "pyproject.toml", "README.md", "LICENSE", "src"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "dev.py", "wheel"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0 and "hatchling" in done.stdout + done.stderr:
+        lack("hatchling", "the package index must be reachable to build a wheel")
+    assert (done.returncode, done.stdout.split()) == (0, ["dist/batuta-0.1.0-py3-none-any.whl"]), done.stderr
+    names = zipfile.ZipFile(tmp_path / "dist/batuta-0.1.0-py3-none-any.whl").namelist()
+    assert {"batuta/__init__.py", "batuta/py.typed", "batuta/texts/pt_BR.toml", "batuta/web/static/panel.css"} <= {
+        *names
+    }
+    assert {name.split("/")[0] for name in names} == {"batuta", "batuta-0.1.0.dist-info"}
