@@ -16,7 +16,7 @@ async def normalise(context: TaskContext, text: str) -> str | Failed:
 
 async def main() -> None:
     async with work:
-        # `enqueue` returns when the task is synced to disk. A second task with the same live key returns the first one's id.
+        # `enqueue` returns when the task is synced to disk. While a task with this key is alive, the second call returns its id.
         first = await work.enqueue(normalise, "  rua   das flores ", key="address-1")
         again = await work.enqueue(normalise, "  rua   das flores ", key="address-1")
         others = await work.enqueue_many(normalise, [["av. brasil"], [""]])

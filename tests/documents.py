@@ -4,7 +4,7 @@
   `shop.py`:".
 - A `console` block shows commands after `$ ` and their output. Times, durations, ids and widths of columns may differ; `…`
   stands for any text, and a line that is only `…` for any number of lines.
-- A `sh` block shows commands without output. It runs as one script and must succeed.
+- A `sh` block shows commands without output. Each must succeed. With an `export` the block is one script.
 - A command that serves (`batuta up`, `make run`) runs beside the others until the document ends.
 """
 
@@ -67,10 +67,10 @@ def commands(block: Block) -> Iterator[tuple[str, list[str] | None]]:
     """Each command with its shown output; None: the block shows no output."""
     if block.language == "sh":
         lines = [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
-        if any(line.startswith((*SERVES, "cd ")) for line in lines):
-            yield from ((line, None) for line in lines)
-        else:
+        if any(line.startswith("export ") for line in lines):
             yield "\n".join(["set -e", *lines]), None
+        else:
+            yield from ((line, None) for line in lines)
         return
     command, output = "", list[str]()
     for line in block.text.splitlines():
@@ -137,8 +137,9 @@ class Session:
         assert shown is None or alike(shown, printed.splitlines()), f"$ {command}\n{printed}"
 
     def _call(self, command: str) -> tuple[int, str]:
-        words = [] if SHELL_SIGNS & {*command} else shlex.split(command)
-        if words[:1] == ["batuta"]:
+        plain = command.partition("  #")[0]
+        words = [] if SHELL_SIGNS & {*plain} else shlex.split(plain)
+        if words and words[0] in ("batuta", ".venv/bin/batuta"):
             return _captured(lambda: main(words[1:]))
         if words[:1] == ["python"] and words[1].endswith(".py"):
             return _captured(lambda: _run_file(words[1]))

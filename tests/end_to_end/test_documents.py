@@ -34,7 +34,7 @@ NOT_RUN = {
     ("docs/tutorial.md", "1. Install"): "installs from a package index",
 }
 # Documents about this repository: their commands run in it, on a database of their own.
-IN_THE_REPOSITORY = ("app/README.md",)
+IN_THE_REPOSITORY = ("app/README.md", "docs/operacao.md", "docs/operations.md")
 DOCUMENTS = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "app/README.md", *(ROOT / "docs").rglob("*.md")]
 )
@@ -67,11 +67,11 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()
-    modules = set(sys.modules)
+    sys.modules.pop("app.main", None)  # it has the settings of the environment that it was loaded in
     yield session
     session.end()
-    for name in set(sys.modules) - modules:
-        if not name.startswith(("batuta", "app", "tests")):
+    for name, module in [*sys.modules.items()]:
+        if name == "app.main" or (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
     monkeypatch.undo()
     time.tzset()
