@@ -12,7 +12,7 @@ from app.cli import agendamentos, campanhas, chips, grupos, mensagens
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
 from app.composition.sending import Pace
-from app.composition.simulator import simulated, simulator, with_environment
+from app.composition.simulator import simulator, simulator_settings, with_environment
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
 from app.web.boards import appointments_board, groups_board, sending_board
@@ -79,7 +79,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             switches=switches(settings),
             api=lambda: _create_api(julia),
             boards=[lambda: sending_board(julia), lambda: groups_board(julia), lambda: appointments_board(julia)],
-            child_env={} if settings.in_production else simulated(settings),
+            child_env={} if settings.in_production else simulator_settings(settings),
             rebuilt=lambda added: build(with_environment(settings, added)).work,
             restoring=lambda: [julia.messages.restauracao],
             mark=replace(MARK, project=settings.supabase_project_ref) if settings.in_production else None,

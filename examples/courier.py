@@ -26,5 +26,5 @@ async def deliver(context: TaskContext | None, letter: str, *, door: str = "open
             return Snooze(until, reason)
         case Admit(ticket=ticket):
             worked = door == "open"  # a real program calls the gateway here
-            await ticket.used(EffectReport(Effect.WORKED if worked else Effect.BROKE, "no answer"))
+            await ticket.report(EffectReport(Effect.WORKED if worked else Effect.BROKE, "no answer"))
             return f"delivered {letter}" if worked else Failed("no answer")

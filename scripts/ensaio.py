@@ -168,11 +168,11 @@ async def _simulate(plano: Plano) -> None:
 
 def note(plano: Plano, *words: str) -> None:
     """One write of one line: those of several processes do not mix and a killed process leaves whole ones."""
-    book = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(book, f"{' '.join(words)}\n".encode())
+        os.write(file, f"{' '.join(words)}\n".encode())
     finally:
-        os.close(book)
+        os.close(file)
 
 
 def log_into(plano: Plano) -> None:

@@ -63,10 +63,10 @@ def _section(dialect: Dialect) -> Iterator[str]:
 
 def queries(dialect: Dialect) -> Iterator[Query]:
     turns: Any = postgres_claim_queries(TASKS) if dialect == "postgres" else sqlite_claim_queries(TASKS, GIVEN)
-    books = [turns, queue_queries(TASKS, dialect, OWN, SHARED)]
-    books += [clock_queries(TASKS, ClockQueries)] if dialect == "sqlite" else []
-    for book in books:
-        yield from (getattr(book, field.name) for field in fields(book))
+    all_statements = [turns, queue_queries(TASKS, dialect, OWN, SHARED)]
+    all_statements += [clock_queries(TASKS, ClockQueries)] if dialect == "sqlite" else []
+    for statements in all_statements:
+        yield from (getattr(statements, field.name) for field in fields(statements))
 
 
 def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:

@@ -61,8 +61,8 @@ def _commands() -> Iterator[str]:
     yield "\n## Commands\n"
     yield "`batuta [--app module:object] [--lang pt-BR|en] WORD`; every word that answers and ends takes `--json`.\n"
     yield "| command | does |\n|---|---|"
-    desk = CliContext("en", "app.main:work", {}, Console(), Console(stderr=True))
-    for name, help_text in _words(typer.main.get_command(tree(desk)), "batuta"):
+    ctx = CliContext("en", "app.main:work", {}, Console(), Console(stderr=True))
+    for name, help_text in _words(typer.main.get_command(tree(ctx)), "batuta"):
         yield f"| `{name}` | {help_text} |"
 
 

@@ -34,8 +34,8 @@ def document() -> str:
 
 
 def _jobs(profile: Profile) -> list[Job]:
-    book = build(load_settings(Settings, {})).work.registry
-    return list(book.timetable(Controls(profile=profile)).values())
+    registry = build(load_settings(Settings, {})).work.registry
+    return list(registry.timetable(Controls(profile=profile)).values())
 
 
 def _overview(timetables: dict[Profile, list[Job]]) -> Iterator[str]:

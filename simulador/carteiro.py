@@ -15,7 +15,7 @@ import httpx2
 
 from batuta import Again, Idle
 from batuta.kernel import Clock, Json, dumps
-from batuta.loops import Doorbell, Pace
+from batuta.loops import Pace, Wakeup
 from simulador.comportamento import Chance, Comportamento
 from simulador.evolution_rows import Instance
 from simulador.jid import jid_of
@@ -53,7 +53,7 @@ class Carteiro:
     name = "carteiro"
 
     def __init__(self, clock: Clock, chance: Chance, how: Callable[[], Comportamento]) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self.posted = 0
         self._clock = clock
         self._chance = chance
@@ -65,7 +65,7 @@ class Carteiro:
 
     def later(self, seconds: float, happens: Callable[[], None]) -> None:
         heapq.heappush(self._due, Due(self._clock.monotonic() + seconds, next(self._order), happens=happens))
-        self.doorbell.ring()
+        self.wakeup.set()
 
     def tell(self, instance: Instance, event: str, data: Mapping[str, Json]) -> None:
         """To the instance's webhook, if it has one that wants to know."""
@@ -103,7 +103,7 @@ class Carteiro:
 
     def _push(self, seconds: float, post: Post) -> None:
         heapq.heappush(self._due, Due(self._clock.monotonic() + seconds, next(self._order), post=post))
-        self.doorbell.ring()
+        self.wakeup.set()
 
     async def _deliver(self, post: Post) -> None:
         if self._client is None:

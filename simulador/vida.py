@@ -8,7 +8,7 @@ from typing import Literal
 
 from batuta import Idle
 from batuta.kernel import Clock, Json
-from batuta.loops import Doorbell, Pace
+from batuta.loops import Pace, Wakeup
 from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento
 from simulador.evolution_rows import Instance
@@ -207,7 +207,7 @@ class Falatorio:
     def __init__(
         self, vida: Vida, clock: Clock, how: Callable[[], Comportamento], instances: Callable[[], list[Instance]]
     ) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._vida = vida
         self._clock = clock
         self._how = how

@@ -50,7 +50,7 @@ class Postgres:
         self._durable = durable
         self._binaries = binaries
         self._as_user = _unprivileged(base)
-        self._desk: _Desk | None = None
+        self._requests: _Requests | None = None
         self._run("initdb", "-D", base / "d", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
         self.start()
 
@@ -71,9 +71,9 @@ class Postgres:
         self._say(f"DROP DATABASE {name} WITH (FORCE)")
 
     def _say(self, statement: str) -> None:
-        if self._desk is None:
-            self._desk = _Desk(self.url())
-        self._desk.say(statement)
+        if self._requests is None:
+            self._requests = _Requests(self.url())
+        self._requests.say(statement)
 
     @property
     def pid(self) -> int:
@@ -86,9 +86,9 @@ class Postgres:
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
     def stop(self) -> None:
-        if self._desk is not None:
-            self._desk.close()
-            self._desk = None
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
         self._run("pg_ctl", "-D", self._base / "d", "-m", "immediate", "-w", "-s", "stop")
 
     def _run(self, program: str, *arguments: object) -> None:
@@ -101,7 +101,7 @@ class Postgres:
             raise RuntimeError(f"{program} failed: {(done.stderr or b'').decode(errors='replace')}")
 
 
-class _Desk:
+class _Requests:
     """A connection that is kept: to open one takes as long as to copy a database.
 
     In a thread of its own, for a fixture may be asked for where an event loop runs already.

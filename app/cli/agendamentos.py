@@ -126,7 +126,7 @@ def avaliar(
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
     began = clock.monotonic()
-    shown = [dict(_predicted(row)) for row in lida.linhas]
+    shown = [dict(_predict(row)) for row in lida.linhas]
     seconds = max(clock.monotonic() - began, 1e-9)
     saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in shown), encoding="utf-8")
     document = {"linhas": len(shown), "saida": str(saida), "linhas_por_segundo": round(len(shown) / seconds)}
@@ -305,7 +305,7 @@ async def _read(leitura: LeitorDeArquivos, content: bytes, name: str) -> Lida:
         raise recusada(refused) from None
 
 
-def _predicted(row: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
+def _predict(row: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
     endereco, documento = lido_pelas_regras(row.get("endereco_completo"), row.get("documento_completo"), row.get("cep"))
     address, document = endereco_em_json(endereco), documento_em_json(documento)
     yield "linha", row["linha"]
@@ -327,7 +327,7 @@ def _import(ctx: CliContext, row: Any) -> dict[str, Any]:
 def _tell_one(ctx: CliContext, shown: dict[str, Any], documentos: bool) -> None:
     for name, value in shown.items():
         if value not in (None, ""):
-            label = ctx.texts().known(f"cli.agendamentos.column_{name}", name)
+            label = ctx.texts().get(f"cli.agendamentos.column_{name}", name)
             ctx.say(f"{label}: {_shown(ctx, name, value)}")
     if not documentos:
         ctx.say(ctx.texts()("cli.agendamentos.covered"))

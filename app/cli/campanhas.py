@@ -67,7 +67,7 @@ def criar(
         **({"quantidade_alvo": quantidade} if filtros is None or quantidade != 50 else {}),
     }
     nova = NovaCampanha(nome=nome, tipo=tipo, corpo=corpo, audience_filters=asked)
-    id, strange = ask(ctx, lambda julia: _created(julia, nova, cliente or []))
+    id, strange = ask(ctx, lambda julia: _create(julia, nova, cliente or []))
     avisos = [ctx.texts()("campanhas.de_ninguem", valor=word) for word in strange]
     document = {"id": id, "status": StatusDaCampanha.RASCUNHO.value, "avisos": avisos}
     ctx.show(document, as_json, lambda: _confirm(ctx, "created", id))
@@ -86,7 +86,7 @@ def agendar(
     at = None if para is None else para.replace(tzinfo=ctx.work().zone)
     made = ask(ctx, lambda julia: julia.campaigns.campanhas.agendar(id, at, by=current_user()))
     document = agendada_em_palavras(id, made)
-    ctx.show(document, as_json, lambda: _tell_scheduled(ctx, document))
+    ctx.show(document, as_json, lambda: _confirm_schedule(ctx, document))
 
 
 def pausar(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
@@ -126,7 +126,7 @@ def _progress(ctx: CliContext, id: int) -> dict[str, Any]:
     return progresso_em_palavras(progresso, ctx.work().zone)
 
 
-async def _created(julia: Julia, nova: NovaCampanha, clientes: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+async def _create(julia: Julia, nova: NovaCampanha, clientes: Sequence[str]) -> tuple[int, tuple[str, ...]]:
     unknown = MedicosDesconhecidos(quantos=1)
     if ids := [await id_of(julia, ["clientes"], each, unknown) for each in clientes]:
         nova = replace(nova, audience_filters={**nova.audience_filters, "clientes_especificos": ids})
@@ -149,18 +149,18 @@ def _confirm(ctx: CliContext, what: str, id: int, **facts: object) -> None:
     ctx.say(ctx.texts()(f"cli.campanhas.{what}", id=id, **facts))
 
 
-def _tell_scheduled(ctx: CliContext, document: dict[str, Any]) -> None:
+def _confirm_schedule(ctx: CliContext, document: dict[str, Any]) -> None:
     status, count = _status(ctx, document["status"]), document["destinatarios"]
     _confirm(ctx, Acao.AGENDAR.value, document["id"], status=status, destinatarios=count)
     if document["excluidos"]:
-        ctx.say(ctx.texts()("cli.campanhas.excluidos", reasons=_counted(ctx, "exclusao", document["excluidos"])))
+        ctx.say(ctx.texts()("cli.campanhas.excluidos", reasons=_count_reasons(ctx, "exclusao", document["excluidos"])))
 
 
 def _status(ctx: CliContext, status: str) -> str:
     return word(ctx, "campanha", status)
 
 
-def _counted(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
+def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
     """Why messages were not sent or doctors were left out, and how many of each."""
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
@@ -199,4 +199,4 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     for group in ("bloqueadas", "canceladas", "erros", "excluidos"):
         if progress[group]:
             kind = "exclusao" if group == "excluidos" else "desfecho"
-            ctx.say(texts(f"cli.campanhas.{group}", reasons=_counted(ctx, kind, progress[group])))
+            ctx.say(texts(f"cli.campanhas.{group}", reasons=_count_reasons(ctx, kind, progress[group])))

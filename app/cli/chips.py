@@ -18,7 +18,9 @@ WORDS = {"status": "chip", "tipo": "tipo_de_chip", "fase": "fase"}
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found = [_shown(ctx, row) for row in ask(ctx, lambda julia: julia.chips.pool.shown(julia.work.database))]
+    found = [
+        _chip_document(ctx, row) for row in ask(ctx, lambda julia: julia.chips.pool.list_chips(julia.work.database))
+    ]
     ctx.show({"chips": found}, as_json, lambda: _tell_chips(ctx, found))
 
 
@@ -48,7 +50,7 @@ async def _decide(julia: Julia, instance: str, what: DecisaoDoChip, why: str) ->
         return await julia.chips.chips.decidir(transaction, instance, what, why, by=current_user(), now=now)
 
 
-def _shown(ctx: CliContext, row: Row) -> dict[str, Any]:
+def _chip_document(ctx: CliContext, row: Row) -> dict[str, Any]:
     return {
         "instance": row["instance_name"],
         "telefone": last_digits(row["telefone"]),

@@ -45,7 +45,7 @@ async def id_of(julia: Julia, tables: Sequence[str], written: str, error: Batuta
 
 def word(ctx: CliContext, kind: str, state: str | None) -> str:
     """A state in the operator's language; a state without a text as it is stored."""
-    return "-" if state is None else ctx.texts().known(f"estado.{kind}.{state}", state)
+    return "-" if state is None else ctx.texts().get(f"estado.{kind}.{state}", state)
 
 
 def cell(ctx: CliContext, column: str, value: object) -> str:

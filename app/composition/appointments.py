@@ -37,7 +37,7 @@ def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> 
 
     ``llm``: asked for cells that the rules cannot read, as far as the settings allow; None: the rules alone.
     """
-    wake, leitura = partial(work.wakeups.ring, QUEUE), LeitorDeArquivos(work.clock)
+    wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)
     importing = Importacao(work.database, leitura, agendamentos, work.ids, work.clock, wake)
     normalizador = Normalizador(
@@ -45,7 +45,7 @@ def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> 
         read_of(settings),
         work.clock,
         llm=None if llm is None or not asks(settings) else LlmDeAgendamentos(llm),
-        perguntavel=asked_of(settings),
+        perguntavel=model_uses(settings),
         max_tries=settings.arq_max_tries,
         timeout=timedelta(seconds=settings.arq_job_timeout),
     )
@@ -76,7 +76,7 @@ def read_of(settings: Settings) -> Ligado:
     return Ligado(endereco=settings.address_normalization_enabled, documento=settings.document_normalization_enabled)
 
 
-def asked_of(settings: Settings) -> Ligado:
+def model_uses(settings: Settings) -> Ligado:
     return Ligado(endereco=settings.address_model_enabled, documento=settings.document_model_enabled)
 
 

@@ -14,7 +14,7 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.regras import BOUND, WINDOW_OF
 from app.settings import Settings
 from batuta import Batuta
-from batuta.jobs import JobHandler, held_by_switch
+from batuta.jobs import JobHandler, find_holding_switch
 from batuta.loops import LoopPolicy
 
 STARTING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
@@ -34,12 +34,12 @@ class Campaigns:
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
     """``work`` has the queue FILA_MENSAGENS."""
-    queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.ring, FILA_MENSAGENS.name)
+    queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
     return Campaigns(
         campanhas=Campanhas(work.database, messages.mensagens, inicio, work.ids, work.clock, wake),
         inicio=inicio,
-        loop=CampaignLoop(inicio, partial(_held_types, work)),
+        loop=CampaignLoop(inicio, partial(_find_held_types, work)),
         jobs=CampaignJobs(inicio),
     )
 
@@ -49,11 +49,11 @@ def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
     work.add_loop(campaigns.loop, STARTING)
 
 
-async def _held_types(work: Batuta) -> frozenset[str]:
+async def _find_held_types(work: Batuta) -> frozenset[str]:
     """Types of campaign whose job is held by a switch: the loop must not start them either."""
     controls, switches = await work.controls.read(), await work.switches.all()
     jobs, now = work.registry.timetable(controls), work.clock.now()
     is_bound = work.registry.profile(controls) == BOUND
-    held = {name for name, job in jobs.items() if held_by_switch(job, switches, now) is not None}
+    held = {name for name, job in jobs.items() if find_holding_switch(job, switches, now) is not None}
     job_of = {tipo: f"processar_campanhas_{window if is_bound else 'agendadas'}" for tipo, window in WINDOW_OF.items()}
     return frozenset(tipo for tipo, name in job_of.items() if name in held)

@@ -16,7 +16,7 @@ from app.settings import Settings
 from batuta import Batuta, Outcome, Skipped
 from batuta.guards import Hold, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, JobHandler, Window
-from batuta.reasons import UNFINISHED, held
+from batuta.reasons import UNFINISHED, hold_reason
 from batuta.sql import Retention, keep_for, retentions_in
 
 HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
@@ -162,7 +162,7 @@ def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHa
         guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)
         work.endpoints.add(
             endpoint,
-            _guarded(work, guards, handler or unfinished),
+            _guard(work, guards, handler or report_unfinished),
             finished=handler is not None,
             apart_by=("tipo",) if endpoint == "report-periodo" else (),
         )
@@ -219,7 +219,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
     return (CAMPAIGNS,) if entry.categoria == "campanha" else ()
 
 
-async def unfinished(call: JobCall) -> Outcome:
+async def report_unfinished(call: JobCall) -> Outcome:
     return Skipped(UNFINISHED())
 
 
@@ -228,7 +228,7 @@ def _endpoints() -> dict[str, Entry]:
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 
-def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> JobHandler:
+def _guard(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> JobHandler:
     """Asked here too: a person with curl passes no scheduler."""
     if not rules:
         return handler
@@ -237,7 +237,7 @@ def _guarded(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> 
         for rule in rules:
             guard = SwitchGuard(switches=work.switches, key=rule.key, hold_when=rule.hold_when, at_rest=rule.at_rest)
             if isinstance(hold := await guard.admit(work.clock.now()), Hold):
-                return Skipped(held(hold.reason))
+                return Skipped(hold_reason(hold.reason))
         return await handler(call)
 
     return ask_first

@@ -77,7 +77,7 @@ def build_sending(
         since=lambda: work.opened_at,
         call_within=pace.call_within,
     )
-    again, audit = partial(work.wakeups.ring, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
+    again, audit = partial(work.wakeups.wake, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
     reconciliador = Reconciliador(work.database, gateway, registro, audit, work.clock, work.events, again)
     send, rescue = partial(work.work_once, FILA_MENSAGENS.name), partial(work.rescue, FILA_MENSAGENS.name)
     return Sending(

@@ -19,7 +19,7 @@ def simulator(settings: Settings, fill: Callable[[], Awaitable[None]]) -> Role:
     return Role("simulador", lambda stop: _simulate(settings, fill, where, stop), listens=where)
 
 
-def simulated(settings: Settings) -> Mapping[str, str]:
+def simulator_settings(settings: Settings) -> Mapping[str, str]:
     """Where the outside is in development. Anything set by hand wins."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
     return {

@@ -36,10 +36,10 @@ IMPORT_TONES: Final[Mapping[str, Tone]] = {
 async def sending_board(julia: Julia) -> Board:
     medidas, chips = await julia.sending.health.medidas(), (await julia.chips.health.document())["summary"]
     limites = julia.sending.limites
-    used = await julia.work.rates.used([limites.hora, limites.dia])
+    used = await julia.work.rates.count_used([limites.hora, limites.dia])
     return Board(
         says="quadro.titulo",
-        figures=[*_queue(medidas), *_sent(used, limites), *_unknown(medidas), _chips(chips)],
+        figures=[*_queue(medidas), *_send_figures(used, limites), *_unknown(medidas), _chips(chips)],
         columns=[f"quadro.coluna.{each}" for each in COLUMNS],
         courses=[_course(row) for row in await julia.campaigns.campanhas.todas(limit=MOST_CAMPAIGNS)],
     )
@@ -91,7 +91,7 @@ def _queue(medidas: MedidasDaFila) -> Sequence[Figure]:
     )
 
 
-def _sent(used: Mapping[str, int], limites: Limites) -> Sequence[Figure]:
+def _send_figures(used: Mapping[str, int], limites: Limites) -> Sequence[Figure]:
     return tuple(
         Figure(says=says, value=used[limit.name], of=limit.most, tone=Tone.OK)
         for says, limit in (("quadro.na_hora", limites.hora), ("quadro.no_dia", limites.dia))

@@ -19,12 +19,12 @@ def readings(saude: Callable[[], Awaitable[Mapping[str, Any]]]) -> dict[str, Met
     """``saude``: what ``/health/agendamentos`` says."""
 
     async def agendamentos() -> Sequence[Metric]:
-        return appointments_seen((await saude())["metrics"])
+        return appointment_metrics((await saude())["metrics"])
 
     return {"agendamentos": agendamentos}
 
 
-def appointments_seen(metrics: Mapping[str, Any]) -> Sequence[Metric]:
+def appointment_metrics(metrics: Mapping[str, Any]) -> Sequence[Metric]:
     by_status = GaugeMetricFamily("julia_appointments", "Appointments by how far their reading is", labels=["status"])
     for status, count in metrics["appointments"].items():
         by_status.add_metric([status], count)

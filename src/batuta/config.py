@@ -304,7 +304,7 @@ def system_language(env: Mapping[str, str]) -> Language:
     return "pt-BR" if locale.lower().startswith("pt") else "en"
 
 
-def known_zone(name: str) -> ZoneInfo:
+def find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):  # how zoneinfo says no depends on what was asked

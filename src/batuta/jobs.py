@@ -1,7 +1,7 @@
 """Jobs: their options, calls and windows."""
 
 from batuta.dispatch.job import Job, JobOptions, Overlap, Target
-from batuta.dispatch.plan import held_by_switch
+from batuta.dispatch.plan import find_holding_switch
 from batuta.receive.endpoints import JobCall, JobHandler
 from batuta.runlog.log import Controls
 from batuta.schedule.due import CatchUp
@@ -17,5 +17,5 @@ __all__ = [
     "Overlap",
     "Target",
     "Window",
-    "held_by_switch",
+    "find_holding_switch",
 ]

@@ -49,8 +49,8 @@ class Figures:
         note = f"; {figures['note']}" if figures["note"] else ""
         print(f"\n{self.test} {self.database}: {self.done}: {words}{note}; {row['took']:.1f} s")
         if file := os.environ.get(FILE):
-            with Path(file).open("a") as book:
-                book.write(json.dumps(row) + "\n")
+            with Path(file).open("a") as rows:
+                rows.write(json.dumps(row) + "\n")
 
 
 def kind(database_url: str) -> str:

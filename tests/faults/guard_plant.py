@@ -95,7 +95,7 @@ def build(plan: Plan) -> Batuta:
         if isinstance(verdict, Hold):
             return Snooze(verdict.until, verdict.reason)
         report = await Line(work, plan).call("task", 1)
-        await verdict.ticket.used(report)
+        await verdict.ticket.report(report)
         return Done() if report.effect is Effect.WORKED else Failed(report.error)
 
     return work
@@ -117,9 +117,9 @@ async def _send(work: Batuta, plan: Plan, account: str) -> None:
             case Hold(until=until):
                 await asyncio.sleep(max(SOONEST, (until - now).total_seconds()))
             case Admit(ticket=ticket, by=by) if by is not None and work.clock.now() >= by:
-                await ticket.unused()
+                await ticket.give_back()
             case Admit(ticket=ticket):
-                await ticket.used(await line.call(account, asked))
+                await ticket.report(await line.call(account, asked))
                 asked = 0
                 await asyncio.sleep(0 if plan.way == "rate" else plan.rests)
 

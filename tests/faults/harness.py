@@ -321,9 +321,9 @@ def walked(schedule: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
     return cron_fires(schedule, zone, start, end)
 
 
-def receipts(book: Path) -> Iterator[Receipt]:
+def receipts(file: Path) -> Iterator[Receipt]:
     """The endpoint's book. A run whose end is not written never ended."""
-    lines = [json.loads(line) for line in book.read_text().splitlines()]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
     ends = {line["key"]: datetime.fromisoformat(line["end"]) for line in lines if "end" in line}
     for line in lines:
         if "start" in line:

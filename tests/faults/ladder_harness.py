@@ -50,8 +50,8 @@ class House:
             await asyncio.sleep(0.02)
 
     def notes(self, *words: str) -> list[list[str]]:
-        book = Path(self.plan.folder) / "notes"
-        lines = [line.split() for line in book.read_text().splitlines()] if book.exists() else []
+        file = Path(self.plan.folder) / "notes"
+        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
         return [line for line in lines if line[: len(words)] == list(words)]
 
     def at(self, *words: str) -> float:

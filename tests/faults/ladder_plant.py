@@ -88,11 +88,11 @@ def build(plan: Plan) -> Batuta:
 
 def note(plan: Plan, *words: str) -> None:
     """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
-    book = os.open(Path(plan.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(Path(plan.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(book, f"{' '.join(words)} {os.getpid()} {time.monotonic():.3f}\n".encode())
+        os.write(file, f"{' '.join(words)} {os.getpid()} {time.monotonic():.3f}\n".encode())
     finally:
-        os.close(book)
+        os.close(file)
 
 
 def is_cured(plan: Plan, *words: str) -> bool:

@@ -141,8 +141,8 @@ class Shop:
         return bool((await self.row(id))["status"] == "complete")
 
     def notes(self) -> list[list[str]]:
-        book = Path(self.plan.folder) / "runs"
-        return [line.split() for line in book.read_text().splitlines()] if book.exists() else []
+        file = Path(self.plan.folder) / "runs"
+        return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
     def runs(self) -> Counter[str]:
         """How often each item's handler began."""

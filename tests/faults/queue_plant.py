@@ -117,7 +117,7 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
     add_lease_tasks(work, plan)
     add_jobs(work, plan)
     if plan.times_calls:
-        work.liveness.observe(lambda call, seconds, _: note(plan, str(time.time()), str(seconds), book="calls"))
+        work.liveness.observe(lambda call, seconds, _: note(plan, str(time.time()), str(seconds), log="calls"))
     if plan.sink:
         add_every_way(work, plan, stop or asyncio.Event())
     if plan.has_line:
@@ -133,9 +133,9 @@ def __getattr__(name: str) -> object:
     return build(Plan(**{**encoded, "queues": tuple(encoded["queues"]), "jobs": tuple(encoded["jobs"])}))
 
 
-def note(plan: Plan, *words: str, book: str = "runs") -> None:
+def note(plan: Plan, *words: str, log: str = "runs") -> None:
     """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
-    file = os.open(Path(plan.folder) / book, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(Path(plan.folder) / log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())
     finally:
@@ -308,7 +308,7 @@ def add_line(work: Batuta, plan: Plan) -> None:
         find = lambda _, handler=handler: handler  # noqa: E731
         worker = Worker(each.name, store, find, lease_holder, budget, work.clock, work.events)
         keeper.add(worker)
-        work.wakeups.add(each.name, worker.doorbell)
+        work.wakeups.add(each.name, worker.wakeup)
         work.add_loop(worker, policy)
     work.add_loop(Rescuer(LINE.name, store, lease, work.clock, work.events), replace(policy, every=lease / 3))
 

@@ -225,8 +225,8 @@ class PostOffice:
         await self.clock.sleep(span.total_seconds())
 
     def notes(self) -> list[list[str]]:
-        book = Path(self.plan.folder) / "notes"
-        return [line.split(maxsplit=1) for line in book.read_text().splitlines()] if book.exists() else []
+        file = Path(self.plan.folder) / "notes"
+        return [line.split(maxsplit=1) for line in file.read_text().splitlines()] if file.exists() else []
 
     def log(self) -> str:
         log = Path(self.plan.folder) / "log"

@@ -51,11 +51,11 @@ def build(plan: Plan, settings: EngineSettings) -> Batuta:
 
 def note(plan: Plan, *words: object) -> None:
     """One write, so that lines of several processes do not mix."""
-    book = os.open(Path(plan.notes), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(Path(plan.notes), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(book, f"{' '.join(map(str, words))}\n".encode())
+        os.write(file, f"{' '.join(map(str, words))}\n".encode())
     finally:
-        os.close(book)
+        os.close(file)
 
 
 def _handler(plan: Plan):  # type: ignore[no-untyped-def]

@@ -19,7 +19,7 @@ SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "min
 UTC_ZONE = ZoneInfo("UTC")
 
 
-class Book:
+class RecordingEndpoint:
     """An endpoint that runs each key once, at once, and writes it down."""
 
     repeatable = True
@@ -37,15 +37,17 @@ class Book:
         return Ending(status=Status.SUCCESS)
 
 
-def declared(book: Book, name: str, schedule: str, zone: ZoneInfo = UTC_ZONE, **options: object) -> Job:
-    return make_job(name, schedule, book, zone=zone, **options)  # type: ignore[arg-type]
+def declared(
+    endpoint: RecordingEndpoint, name: str, schedule: str, zone: ZoneInfo = UTC_ZONE, **options: object
+) -> Job:
+    return make_job(name, schedule, endpoint, zone=zone, **options)  # type: ignore[arg-type]
 
 
 def as_registry(jobs: Iterable[Job]) -> JobRegistry:
-    book = JobRegistry()
+    registry = JobRegistry()
     for job in jobs:
-        book.add(job)
-    return book
+        registry.add(job)
+    return registry
 
 
 async def look(scheduler: Scheduler, clock: FakeClock, at: datetime) -> None:
@@ -72,8 +74,8 @@ def fires_of(jobs: Iterable[Job], since: datetime, until: datetime) -> list[Targ
     ]
 
 
-async def judged(house: House, book: Book, targets: Collection[Target], rules: Rules) -> Verdict:
+async def judged(house: House, endpoint: RecordingEndpoint, targets: Collection[Target], rules: Rules) -> Verdict:
     log = [logged(row) for row in await house.rows()]
-    found = judge(targets, book.receipts.values(), log, rules)
+    found = judge(targets, endpoint.receipts.values(), log, rules)
     assert found.ok, str(found)
     return found

@@ -25,9 +25,9 @@ GIGABYTE = 1 << 30
 
 
 class Sink:
-    def __init__(self, clock: FastClock, book: Path) -> None:
+    def __init__(self, clock: FastClock, file: Path) -> None:
         self._clock = clock
-        self._book = book.open("ab")
+        self._file = file.open("ab")
         self._runs: dict[str, asyncio.Task[None]] = {}
 
     async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,9 +66,9 @@ class Sink:
         self._write(key=key, end=self._clock.now().isoformat())
 
     def _write(self, **line: Any) -> None:
-        self._book.write(json.dumps(line).encode() + b"\n")
-        self._book.flush()
-        os.fsync(self._book.fileno())
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
 
 async def silent(writer: asyncio.StreamWriter, clock: FastClock) -> None:
@@ -120,9 +120,9 @@ Behaviour = Callable[[asyncio.StreamWriter, FastClock], Awaitable[None]]
 HOSTILE: dict[str, Behaviour] = {each.__name__: each for each in (silent, drip, headers, flood, reset, redirect)}
 
 
-async def main(clock: str, book: str, parent: str) -> None:
+async def main(clock: str, file: str, parent: str) -> None:
     die_with_parent(int(parent))
-    sink = Sink(FastClock.from_text(clock), Path(book))
+    sink = Sink(FastClock.from_text(clock), Path(file))
     server = await asyncio.start_server(sink.connection, "127.0.0.1", 0, backlog=1000)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -98,7 +98,7 @@ async def _cut(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
         # The listener reconnects: only the event can wake the worker within the hour.
-        deaf = await _ears(running)
+        deaf = await _listeners(running)
         await _terminate(url, "application_name = 'batuta-listener'")
         await running.until("they listen again", lambda: _has_others(running, deaf))
         more = await running.work.enqueue("conta")
@@ -123,7 +123,7 @@ async def _terminate(url: str, which: str) -> None:
     await connection.close()
 
 
-async def _ears(running: Shop) -> set[int]:
+async def _listeners(running: Shop) -> set[int]:
     rows = await running.ask(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'batuta-listener' AND datname = current_database()"
     )
@@ -131,7 +131,7 @@ async def _ears(running: Shop) -> set[int]:
 
 
 async def _has_others(running: Shop, deaf: set[int]) -> bool:
-    return len(await _ears(running) - deaf) == len(running.workers)
+    return len(await _listeners(running) - deaf) == len(running.workers)
 
 
 async def _stopped(folder: Path, server: Postgres) -> None:

@@ -12,7 +12,18 @@ from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import LEASE, Endpoint, House, job
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
+from tests.faults.simulated import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    RecordingEndpoint,
+    as_registry,
+    declared,
+    fires_of,
+    judged,
+    look,
+)
 from tests.judges.evidence import Rules
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
@@ -45,8 +56,8 @@ async def test_the_nights_on_which_sao_paulo_changed_its_clocks_fire_as_the_orac
 ) -> None:
     around = 36 * HOUR if LONG else 3 * HOUR
     figures = Figures("T15", kind(database_url), f"{len(EXPRESSIONS)} expressions, {change:%Y-%m-%d} ± {around}")
-    book = Book(clock)
-    jobs = [declared(book, f"job_{n}", text, SAO_PAULO, category=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
+    endpoint = RecordingEndpoint(clock)
+    jobs = [declared(endpoint, f"job_{n}", text, SAO_PAULO, category=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
     scheduler = house.scheduler(registry=as_registry(jobs))
     start, longest = change - around, 0.0
     await look(scheduler, clock, start)
@@ -55,9 +66,9 @@ async def test_the_nights_on_which_sao_paulo_changed_its_clocks_fire_as_the_orac
         await look(scheduler, clock, clock.now() + MINUTE)
         longest = max(longest, time.process_time() - began)
     targets = fires_of(jobs, start, clock.now())
-    verdict = await judged(house, book, targets, Rules(read_at=clock.now() + HOUR, epsilon=SECOND))
+    verdict = await judged(house, endpoint, targets, Rules(read_at=clock.now() + HOUR, epsilon=SECOND))
     figures.record(verdict, f"longest look {longest * 1000:.0f} ms of processor time")
-    assert {(each.job, each.scheduled_for) for each in book.receipts.values()} == {
+    assert {(each.job, each.scheduled_for) for each in endpoint.receipts.values()} == {
         (target.job, target.at) for target in targets
     }
 
@@ -68,23 +79,23 @@ async def test_a_clock_put_forward_runs_each_job_at_most_once_and_is_soon_done(
 ) -> None:
     count = 500 if LONG else 50
     figures = Figures("T17", kind(database_url), f"clock put {step} forward under {count} jobs")
-    book = Book(clock)
+    endpoint = RecordingEndpoint(clock)
     crons = ["* * * * *", "*/5 * * * *", "0 * * * *", "0 12 * * *", "0 0 1 1 *"]
-    jobs = [declared(book, f"job_{n}", crons[n % 5], SAO_PAULO, category=f"lane_{n % 50}") for n in range(count)]
+    jobs = [declared(endpoint, f"job_{n}", crons[n % 5], SAO_PAULO, category=f"lane_{n % 50}") for n in range(count)]
     scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, T0 + MINUTE)
     await look(scheduler, clock, T0 + 2 * MINUTE)
-    before, memory, began = len(book.receipts), _memory(), time.process_time()
+    before, memory, began = len(endpoint.receipts), _memory(), time.process_time()
     ahead = T0 + 2 * MINUTE + step + 30 * SECOND
     await look(scheduler, clock, ahead)
     took = time.process_time() - began
     grown = _memory() - memory
-    runs = [each for each in book.receipts.values() if each.start == ahead]
-    assert len({each.job for each in runs}) == len(runs) == len(book.receipts) - before
+    runs = [each for each in endpoint.receipts.values() if each.start == ahead]
+    assert len({each.job for each in runs}) == len(runs) == len(endpoint.receipts) - before
     assert took < (10 if LONG else 1)  # of ten looks at fifty jobs, or of one
     assert grown < 50
     await look(scheduler, clock, (ahead + MINUTE).replace(second=0))
-    on_time = [each for each in book.receipts.values() if each.scheduled_for == (ahead + MINUTE).replace(second=0)]
+    on_time = [each for each in endpoint.receipts.values() if each.scheduled_for == (ahead + MINUTE).replace(second=0)]
     assert {each.job for each in on_time} >= {job.name for job in jobs if job.cron.text == "* * * * *"}
     rows = await house.rows("id, scheduled_for, started_at")
     figures.record_bare(
@@ -97,9 +108,9 @@ async def test_a_clock_put_back_doubles_nothing_and_the_next_fire_is_on_time(
     house: House, clock: FakeClock, database_url: str, back: timedelta
 ) -> None:
     figures = Figures("T18", kind(database_url), f"clock put {back} back")
-    book = Book(clock)
+    endpoint = RecordingEndpoint(clock)
     jobs = [
-        declared(book, f"job_{n}", text, catch_up=policy, category=f"lane_{n}")
+        declared(endpoint, f"job_{n}", text, catch_up=policy, category=f"lane_{n}")
         for n, (text, policy) in enumerate(
             (text, policy) for text in ("* * * * *", "*/7 * * * *", "0 * * * *") for policy in ("skip", "latest", "all")
         )
@@ -117,7 +128,7 @@ async def test_a_clock_put_back_doubles_nothing_and_the_next_fire_is_on_time(
     for _ in range(3):
         await look(restarted, clock, clock.now() + MINUTE)
     targets = {*fires_of(jobs, T0, end), *fires_of(jobs, end - back - 10 * SECOND, clock.now())}
-    verdict = await judged(house, book, targets, Rules(read_at=end + DAY, epsilon=11 * SECOND))
+    verdict = await judged(house, endpoint, targets, Rules(read_at=end + DAY, epsilon=11 * SECOND))
     figures.record(verdict)
 
 
@@ -126,17 +137,17 @@ async def test_a_clock_that_was_ahead_by_mistake_silences_nothing_when_it_is_put
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
     figures = Figures("T18", kind(database_url), f"clock {step} ahead for half a minute, then put right")
-    book = Book(clock)
-    jobs = [declared(book, policy, "*/5 * * * *", catch_up=policy) for policy in ("skip", "latest", "all")]
+    endpoint = RecordingEndpoint(clock)
+    jobs = [declared(endpoint, policy, "*/5 * * * *", catch_up=policy) for policy in ("skip", "latest", "all")]
     scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, T0)
     await look(scheduler, clock, T0 + 7 * MINUTE + step)
     await look(scheduler, clock, T0 + 7 * MINUTE + step + 30 * SECOND)
-    ahead = set(book.receipts)
+    ahead = set(endpoint.receipts)
     for n in range(8, 120):
         await look(scheduler, clock, T0 + n * MINUTE)
-    ran = [each for key, each in book.receipts.items() if key not in ahead]
-    done_before = {(each.job, each.scheduled_for) for key, each in book.receipts.items() if key in ahead}
+    ran = [each for key, each in endpoint.receipts.items() if key not in ahead]
+    done_before = {(each.job, each.scheduled_for) for key, each in endpoint.receipts.items() if key in ahead}
     owed = {(each.job, each.at) for each in fires_of(jobs, T0 + 7 * MINUTE, clock.now())}
     assert {(each.job, each.scheduled_for) for each in ran} == owed - done_before
     assert all(each.scheduled_for == each.start for each in ran)

@@ -9,7 +9,17 @@ from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.simulated import HOUR, MINUTE, SECOND, Book, as_registry, declared, fires_of, judged, look
+from tests.faults.simulated import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    RecordingEndpoint,
+    as_registry,
+    declared,
+    fires_of,
+    judged,
+    look,
+)
 from tests.judges.evidence import Rules, Target
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
@@ -28,10 +38,10 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
 ) -> None:
     down = timedelta(hours=12 if LONG else 3)
     figures = Figures("T13", kind(database_url), f"nobody there for {down}, catch_up={policy}")
-    book = Book(clock)
+    endpoint = RecordingEndpoint(clock)
     ages = {f"job_{n}_{m}": age for n in range(len(SCHEDULES)) for m, age in enumerate(AGES)}
     jobs = [
-        declared(book, name, SCHEDULES[int(name.split("_")[1])], catch_up=policy, max_age=age, category=name)
+        declared(endpoint, name, SCHEDULES[int(name.split("_")[1])], catch_up=policy, max_age=age, category=name)
         for name, age in ages.items()
     ]
     await look(house.scheduler(registry=as_registry(jobs)), clock, T0 + 30 * SECOND)
@@ -45,9 +55,9 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
         fires = [target.at for target in fires_of([job], T0 + 30 * SECOND, clock.now())]
         targets += [_wanted(job.name, fire, fires, back, policy, ages[job.name]) for fire in fires]
     rules = Rules(read_at=clock.now() + HOUR, epsilon=2 * SECOND)
-    verdict = await judged(house, book, targets, rules)
+    verdict = await judged(house, endpoint, targets, rules)
     figures.record(verdict, f"{verdict.served} caught up, {verdict.explained} told as missed")
-    assert {(each.job, each.scheduled_for) for each in book.receipts.values()} == {
+    assert {(each.job, each.scheduled_for) for each in endpoint.receipts.values()} == {
         (target.job, target.at) for target in targets if target.must_run
     }
 
@@ -67,8 +77,8 @@ async def test_a_restart_across_the_due_second_neither_skips_nor_doubles_it(
     restarts = 1000 if LONG else 100
     figures = Figures("T14", kind(database_url), f"{restarts} restarts from 2 s before to 2 s after the due second")
     chance = random.Random(20260105)
-    book = Book(clock)
-    jobs = [declared(book, "pulse", "* * * * *"), declared(book, "skips", "* * * * *", catch_up="skip")]
+    endpoint = RecordingEndpoint(clock)
+    jobs = [declared(endpoint, "pulse", "* * * * *"), declared(endpoint, "skips", "* * * * *", catch_up="skip")]
     await look(house.scheduler(registry=as_registry(jobs)), clock, T0)
     at = T0
     for _ in range(restarts):
@@ -83,5 +93,5 @@ async def test_a_restart_across_the_due_second_neither_skips_nor_doubles_it(
         await look(following, clock, max(started, stopped))
         await look(following, clock, at + 5 * SECOND)
     rules = Rules(read_at=clock.now() + MINUTE, epsilon=6 * SECOND)
-    figures.record(await judged(house, book, fires_of(jobs, T0, clock.now()), rules))
-    assert len(book.receipts) == 2 * restarts
+    figures.record(await judged(house, endpoint, fires_of(jobs, T0, clock.now()), rules))
+    assert len(endpoint.receipts) == 2 * restarts

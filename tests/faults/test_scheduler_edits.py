@@ -16,7 +16,7 @@ from batuta.stores.sql.database import Database
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.simulated import HOUR, SECOND, Book, decide, declared, look
+from tests.faults.simulated import HOUR, SECOND, RecordingEndpoint, decide, declared, look
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -46,23 +46,23 @@ def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
     return House(migrated, clock, events)
 
 
-def registries(book: Book, edit: dict[str, Any], count: int) -> JobRegistry:
+def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) -> JobRegistry:
     """A timetable of each profile, all of them edited alike."""
     timetable = JobRegistry(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
     for profile in ("one", "two"):
         for n in range(count):
             options = {"schedule": f"{n % 60} {n % 11} * * *", **edit}
-            timetable.add(declared(book, f"job_{n}", **options), [profile])
+            timetable.add(declared(endpoint, f"job_{n}", **options), [profile])
     return timetable
 
 
 async def test_no_edit_fires_anything(house: House, clock: FakeClock, database_url: str) -> None:
     count = 1000 if LONG else 100
     figures = Figures("T20", kind(database_url), f"every field of {count} schedules edited and put back")
-    book, chance = Book(clock), random.Random(20260105)
+    endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     at, looks = T0 + 30 * SECOND, 0
     for edit in [each for change in EDITS for each in (change, {})]:
-        scheduler = house.scheduler(registry=registries(book, edit, count))  # a restart with other code
+        scheduler = house.scheduler(registry=registries(endpoint, edit, count))  # a restart with other code
         for change in (None, *chance.sample(range(6), 3)):
             await _turn(house, change)
             # A few seconds only, in the middle of a minute: nothing is due by itself.
@@ -70,7 +70,7 @@ async def test_no_edit_fires_anything(house: House, clock: FakeClock, database_u
             at += timedelta(milliseconds=200)
             looks += 1
     assert clock.now() < T0 + 59 * SECOND
-    assert book.receipts == {}
+    assert endpoint.receipts == {}
     assert await house.rows() == []
     figures.record_bare(count * 2 * len(EDITS), f"{looks} looks, 0 runs, 0 rows")
 
@@ -97,8 +97,8 @@ async def _turn(house: House, change: int | None) -> None:
 
 
 async def test_a_pause_that_ends_fires_nothing_of_what_it_held(house: House, clock: FakeClock) -> None:
-    book = Book(clock)
-    timetable = registries(book, {"schedule": "*/10 * * * *"}, 20)
+    endpoint = RecordingEndpoint(clock)
+    timetable = registries(endpoint, {"schedule": "*/10 * * * *"}, 20)
     await look(house.scheduler(registry=timetable), clock, T0 + 30 * SECOND)
     await house.pause("pause.all")
     scheduler = house.scheduler(registry=timetable)
@@ -107,15 +107,15 @@ async def test_a_pause_that_ends_fires_nothing_of_what_it_held(house: House, clo
     await house.pause("pause.all", on=False)
     for _ in range(5):
         await look(scheduler, clock, clock.now() + SECOND)
-    assert book.receipts == {}
+    assert endpoint.receipts == {}
     assert set(await house.statuses()) == {"skipped"}
 
 
 async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(house: House, clock: FakeClock) -> None:
     """Two timetables in force by turns while two others fire: no deadlock, which PostgreSQL would end with an error."""
-    book, chance = Book(clock), random.Random(20260105)
+    endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
-    timetable = registries(book, {"schedule": "* * * * *"}, len(names))
+    timetable = registries(endpoint, {"schedule": "* * * * *"}, len(names))
     scheduler = house.scheduler(registry=timetable)
     await look(scheduler, clock, T0 + 30 * SECOND)
 

@@ -15,7 +15,7 @@ from tests.engine.dispatch.scheduling import House
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, SECOND, Plant, Spec, plant
-from tests.faults.simulated import HOUR, Book, as_registry, decide, declared, fires_of, judged, look
+from tests.faults.simulated import HOUR, RecordingEndpoint, as_registry, decide, declared, fires_of, judged, look
 from tests.judges.evidence import Rules
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
@@ -44,8 +44,8 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
     figures = Figures(
         "T10", kind(database_url), f"three schedulers look at the same instant, {count} jobs, {minutes} min"
     )
-    book = Book(clock)
-    jobs = [declared(book, each.name, each.schedule, category=each.category) for each in many(count)]
+    endpoint = RecordingEndpoint(clock)
+    jobs = [declared(endpoint, each.name, each.schedule, category=each.category) for each in many(count)]
     schedulers = [house.scheduler(registry=as_registry(jobs)) for _ in range(3)]
     for each in schedulers:
         await look(each, clock, START)
@@ -54,7 +54,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
         await asyncio.gather(*(decide(each) for each in schedulers))
         await asyncio.gather(*(each.runner.finish() for each in schedulers))
     targets = fires_of(jobs, START, clock.now())
-    figures.record(await judged(house, book, targets, Rules(read_at=clock.now() + MINUTE, epsilon=SECOND)))
+    figures.record(await judged(house, endpoint, targets, Rules(read_at=clock.now() + MINUTE, epsilon=SECOND)))
 
 
 async def test_whoever_fired_last_is_killed_again_and_again_and_nothing_is_lost_or_doubled(

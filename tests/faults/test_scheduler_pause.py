@@ -17,7 +17,7 @@ from batuta.targets.http import HttpCaller, HttpTarget
 from batuta.testing import EventRecorder, FakeClock, FastClock
 from tests.engine.dispatch.scheduling import Endpoint, House, job, watch_leases
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, Book, decide, declared, judged
+from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, RecordingEndpoint, decide, declared, judged
 from tests.judges.evidence import Receipt, Rules, Span, Target
 from tests.servers import free_port
 
@@ -26,7 +26,7 @@ PLACES = 4
 COUNT = 2000 if LONG else 150
 
 
-class Slow(Book):
+class Slow(RecordingEndpoint):
     """Its runs end when the test says so."""
 
     def __init__(self, clock: FakeClock) -> None:
@@ -89,10 +89,10 @@ async def test_when_the_hours_end_nothing_of_the_batch_begins(
 ) -> None:
     figures = Figures("T22", kind(database_url), f"{COUNT} jobs wait for {PLACES} places, and their window closes")
     window = Window(opens=time(12, 30), lasts=timedelta(minutes=10))
-    book = JobRegistry(windows={"batch": window})
+    registry = JobRegistry(windows={"batch": window})
     for n in range(COUNT):
-        book.add(declared(endpoint, f"job_{n}", "0 0 * * *", window="batch"))
-    scheduler = house.scheduler(registry=book)
+        registry.add(declared(endpoint, f"job_{n}", "0 0 * * *", window="batch"))
+    scheduler = house.scheduler(registry=registry)
     opens = T0 + 30 * MINUTE
     await _open_batch(scheduler, clock, opens)
     await _work_off(endpoint, clock, rounds=10)

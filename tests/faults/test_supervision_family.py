@@ -59,10 +59,10 @@ class Notes(Recorder):
         self.stalls: list[int] = []
         self.restarts: list[NewRestart] = []
 
-    def stalled(self, host: str, pid: int) -> None:
+    def record_stall(self, host: str, pid: int) -> None:
         self.stalls.append(pid)
 
-    def restarted(self, restart: NewRestart) -> None:
+    def record_restart(self, restart: NewRestart) -> None:
         self.restarts.append(restart)
 
 

@@ -52,14 +52,14 @@ class Place:
         return self.stack.enter_context(tree(own, *words, app=APP, **settings))
 
     def notes(self, word: str) -> Counter[str]:
-        book = Path(self.plan.notes)
-        lines = [line.split() for line in book.read_text().splitlines()] if book.exists() else []
+        file = Path(self.plan.notes)
+        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
         return Counter(words[1] for words in lines if words[0] == word)
 
     def runners(self) -> set[str]:
         """The processes in which something has begun."""
-        book = Path(self.plan.notes)
-        lines = book.read_text().splitlines() if book.exists() else []
+        file = Path(self.plan.notes)
+        lines = file.read_text().splitlines() if file.exists() else []
         return {line.split()[2] for line in lines if line.startswith("begin ")}
 
     async def until(self, what: str, true: Callable[[], Any]) -> None:

@@ -57,7 +57,7 @@ class ScriptedLine:
             await self.before_answering()
         return self.known
 
-    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+    async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         if not self.remembers:
             return Unavailable("its store is away")
         return [

@@ -92,7 +92,7 @@ async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, cl
     now = clock.now()
     plans = [
         await plan(full, queries.call, key="k7"),
-        await plan(full, queries.bury, key="k7", subject="s7", now=now),
+        await plan(full, queries.expire, key="k7", subject="s7", now=now),
         await plan(full, queries.close, key="k7", opened_at=now, now=now, response_code=200, response=None),
         await plan(full, queries.prune, keep=1, limit=1000, now=now),
     ]

@@ -75,7 +75,7 @@ async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clo
 
 async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: FakeClock) -> None:
     queries = load_queries(FilaQueries, Path(saude.__file__).parent / "saude.sql", full.dialect)
-    counted = await plan(full, queries.metrics, **saude.asked(clock.now()))
+    counted = await plan(full, queries.metrics, **saude.query_values(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted
 

@@ -121,7 +121,7 @@ async def test_a_message_is_echoed_and_acknowledged_until_it_is_read_and_the_gat
     assert all(each["x-webhook-secret"] == "segredo" for each in world.headers)
     assert world.heard[0]["data"]["key"]["id"] == world.heard[3]["data"]["keyId"] == sent.id
     since = world.clock.now() - timedelta(minutes=1)
-    found = await world.client.sent_to(DEFAULT_INSTANCE, NUMBER, since=since)
+    found = await world.client.list_sent(DEFAULT_INSTANCE, NUMBER, since=since)
     assert isinstance(found, list)
     assert [(each.id, each.conteudo_hash, each.entrega) for each in found] == [
         (sent.id, hash_do_texto("Olá, teste"), Entrega.READ)

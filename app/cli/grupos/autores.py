@@ -29,7 +29,7 @@ def bloqueados(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     rows = ask(ctx, lambda julia: julia.groups.autores.bloqueados(limite=MOST))
     autores = [autor_bloqueado(row, ctx.work().zone) for row in rows]
-    ctx.show({"autores": autores}, as_json, lambda: _tell_blocked(ctx, autores))
+    ctx.show({"autores": autores}, as_json, lambda: _show_authors(ctx, autores))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"bloquear": bloquear, "liberar": liberar, "bloqueados": bloqueados}
@@ -45,7 +45,7 @@ async def _lift(julia: Julia, autor: str) -> Autor:
     return await julia.groups.autores.liberar(id, por=current_user())
 
 
-def _tell_blocked(ctx: CliContext, autores: list[dict[str, Any]]) -> None:
+def _show_authors(ctx: CliContext, autores: list[dict[str, Any]]) -> None:
     if not autores:
         ctx.say(ctx.texts()("cli.grupos.none_blocked"))
     for each in autores:

@@ -28,12 +28,12 @@ def fechar(
     context: typer.Context, id: str, vagas: Annotated[list[str], typer.Option("--vaga")], as_json: JsonFlag = False
 ) -> None:
     ctx = cli_context(context)
-    _resolved(ctx, ask(ctx, lambda julia: _resolve(julia, id, vagas)), as_json)
+    _show_resolution(ctx, ask(ctx, lambda julia: _resolve(julia, id, vagas)), as_json)
 
 
 def manter(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    _resolved(ctx, ask(ctx, lambda julia: _resolve(julia, id, ())), as_json)
+    _show_resolution(ctx, ask(ctx, lambda julia: _resolve(julia, id, ())), as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"fechamentos": fechamentos, "fechar": fechar, "manter": manter}
@@ -45,7 +45,7 @@ async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:
     return await julia.groups.fechamentos.resolver(notice, meant, por=current_user())
 
 
-def _resolved(ctx: CliContext, done: Fechado, as_json: bool) -> None:
+def _show_resolution(ctx: CliContext, done: Fechado, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vagas": list(done.vagas)}
     ctx.show(document, as_json, lambda: _tell_decided(ctx, done))
 

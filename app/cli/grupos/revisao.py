@@ -83,7 +83,7 @@ def aprovar(
     ctx = cli_context(context)
     noted = notas and notas[:500]
     done = ask(ctx, lambda julia: _approve(julia, id, how, noted))
-    _decided(ctx, done, as_json)
+    _show_decision(ctx, done, as_json)
 
 
 def rejeitar(
@@ -94,7 +94,7 @@ def rejeitar(
 ) -> None:
     ctx = cli_context(context)
     done = ask(ctx, lambda julia: _reject(julia, id, motivo))
-    _decided(ctx, done, as_json)
+    _show_decision(ctx, done, as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"revisao": revisao, "ver": ver, "aprovar": aprovar, "rejeitar": rejeitar}
@@ -120,7 +120,7 @@ async def _reject(julia: Julia, id: str, motivo: str) -> Decidida:
     return await julia.groups.revisao.rejeitar(await _id(julia, id), motivo, por=current_user())
 
 
-def _decided(ctx: CliContext, done: Decidida, as_json: bool) -> None:
+def _show_decision(ctx: CliContext, done: Decidida, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
     ctx.show(document, as_json, lambda: _tell_decided(ctx, done))
 

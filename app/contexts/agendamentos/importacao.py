@@ -23,7 +23,7 @@ from app.contexts.agendamentos.service import Agendamentos
 from batuta import Idle
 from batuta.errors import StatementRefused, StoreConflict
 from batuta.kernel import Clock, Ids
-from batuta.loops import Doorbell, Pace
+from batuta.loops import Pace, Wakeup
 from batuta.sql import AsJson, Database, Row, Transaction
 
 LOOK_EVERY: Final = timedelta(seconds=15)
@@ -133,14 +133,14 @@ class Importacao:
 
     async def _one_piece(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         try:
-            return await self._tried(id, desde, pedaco)
+            return await self._try(id, desde, pedaco)
         except (AgendamentoRepetido, StatementRefused, StoreConflict):
             return await self._row_by_row(id, desde, pedaco)
 
-    async def _tried(self, id: str, desde: int, pedaco: Pedaco) -> bool:
+    async def _try(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         for _ in range(MOST_RETRIES):
             try:
-                return await self._written(id, desde, pedaco)
+                return await self._write(id, desde, pedaco)
             except AgendamentoRepetido:
                 continue  # another file brought the same at the same time: now it is known
         raise AgendamentoRepetido
@@ -151,15 +151,15 @@ class Importacao:
             ate = pedaco.acima + int(str(row["linha"]))
             alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
             try:
-                is_ours = await self._tried(id, desde, alone)
+                is_ours = await self._try(id, desde, alone)
             except (AgendamentoRepetido, StatementRefused, StoreConflict):
-                is_ours = await self._refused(id, desde, alone)
+                is_ours = await self._refuse(id, desde, alone)
             if not is_ours:
                 return False
             desde = ate
-        return await self._written(id, desde, replace(pedaco, linhas=[]))
+        return await self._write(id, desde, replace(pedaco, linhas=[]))
 
-    async def _refused(self, id: str, desde: int, alone: Pedaco) -> bool:
+    async def _refuse(self, id: str, desde: int, alone: Pedaco) -> bool:
         async with self._database.transaction() as transaction:
             if not await transaction.run(
                 self._queries.advance, id=id, desde=desde, ate=alone.ate, now=self._clock.now()
@@ -178,7 +178,7 @@ class Importacao:
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(errors, key=_in_order)[: MOST_REPORTED + 1]
 
-    async def _written(self, id: str, desde: int, pedaco: Pedaco) -> bool:
+    async def _write(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.advance, id=id, desde=desde, ate=pedaco.ate, now=now):
@@ -215,7 +215,7 @@ class ImportLoop:
     name = "importacoes"
 
     def __init__(self, importacao: Importacao) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._importacao = importacao
 
     async def tick(self) -> Pace:

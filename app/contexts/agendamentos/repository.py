@@ -96,8 +96,8 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
         "{campos}": ", ".join(CAMPOS),
         "{changed}": ", ".join(f"{each} = {_of_row(each, dialect)}" for each in changed),
         "{read_again}": ", ".join(read_again),
-        "{chaves}": _listed("chaves", dialect),
-        "{ids}": _listed("ids", dialect, "uuid"),
+        "{chaves}": _list_expression("chaves", dialect),
+        "{ids}": _list_expression("ids", dialect, "uuid"),
     }
     for gap, filled in gaps.items():
         text = text.replace(gap, filled)
@@ -133,7 +133,7 @@ def _of_row(column: str, dialect: Dialect) -> str:
     return f"row.value ->> '{column}'" if dialect == "sqlite" else f"row.{column}"
 
 
-def _listed(name: str, dialect: Dialect, kind: str = "text") -> str:
+def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
     """The values of a JSON array."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"

@@ -58,7 +58,7 @@ class SaudeDosAgendamentos:
         return HealthPage(name="agendamentos", ask=self.documento, about="the reading of appointments")
 
     async def documento(self) -> dict[str, Any]:
-        signs = await self._beats.seen(within=FORGOTTEN_AFTER, now=self._now())
+        signs = await self._beats.read_signs(within=FORGOTTEN_AFTER, now=self._now())
         depth, counts = await self._depth(), await self._counts()
         tasks = await self._database.one(self._queries.tasks, hour_ago=signs.now - HOUR, lately=signs.now - LATELY)
         imports = await self._database.one(self._queries.imports)
@@ -79,7 +79,7 @@ class SaudeDosAgendamentos:
             "appointments": counts,
         }
         stands = imports["desde"] is not None and signs.now - imports["desde"] > IMPORT_STANDS
-        alerts = alertas(metrics, depth.oldest_due, self._unserved(depth, signs), import_stands=stands)
+        alerts = alertas(metrics, depth.oldest_due, self._unserved_time(depth, signs), import_stands=stands)
         return {
             "status": "critical" if "no_worker" in alerts else "degraded" if alerts else "healthy",
             "alerts": alerts,
@@ -87,7 +87,7 @@ class SaudeDosAgendamentos:
             "timestamp": signs.now.astimezone(self._zone).isoformat(),
         }
 
-    def _unserved(self, depth: Depth, signs: Signs) -> timedelta:
+    def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
         """How long the oldest has waited; where it is handed over, for how long nobody was there to whom it could be."""
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due

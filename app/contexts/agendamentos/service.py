@@ -201,7 +201,7 @@ class Agendamentos:
             if chave != before["chave"] and await transaction.one(self._queries.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
             origem = {name: before[name] for name in ORIGEM}
-            row = self._made(chave, merged, id, origem) | {"chave_natural": natural}
+            row = self._new_row(chave, merged, id, origem) | {"chave_natural": natural}
             if _is_due(row, before):
                 await self._supersede(transaction, [id])
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
@@ -276,12 +276,12 @@ class Agendamentos:
         """As a file says it."""
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
-            return self._made(chave, dito, self._ids.new(), origem)
+            return self._new_row(chave, dito, self._ids.new(), origem)
         merged = atualizado(known, dito) | {"hora_dita": dito.get("hora_dita")}
         own = chave if dito.get("origem_id") else known["chave"]
-        return self._made(own, merged, str(known["id"]), origem)
+        return self._new_row(own, merged, str(known["id"]), origem)
 
-    def _made(self, chave: str, campos: Mapping[str, Json], id: str, origem: Mapping[str, Json]) -> dict[str, Json]:
+    def _new_row(self, chave: str, campos: Mapping[str, Json], id: str, origem: Mapping[str, Json]) -> dict[str, Json]:
         row: dict[str, Json] = dict.fromkeys(COLUMNS) | {name: campos.get(name) for name in CAMPOS}
         row["status"] = campos.get("status") or Situacao.PENDENTE.value
         texts = (campos.get("endereco_completo"), campos.get("documento_completo"), campos.get("cep"))
@@ -330,11 +330,11 @@ def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
         text = value.strip() if value is not None and limpo(value) else None
         if text and (len(text) > mais_longo(name) or not is_writable(text) or esta_coberto(name, text)):
             raise AgendamentoRecusado(campo=name)
-        checked[name] = _checked(name, text) if text else None
+        checked[name] = _check_field(name, text) if text else None
     return checked
 
 
-def _checked(name: str, text: str) -> str:
+def _check_field(name: str, text: str) -> str:
     read = _READERS.get(name)
     found = text if read is None else read(text)
     if found is None:

@@ -24,7 +24,7 @@ from batuta import Again, Failed, Idle, Snooze, TaskContext
 from batuta.errors import DeadlineExceeded
 from batuta.guards import Hold
 from batuta.kernel import Batcher, Clock, Json, with_timeout
-from batuta.loops import Doorbell, Pace
+from batuta.loops import Pace, Wakeup
 from batuta.reasons import TIMED_OUT, define
 from batuta.sql import AsJson, Database, Row, is_uuid
 
@@ -265,7 +265,7 @@ class Conferente:
     name = "agendamentos-conferencia"
 
     def __init__(self, database: Database, agendamentos: Agendamentos, clock: Clock) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._database = database
         self._agendamentos = agendamentos
         self._clock = clock

@@ -13,7 +13,7 @@ from app.contexts.campanhas.model import OUTSIDE
 from batuta import Done, Idle, Outcome, Partial, Skipped, reasons
 from batuta.jobs import JobCall
 from batuta.kernel import Json
-from batuta.loops import Doorbell, Pace
+from batuta.loops import Pace, Wakeup
 from batuta.reasons import code_of, define
 
 REFUSED = define("campanhas_recusadas", "refused: {ids}; batuta campanhas ver says why")
@@ -33,7 +33,7 @@ class CampaignLoop:
     def __init__(self, inicio: Inicio, held: Held) -> None:
         """``held``: types of campaign whose job somebody holds."""
         self.name = "campanhas"
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._inicio = inicio
         self._held = held
 
@@ -56,5 +56,5 @@ def _answer(done: Resultado) -> Outcome:
         return Partial(REFUSED(ids=ids), items=done.iniciadas, result=details)
     held = next((why for why in done.esperam.values() if code_of(why) != OUTSIDE), None)
     if held is not None and not done.iniciadas:
-        return Skipped(reasons.held(held))
+        return Skipped(reasons.hold_reason(held))
     return Done(items=done.iniciadas, result=details)

@@ -58,17 +58,17 @@ def campaign_queries(dialect: Dialect) -> CampaignQueries:
 
 def start_queries(dialect: Dialect) -> StartQueries:
     wanted = (
-        f"(doctor.id IN ({_listed('clientes', dialect, 'uuid')}) OR (NOT :named AND doctor.deleted_at IS NULL"
-        f" AND (:any_especialidade OR doctor.especialidade IN ({_listed('especialidades', dialect)}))"
-        f" AND (:anywhere OR doctor.cidade IN ({_listed('cidades', dialect)})"
-        f" OR doctor.estado IN ({_listed('estados', dialect)}))))"
+        f"(doctor.id IN ({_list_expression('clientes', dialect, 'uuid')}) OR (NOT :named AND doctor.deleted_at IS NULL"
+        f" AND (:any_especialidade OR doctor.especialidade IN ({_list_expression('especialidades', dialect)}))"
+        f" AND (:anywhere OR doctor.cidade IN ({_list_expression('cidades', dialect)})"
+        f" OR doctor.estado IN ({_list_expression('estados', dialect)}))))"
     )
     text = (HERE / "inicio.sql").read_text(encoding="utf-8")
-    text = text.replace("{wanted}", wanted).replace("{clientes}", _listed("clientes", dialect, "uuid"))
+    text = text.replace("{wanted}", wanted).replace("{clientes}", _list_expression("clientes", dialect, "uuid"))
     return load_text(StartQueries, text, "inicio.sql", dialect)
 
 
-def _listed(name: str, dialect: Dialect, kind: str = "text") -> str:
+def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
     """The values of a JSON array."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"

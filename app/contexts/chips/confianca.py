@@ -144,7 +144,7 @@ def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
     return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None
 
 
-def shown(medidas: MedidasDoChip) -> dict[str, float]:
+def describe(medidas: MedidasDoChip) -> dict[str, float]:
     return {name: float(value) for name, value in asdict(medidas).items()}
 
 

@@ -9,7 +9,18 @@ from zoneinfo import ZoneInfo
 from app.contexts.chips.confianca import demotion, level, permissions, score
 from app.contexts.chips.pool import COUNTS_FROM, DAY, Avaliado, Emissor, Pool
 from app.contexts.chips.service import Chips
-from app.contexts.chips.sincronia import Cortada, Mudanca, Nova, Plano, Renomeada, Sumida, Vista, Volta, plan, unlisted
+from app.contexts.chips.sincronia import (
+    Cortada,
+    Mudanca,
+    Nova,
+    Plano,
+    Renomeada,
+    Sumida,
+    Vista,
+    Volta,
+    find_unlisted,
+    plan,
+)
 from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
 from app.contexts.operacao.service import Eventos
 from batuta import Done, Failed, Outcome, Partial, Skipped
@@ -61,10 +72,10 @@ class ChipJobs:
         instances = await self._line.instances()
         if isinstance(instances, Unavailable):
             return Failed(NOTHING_CHANGED(why=instances.why))
-        chips = await self._pool.known(self._database)
+        chips = await self._pool.list_known(self._database)
         if chips and not instances:
             return Failed(NO_INSTANCE(count=len(chips)))
-        asked = {chip.instance: await self._line.connection(chip.instance) for chip in unlisted(chips, instances)}
+        asked = {chip.instance: await self._line.connection(chip.instance) for chip in find_unlisted(chips, instances)}
         made = plan(chips, instances, asked)
         async with self._database.transaction() as transaction:
             done = Counter([await self._change(transaction, made, each, asked_at) for each in made.changes])
@@ -94,12 +105,12 @@ class ChipJobs:
                 await self._tell(transaction, "chip_renomeado", name, now)
                 return "renomeadas"
             case Vista(chip=chip, connected=connected, telefone=telefone):
-                await self._pool.seen(
+                await self._pool.record_connection(
                     transaction, chip.id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
                 )
                 return "conectadas" if connected else "desconectadas"
             case Sumida(chip=chip):
-                await self._pool.seen(transaction, chip.id, connected=False, asked_at=asked_at, now=now)
+                await self._pool.record_connection(transaction, chip.id, connected=False, asked_at=asked_at, now=now)
                 return "sumidas"
             case Volta(chip=chip):
                 why = "its phone is paired"
@@ -125,7 +136,7 @@ class ChipJobs:
             why = next(answer.why for _, answer in answers if isinstance(answer, Unavailable))
             return Failed(NO_LINE_SEEN(why=why))
         looked = [(chip, answer is Conexao.OPEN) for chip, answer in answers if isinstance(answer, Conexao)]
-        await self._looked(looked, asked_at)
+        await self._record_states(looked, asked_at)
         shut = [chip for chip, is_open in looked if not is_open]
         down = [chip.instance for chip in shut if chip.failures + 1 >= COUNTS_FROM]
         details: dict[str, Json] = {
@@ -139,18 +150,18 @@ class ChipJobs:
         wrong += [NO_ANSWER_ABOUT(instances=", ".join(silent))] if silent else []
         return Partial(join(wrong), len(looked), details) if wrong else Done(items=len(looked), result=details)
 
-    async def _looked(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
+    async def _record_states(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             for chip, is_open in looked:
-                await self._pool.looked(transaction, chip.id, is_open=is_open, asked_at=asked_at, now=now)
+                await self._pool.record_state(transaction, chip.id, is_open=is_open, asked_at=asked_at, now=now)
                 if not is_open and chip.failures + 1 == COUNTS_FROM:
                     await self._tell(transaction, "chip_desconectado", chip.instance, now)
 
     async def atualizar_trust_scores(self, call: JobCall) -> Outcome:
         """How far each chip is trusted, by its messages, and what it may do for that. Who fails too much stops sending."""
         now = self._clock.now()
-        chips = await self._pool.judged(self._database, now=now)
+        chips = await self._pool.list_assessed(self._database, now=now)
         demoted = 0
         shown: list[Json] = []
         for chip in chips:
@@ -159,11 +170,11 @@ class ChipJobs:
             async with self._database.transaction() as transaction:
                 may = permissions(chip.tipo, chip.fase, nivel)
                 await self._pool.judge(transaction, chip, trust, nivel, may, now=now)
-                demoted += await self._demoted(transaction, chip, trust, now)
+                demoted += await self._demote(transaction, chip, trust, now)
             shown.append({"telefone": last_digits(chip.telefone), "score": trust, "nivel": nivel.value})
         return Done(items=len(chips), result={"atualizados": len(chips), "rebaixados": demoted, "chips": shown[:SHOWN]})
 
-    async def _demoted(self, transaction: Transaction, chip: Avaliado, trust: int, now: datetime) -> bool:
+    async def _demote(self, transaction: Transaction, chip: Avaliado, trust: int, now: datetime) -> bool:
         why = demotion(trust, chip.medidas) if chip.tipo == "julia" and chip.status in DEMOTED_FROM else None
         if why is None:
             return False

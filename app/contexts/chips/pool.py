@@ -105,7 +105,7 @@ class Pool:
         self._queries = load_queries(PoolQueries, Path(__file__).parent / "pool.sql", dialect)
         self._ids = ids
 
-    async def known(self, reading: Reading) -> list[Conhecido]:
+    async def list_known(self, reading: Reading) -> list[Conhecido]:
         return [
             Conhecido(
                 id=row["id"],
@@ -133,7 +133,7 @@ class Pool:
             )
         )
 
-    async def seen(
+    async def record_connection(
         self,
         transaction: Transaction,
         id: str,
@@ -162,7 +162,7 @@ class Pool:
             for row in await reading.all(self._queries.senders)
         ]
 
-    async def looked(
+    async def record_state(
         self, transaction: Transaction, id: str, *, is_open: bool, asked_at: datetime, now: datetime
     ) -> None:
         if is_open:
@@ -177,10 +177,10 @@ class Pool:
         )
         return {row["id"]: Numeros(**{name: row[name] for name in _COUNTED}) for row in rows}
 
-    async def judged(self, reading: Reading, *, now: datetime) -> list[Avaliado]:
+    async def list_assessed(self, reading: Reading, *, now: datetime) -> list[Avaliado]:
         figures = await self.figures(reading, since=now - WINDOW, until=now, now=now)
         rows = await reading.all(self._queries.judged, day_ago=now - DAY)
-        return [_judged(row, figures[row["id"]], now) for row in rows if row["id"] in figures]
+        return [_assess(row, figures[row["id"]], now) for row in rows if row["id"] in figures]
 
     async def judge(
         self,
@@ -264,14 +264,14 @@ class Pool:
             self._queries.recount, id=id, enviadas=numeros.enviadas, recebidas=numeros.recebidas, now=now
         )
 
-    async def shown(self, reading: Reading) -> list[Row]:
+    async def list_chips(self, reading: Reading) -> list[Row]:
         return await reading.all(self._queries.shown)
 
 
 _COUNTED = tuple(Numeros.__dataclass_fields__)
 
 
-def _judged(row: Row, numeros: Numeros, now: datetime) -> Avaliado:
+def _assess(row: Row, numeros: Numeros, now: datetime) -> Avaliado:
     begun = row["desde"]
     errors = [at for at in (row["ultimo_erro_em"], row["erro_em"], row["perda_em"]) if at is not None]
     used = {*row["tipos_midia_usados"], *([TEXT] if numeros.enviadas else [])}

@@ -73,7 +73,7 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime) -> di
             "followup": _count(able, lambda chip: chip.may_follow_up and chip.trust >= FOLLOWS_UP),
             "resposta": _count(able, lambda chip: chip.may_answer and chip.trust >= ANSWERS),
         },
-        "chips": [_shown(chip) for chip in chips],
+        "chips": [_chip_document(chip) for chip in chips],
         "timestamp": at.isoformat(),
     }
 
@@ -126,7 +126,7 @@ class ChipHealth:
         self._has_gateway = has_gateway
 
     def check(self) -> Check:
-        return Check(name="chips", section="chips", ask=self._judged)
+        return Check(name="chips", section="chips", ask=self._judge)
 
     def page(self) -> HealthPage:
         return HealthPage(
@@ -137,13 +137,13 @@ class ChipHealth:
         seen = await self._look()
         return document(seen.chips, is_configured=seen.is_configured, at=self._clock.now().astimezone(self._zone))
 
-    async def _judged(self) -> Report:
+    async def _judge(self) -> Report:
         seen = await self._look()
         return judge(seen.chips, is_configured=seen.is_configured, banned=seen.banned)
 
     async def _look(self) -> Vistos:
         now = self._clock.now()
-        rows = await self._pool.shown(self._database)
+        rows = await self._pool.list_chips(self._database)
         circuits = {circuit.name: circuit for circuit in await self._circuits.look()}
         senders = [row for row in rows if row["tipo"] == "julia"]
         chips = [_health(row, circuits, now) for row in senders if row["status"] != "banned"]
@@ -185,7 +185,7 @@ def _verdict(chips: Sequence[Saude], is_configured: bool) -> tuple[str, str]:
     return "healthy", f"{able} of {len(chips)} chips are available"
 
 
-def _shown(chip: Saude) -> dict[str, Any]:
+def _chip_document(chip: Saude) -> dict[str, Any]:
     return {
         "telefone": chip.telefone,
         "trust_score": chip.trust,

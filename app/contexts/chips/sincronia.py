@@ -93,7 +93,7 @@ class Plano:
     doubts: list[str] = field(default_factory=list)
 
 
-def unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
+def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
     """Chips in service that the list does not show, neither by name nor by number: each has to be asked for."""
     names = {each.name for each in instances}
     numbers = {chave(each.telefone) for each in instances if each.telefone}
@@ -121,7 +121,7 @@ def plan(
             made.doubts.append(OTHER_NUMBER(instance=each.name))
             made.changes.append(Vista(chip, connected=False))
         else:
-            _known(made, chip, each, None if owner is not None and owner is not chip else each.telefone)
+            _add_known(made, chip, each, None if owner is not None and owner is not chip else each.telefone)
     for instance, answer in asked.items():
         _missing(made, by_name[instance], answer)
     return made
@@ -134,10 +134,10 @@ def _unknown(made: Plano, instance: Instancia, owner: Conhecido | None, *, is_el
         made.doubts.append(SAME_NUMBER(instance=instance.name, other=owner.instance))
     else:
         made.changes.append(Renomeada(owner, instance.name))
-        _known(made, owner, instance, None)
+        _add_known(made, owner, instance, None)
 
 
-def _known(made: Plano, chip: Conhecido, instance: Instancia, telefone: str | None) -> None:
+def _add_known(made: Plano, chip: Conhecido, instance: Instancia, telefone: str | None) -> None:
     is_open = instance.state is Conexao.OPEN
     made.changes.append(Vista(chip, is_open, telefone))
     if is_open and chip.status == "pending":

@@ -33,12 +33,12 @@ class Address:
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
     """Who is meant; ``alternative`` is the other name that the gateway sometimes gives. None: nobody (a broadcast, a channel)."""
-    found = [each for each in (_parsed(jid), _parsed(alternative or "")) if each is not None]
+    found = [each for each in (_parse(jid), _parse(alternative or "")) if each is not None]
     if not found:
         return None
     telefone = next((each.telefone for each in found if each.telefone), None)
     lid = next((each.lid for each in found if each.lid), None)
-    return Address(jid if _parsed(jid) else found[0].jid, telefone, lid)
+    return Address(jid if _parse(jid) else found[0].jid, telefone, lid)
 
 
 def telefone_de(text: str) -> str | None:
@@ -65,7 +65,7 @@ def other_form(telefone: str) -> str:
     return next((form for form in forms(telefone) if form != telefone), telefone)
 
 
-def _parsed(jid: str) -> Address | None:
+def _parse(jid: str) -> Address | None:
     user, _, server = jid.partition("@")
     match server:
         case "s.whatsapp.net" | "c.us":

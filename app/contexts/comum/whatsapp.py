@@ -149,7 +149,7 @@ class WhatsApp(Protocol):
         """Who of them is there, in the order they were asked for; one the gateway forgot is left out."""
         ...
 
-    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+    async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         """What left for this number since then, newest first: how an unknown send is reconciled."""
         ...
 
@@ -169,5 +169,5 @@ class NoLine:
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
         return Unavailable(NO_LINE(), permanent=True)
 
-    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+    async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         return Unavailable(NO_LINE(), permanent=True)

@@ -19,8 +19,8 @@ from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, St
 from batuta import Again, BatutaError, Idle
 from batuta.errors import StoreUnavailable
 from batuta.events import Events, ItemCrashed
-from batuta.kernel import Clock, Late, Raised, Returned, attempt, name_of
-from batuta.loops import Doorbell, Pace
+from batuta.kernel import Clock, Late, Raised, Returned, call_with_deadline, name_of
+from batuta.loops import Pace, Wakeup
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Transaction, is_uuid
 
@@ -75,7 +75,7 @@ class Reconciliador:
     ) -> None:
         """``on_return`` is told when something may be sent again."""
         self.name = "reconciliador"
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._database = database
         self._line = line
         self._registro = registro
@@ -110,7 +110,7 @@ class Reconciliador:
                 now=now,
             )
             if sent:
-                done = await self._registro.record_sent(
+                done = await self._registro.record_delivery(
                     transaction,
                     mensagem,
                     f"decidida:{id}",
@@ -129,7 +129,7 @@ class Reconciliador:
     async def _by_itself(self, doubt: Duvida) -> bool:
         """Whatever is met with one, the others are looked for."""
         deadline = self._clock.now() + ONE_WITHIN
-        match await attempt(partial(self._settled, doubt), deadline, self._clock, "a doubt"):
+        match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):
                 return bool(ended)
             case Raised(error=StoreUnavailable() as away):
@@ -142,13 +142,13 @@ class Reconciliador:
         async with self._database.transaction() as transaction:
             return await self._not_found_out(transaction, doubt, why, self._clock.now())
 
-    async def _settled(self, doubt: Duvida) -> bool:
-        found = await self._found(doubt)
+    async def _settle(self, doubt: Duvida) -> bool:
+        found = await self._look_up(doubt)
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             match found:
                 case Achada(message_id=message_id, jid=jid, em=em):
-                    return await self._registro.record_sent(
+                    return await self._registro.record_delivery(
                         transaction,
                         doubt.mensagem,
                         message_id,
@@ -166,7 +166,7 @@ class Reconciliador:
     async def _not_found_out(self, transaction: Transaction, doubt: Duvida, why: str, now: datetime) -> bool:
         if now - doubt.since >= GIVE_UP_AFTER:
             return await self._registro.park(transaction, doubt.mensagem, why, now=now)
-        await self._registro.looked(transaction, doubt.mensagem, now=now)
+        await self._registro.record_look(transaction, doubt.mensagem, now=now)
         return False
 
     async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
@@ -196,7 +196,7 @@ class Reconciliador:
     ) -> bool:
         return await self._registro.record_end(transaction, mensagem, status, desfecho, why, now=now)
 
-    async def _found(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+    async def _look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
         since = doubt.since - BEFORE
         if echo := await self._registro.echo(self._database, doubt.mensagem, doubt.hash, doubt.instance, since=since):
             return echo
@@ -204,10 +204,10 @@ class Reconciliador:
             return Incerta(ECHO_PENDING())
         if doubt.instance is None:
             return Incerta(CHIP_GONE())
-        return await self._asked(doubt, doubt.instance, since)
+        return await self._ask_gateway(doubt, doubt.instance, since)
 
-    async def _asked(self, doubt: Duvida, instance: str, since: datetime) -> Achada | Ausente | Incerta:
-        sent = await self._line.sent_to(instance, doubt.mensagem.telefone, since=since)
+    async def _ask_gateway(self, doubt: Duvida, instance: str, since: datetime) -> Achada | Ausente | Incerta:
+        sent = await self._line.list_sent(instance, doubt.mensagem.telefone, since=since)
         if isinstance(sent, Unavailable):
             return Incerta(GATEWAY_AWAY(why=sent.why))
         for each in sent:

@@ -76,13 +76,13 @@ SET status = :status, fence = fence + 1, envio_estado = NULL, envio_desde = NULL
     outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until IS NULL AND provider_message_id IS NULL;
 
--- write bury: what failed for good, for people to look at
+-- write add_dead_letter: what failed for good, for people to look at
 INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
                                 outcome, movido_para_dlq_em)
 SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, :reason, :outcome, :now
 FROM fila_mensagens WHERE id = :id;
 
--- read dead: what was given up without anybody burying it, because its workers died
+-- read dead: what was given up without a dead letter, because its workers died
 SELECT dead.id, coalesce(dead.outcome, 'FAILED_TIMEOUT') AS outcome, dead.erro FROM fila_mensagens AS dead
 WHERE dead.status = 'erro' AND dead.envio_estado IS NULL
   AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id AND NOT buried.reprocessado)
@@ -92,7 +92,7 @@ LIMIT :limit;
 UPDATE fila_mensagens SET outcome = :outcome, outcome_reason_code = erro, outcome_at = :now, updated_at = :now
 WHERE id = :id AND status = 'erro' AND outcome IS NULL;
 
--- write unbury: somebody tried it again, or put it away; who, if he did it by hand
+-- write remove_dead_letters: somebody tried it again, or put it away; who, if he did it by hand
 UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now, reprocessado_por = (
     SELECT audit.actor FROM audit_log AS audit
     WHERE audit.subject = 'fila_mensagens:' || CAST(fila_mensagens_dlq.mensagem_original_id AS TEXT)

@@ -43,7 +43,7 @@ class MessageJobs:
         """What is stuck comes back, what is too old goes, doubts are looked into, and what is due leaves as far as it may."""
         rescued = len(await self._rescue())
         expired = await self._expire()
-        buried = await self._bury()
+        dead_letters = await self._store_dead_letters()
         decided = await self._reconciliador.look()
         worked = await self._send(AT_MOST)
         return Done(
@@ -52,7 +52,7 @@ class MessageJobs:
                 "resgatadas": rescued,
                 "expiradas": expired,
                 "esclarecidas": decided,
-                "para_a_dlq": buried,
+                "para_a_dlq": dead_letters,
                 "vistas": worked,
             },
         )
@@ -69,6 +69,6 @@ class MessageJobs:
                     )
         return expired
 
-    async def _bury(self) -> int:
+    async def _store_dead_letters(self) -> int:
         async with self._database.transaction() as transaction:
-            return await self._registro.bury_dead(transaction, now=self._clock.now(), limit=BATCH)
+            return await self._registro.store_dead_letters(transaction, now=self._clock.now(), limit=BATCH)

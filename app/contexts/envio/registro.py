@@ -34,10 +34,10 @@ class SendQueries:
     doubt: Query
     left: Query
     ended: Query
-    bury: Query
+    add_dead_letter: Query
     dead: Query
     name_outcome: Query
-    unbury: Query
+    remove_dead_letters: Query
     in_doubt: Query
     doubts: Query
     looked: Query
@@ -173,7 +173,7 @@ class Registro:
             now=now,
         )
 
-    async def record_sent(
+    async def record_delivery(
         self,
         transaction: Transaction,
         mensagem: Mensagem,
@@ -230,7 +230,7 @@ class Registro:
         ):
             return False
         if status is StatusDaMensagem.ERRO:
-            await self._bury(transaction, mensagem.id, why or "", desfecho.value, now)
+            await self._store_dead_letter(transaction, mensagem.id, why or "", desfecho.value, now)
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
         await self._tell(transaction, mensagem, "envio_bloqueado", desfecho, now)
@@ -243,7 +243,7 @@ class Registro:
         """For people: no number, no words."""
         return await reading.all(self._queries.doubts, limit=limit)
 
-    async def looked(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
+    async def record_look(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
         await transaction.run(self._queries.looked, id=mensagem.id, fence=mensagem.fence, now=now)
 
     async def park(self, transaction: Transaction, mensagem: Mensagem, reason: str, *, now: datetime) -> bool:
@@ -252,10 +252,10 @@ class Registro:
             self._queries.park, **whose, reason=encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), now=now
         ):
             return False
-        await self._tell_parked(transaction, mensagem, now)
+        await self._announce_parking(transaction, mensagem, now)
         return True
 
-    async def _tell_parked(self, transaction: Transaction, mensagem: Mensagem, now: datetime) -> None:
+    async def _announce_parking(self, transaction: Transaction, mensagem: Mensagem, now: datetime) -> None:
         await self._eventos.record(
             transaction,
             "envio_para_decisao",
@@ -278,7 +278,7 @@ class Registro:
             now=now,
         )
         if parked:
-            await self._tell_parked(transaction, mensagem, now)
+            await self._announce_parking(transaction, mensagem, now)
 
     async def was_decided(self, reading: Reading, id: str, *, since: datetime) -> bool:
         return await reading.one(self._queries.was_decided, id=id, since=since) is not None
@@ -321,19 +321,21 @@ class Registro:
     async def expire(self, transaction: Transaction, id: str, reason: str, *, now: datetime) -> bool:
         return bool(await transaction.run(self._queries.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
 
-    async def bury_dead(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
+    async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
         """Whatever was given up without a worker's word, because its workers died, is buried as well, and whatever lives is not."""
-        await transaction.run(self._queries.unbury, now=now)
+        await transaction.run(self._queries.remove_dead_letters, now=now)
         dead = await transaction.all(self._queries.dead, limit=limit)
         for row in dead:
             outcome = str(row["outcome"])
             await transaction.run(self._queries.name_outcome, id=row["id"], outcome=outcome, now=now)
-            await self._bury(transaction, row["id"], row["erro"], outcome, now)
+            await self._store_dead_letter(transaction, row["id"], row["erro"], outcome, now)
         return len(dead)
 
-    async def _bury(self, transaction: Transaction, id: str, reason: str, outcome: str, now: datetime) -> None:
+    async def _store_dead_letter(
+        self, transaction: Transaction, id: str, reason: str, outcome: str, now: datetime
+    ) -> None:
         await transaction.run(
-            self._queries.bury, new_id=self._ids.new(), id=id, reason=reason, outcome=outcome, now=now
+            self._queries.add_dead_letter, new_id=self._ids.new(), id=id, reason=reason, outcome=outcome, now=now
         )
 
     async def _count(

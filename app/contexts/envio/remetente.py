@@ -191,7 +191,7 @@ class Remetente:
     ) -> Outcome:
         match decision:
             case Achada(message_id=message_id, jid=jid, em=em) if fatos is not None:
-                return Done(effect=self._record_sent(fatos.mensagem, message_id, jid, em, reason=FOUND_AGAIN()))
+                return Done(effect=self._delivery_record(fatos.mensagem, message_id, jid, em, reason=FOUND_AGAIN()))
             case Adia(until=until, reason=reason):
                 return Snooze(until, reason)
             case Bloqueia(desfecho=desfecho, reason=reason, cancels=cancels) if fatos is not None:
@@ -220,7 +220,7 @@ class Remetente:
         since = created_at if blind is None else min(created_at, blind.taken_at)
         proven = True
         for chip in chips:
-            sent = await self._line.sent_to(chip.instance, fatos.mensagem.telefone, since=since - BEFORE)
+            sent = await self._line.list_sent(chip.instance, fatos.mensagem.telefone, since=since - BEFORE)
             if isinstance(sent, Unavailable):
                 if is_older and not sent.permanent:
                     return Snooze(NO_CHIP, GATEWAY_UNSURE(why=sent.why))
@@ -232,7 +232,7 @@ class Remetente:
                 ):
                     mensagem = replace(fatos.mensagem, chip_id=chip.id)
                     return Done(
-                        effect=self._record_sent(mensagem, each.id, each.jid, each.em, reason=FOUND_AT_GATEWAY())
+                        effect=self._delivery_record(mensagem, each.id, each.jid, each.em, reason=FOUND_AT_GATEWAY())
                     )
             proven = proven and (blind is None or await self._remembers(chip.instance, blind.taken_at))
         if blind is None or proven or created_at >= blind.restored_at:
@@ -268,17 +268,17 @@ class Remetente:
         try:
             intent = await self._intend(lease, fatos.mensagem, tipo, hash, emissor)
         except BaseException:
-            await _return_unused(tickets)
+            await _give_back(tickets)
             raise
         if not isinstance(intent, Intencao):
-            await _return_unused(tickets)
+            await _give_back(tickets)
             return self._put_aside(lease, fatos, intent)
         if timedelta(seconds=self._clock.monotonic() - intent.at) > self._call_within:
-            await _return_unused(tickets)
+            await _give_back(tickets)
             return await self._take_back(lease, intent, Snooze(timedelta(0), BEGAN_LATE()))
         result = await self._line.send_text(emissor.instance, intent.mensagem.telefone, intent.mensagem.texto)
         for name, ticket in tickets.items():
-            await ticket.used(_report_of(name, result, self._clock.now()))
+            await ticket.report(_report_of(name, result, self._clock.now()))
         return await self._settle_answer(lease, intent, result)
 
     async def _admit(self, chips: Sequence[Emissor]) -> tuple[Emissor, dict[str, Ticket]] | Snooze:
@@ -290,7 +290,7 @@ class Remetente:
             own = await self._circuits.breaker(f"chip:{chip.id}").admit(now)
             if isinstance(own, Admit):
                 return chip, {GATEWAY: gateway.ticket, "chip": own.ticket}
-        await gateway.ticket.unused()
+        await gateway.ticket.give_back()
         return Snooze(NO_CHIP, NO_CHIP_FREE(outcome=Desfecho.FAILED_NO_CAPACITY.value))
 
     async def _intend(
@@ -343,7 +343,7 @@ class Remetente:
         now, mensagem = self._clock.now(), intent.mensagem
         match result:
             case Sent(id=message_id, jid=jid):
-                return Done(effect=self._record_sent(mensagem, message_id, jid, now, bypass=intent.bypass))
+                return Done(effect=self._delivery_record(mensagem, message_id, jid, now, bypass=intent.bypass))
             case NotOnWhatsApp():
                 return self._end_as(mensagem, StatusDaMensagem.ERRO, Desfecho.FAILED_VALIDATION, NOT_ON_WHATSAPP())
             case RateLimited(retry_after=after):
@@ -403,7 +403,7 @@ class Remetente:
             status = await self._emissores.status(transaction, chip_id)
             await self._bans.banir(transaction, chip_id, status or "active", code, by="envio", now=self._clock.now())
 
-    def _record_sent(
+    def _delivery_record(
         self,
         mensagem: Mensagem,
         message_id: str,
@@ -415,7 +415,7 @@ class Remetente:
     ) -> Callable[[Any], Awaitable[None]]:
         async def write(transaction: Transaction) -> None:
             now = self._clock.now()
-            await self._registro.record_sent(
+            await self._registro.record_delivery(
                 transaction, mensagem, message_id, jid, em=em, now=now, bypass=bypass, reason=reason
             )
 
@@ -428,9 +428,9 @@ class Remetente:
         return Done(effect=write)
 
 
-async def _return_unused(tickets: dict[str, Ticket]) -> None:
+async def _give_back(tickets: dict[str, Ticket]) -> None:
     for ticket in tickets.values():
-        await ticket.unused()
+        await ticket.give_back()
 
 
 def _report_of(name: str, result: SendResult, now: datetime) -> EffectReport:

@@ -140,13 +140,13 @@ def documento(medidas: MedidasDaFila) -> dict[str, Any]:
 def judge(medidas: MedidasDaFila) -> Report:
     return merge_reports(
         [
-            _counted(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
-            _counted(Severity.WARNING, "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3),
+            _count_report(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
+            _count_report(Severity.WARNING, "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3),
         ]
     )
 
 
-def _counted(severity: Severity, what: str, count: int, since: datetime | None = None, *, lost: int) -> Report:
+def _count_report(severity: Severity, what: str, count: int, since: datetime | None = None, *, lost: int) -> Report:
     if not count:
         return Report()
     finding = Finding(
@@ -180,10 +180,10 @@ class SaudeDaFila:
         self._queries = load_queries(FilaQueries, Path(__file__).parent / "saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDaFila:
-        signs = await self._beats.seen(within=FORGOTTEN_AFTER, now=self._now())
-        row = await self._database.one(self._queries.metrics, **asked(signs.now))
+        signs = await self._beats.read_signs(within=FORGOTTEN_AFTER, now=self._now())
+        row = await self._database.one(self._queries.metrics, **query_values(signs.now))
         assert row is not None
-        measured = _measured(row, self._local(signs.now), signs.living_loops)
+        measured = _measures(row, self._local(signs.now), signs.living_loops)
         return replace(measured, pausada=(await self._pulse()).is_held)
 
     async def documento(self) -> dict[str, Any]:
@@ -201,11 +201,11 @@ class SaudeDaFila:
         return Check(name="fila", section=QUEUES, ask=self.ask)
 
 
-def asked(now: datetime) -> dict[str, object]:
+def query_values(now: datetime) -> dict[str, object]:
     return {"now": now, "hour_ago": now - HOUR, "soon": now + WITHOUT_LINE, "no_line": prefix_of(NO_LINE)}
 
 
-def _measured(row: Row, now: datetime, loops: Collection[str]) -> MedidasDaFila:
+def _measures(row: Row, now: datetime, loops: Collection[str]) -> MedidasDaFila:
     return MedidasDaFila(
         now=now,
         pendentes=row["pendentes"],

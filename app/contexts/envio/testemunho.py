@@ -18,5 +18,5 @@ async def remembers(database: Database, registro: Registro, line: WhatsApp, inst
     witness = await registro.witness(database, instance, before=before, since=before - REMEMBERED)
     if witness is None:
         return True  # nothing left before that it could have forgotten
-    sent = await line.sent_to(instance, witness.telefone, since=witness.em - BEFORE)
+    sent = await line.list_sent(instance, witness.telefone, since=witness.em - BEFORE)
     return not isinstance(sent, Unavailable) and witness.message_id in {each.id for each in sent}

@@ -138,7 +138,7 @@ class Leituras:
         is_sure = alcanca(leitura.confianca, self._limiares.classificacao)
         is_offer = leitura.eh_oferta and is_sure
         seen = {
-            **self._judged(mensagem, leitura, is_offer=is_offer),
+            **self._judgement(mensagem, leitura, is_offer=is_offer),
             "status": "classificada_oferta" if is_offer else "classificada_nao_oferta",
             "limiar": self._limiares.classificacao,
             "ms": self._since(began),
@@ -166,7 +166,7 @@ class Leituras:
         vagas = ofertadas(leitura) if changed is None else ()
         status = "extraida" if vagas else "descartada" if leitura.eh_oferta else "classificada_nao_oferta"
         seen = {
-            **self._judged(mensagem, leitura, is_offer=leitura.eh_oferta),
+            **self._judgement(mensagem, leitura, is_offer=leitura.eh_oferta),
             "status": status,
             "vagas": len(vagas),
             "ms": self._since(began),
@@ -213,7 +213,7 @@ class Leituras:
         offered = (self._queries.offered, {"id": mensagem["grupo_id"]})
         return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*author, extracted, *rows, offered))
 
-    def _judged(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
+    def _judgement(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
         why = None if is_offer else "confianca_baixa" if leitura.eh_oferta else "nao_eh_oferta"
         return {
             "id": mensagem["id"],

@@ -117,10 +117,10 @@ def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[F
 
 
 def julgar(sinais: Sinais) -> tuple[Finding, ...]:
-    return tuple(_found(sinais))
+    return tuple(_findings(sinais))
 
 
-def _found(sinais: Sinais) -> Iterator[Finding]:
+def _findings(sinais: Sinais) -> Iterator[Finding]:
     medidas = sinais.medidas
     if medidas.travados > DEGRADED:
         is_worse = medidas.travados > UNHEALTHY

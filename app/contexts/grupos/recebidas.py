@@ -120,7 +120,7 @@ INCOMPLETO: Final = "match_incompleto"
 
 def campo_em_palavras(texts: Texts, campo: str) -> str:
     """The name of a field of a vacancy in the reader's language."""
-    return texts.known(f"grupos.campo.{campo}", campo)
+    return texts.get(f"grupos.campo.{campo}", campo)
 
 
 def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
@@ -131,4 +131,4 @@ def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
     if code == INCOMPLETO and lacks:
         fields = (campo_em_palavras(texts, each) for each in lacks.split(","))
         return texts("grupos.motivo.match_incompleto", falta=", ".join(fields))
-    return texts.known(f"grupos.motivo.{motivo}", motivo)
+    return texts.get(f"grupos.motivo.{motivo}", motivo)

@@ -163,10 +163,10 @@ class Recuperacao:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if telefone_de(pessoa.telefone) != pessoa.telefone:
-                return "falhou", await self._stamped(transaction, pessoa, hoje, "falhou", now)
+                return "falhou", await self._stamp(transaction, pessoa, hoje, "falhou", now)
             if await self._is_left_alone(transaction, pessoa.telefone):
-                return "recusada", await self._stamped(transaction, pessoa, hoje, "recusada", now)
-            cliente_id = await self._met(transaction, pessoa, now)
+                return "recusada", await self._stamp(transaction, pessoa, hoje, "recusada", now)
+            cliente_id = await self._find_or_create(transaction, pessoa, now)
             since = self._midnight(hoje)
             if await transaction.one(self._queries.asked, cliente_id=cliente_id, desde=since) is not None:
                 return "perguntada", 0
@@ -184,7 +184,7 @@ class Recuperacao:
         every = forms(telefone)
         return await transaction.one(self._queries.left_alone, form=every[0], other_form=every[-1]) is not None
 
-    async def _met(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
+    async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
         await transaction.run(
             self._queries.meet, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
         )  # fmt: skip
@@ -196,7 +196,7 @@ class Recuperacao:
     async def _lacking(self, transaction: Transaction, pessoa: Pessoa, hoje: date) -> Sequence[Row]:
         return await transaction.all(self._queries.lacking, contatos=AsJson([*pessoa.contatos]), hoje=hoje)
 
-    async def _stamped(self, transaction: Transaction, pessoa: Pessoa, hoje: date, status: str, now: datetime) -> int:
+    async def _stamp(self, transaction: Transaction, pessoa: Pessoa, hoje: date, status: str, now: datetime) -> int:
         vagas = await self._lacking(transaction, pessoa, hoje)
         for vaga in vagas:
             await transaction.run(self._queries.stamp, id=vaga["id"], status=status, mensagem_id=None, now=now)

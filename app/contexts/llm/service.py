@@ -176,7 +176,7 @@ class Consulta:
         ):
             return Snooze(SOON, ASKED_ALREADY())
         try:
-            return await self._kept(uso, chave, pergunta)
+            return await self._ask_and_keep(uso, chave, pergunta)
         except BaseException:
             await self._database.run(self._queries.unanswered, chave=chave)
             raise
@@ -185,32 +185,32 @@ class Consulta:
         """Asked for one alone, and forgotten. ``began`` is called when it may be asked, before it is."""
         if not await self._can_pay(self._clock.now()):
             return SemVerba()
-        said = await self._asked(pergunta, began)
+        said = await self._ask(pergunta, began)
         if isinstance(said, Respondeu):
             await self._pay(uso, self._ids.new(), said, {})
         return said
 
-    async def _kept(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
-        match await self._asked(pergunta, _nothing):
+    async def _ask_and_keep(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
+        match await self._ask(pergunta, _nothing):
             case Hold(until=until, reason=reason):
                 await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(until, MODEL_HELD(why=reason))
             case Calou(report=report):
                 await self._database.run(self._queries.unanswered, chave=chave)
-                return Snooze(report.retry_at or LATER, said_instead(report))
+                return Snooze(report.retry_at or LATER, silence_reason(report))
             case Respondeu(documento=document) as said:
                 # That it cannot be read is kept as well: asking again would cost again, and say the same.
                 kept = {} if document is None else document
                 await self._pay(uso, chave, said, kept)
                 return kept
 
-    async def _asked(self, pergunta: Pergunta, began: Callable[[], Awaitable[None]]) -> Respondeu | Calou | Hold:
+    async def _ask(self, pergunta: Pergunta, began: Callable[[], Awaitable[None]]) -> Respondeu | Calou | Hold:
         admitted = await self._guarda.admit(self._clock.now())
         if isinstance(admitted, Hold):
             return admitted
         await began()
         said = await self._llm.perguntar(pergunta.instrucao, pergunta.dados, pergunta.schema)
-        await admitted.ticket.used(said.report if isinstance(said, Calou) else WORKED)
+        await admitted.ticket.report(said.report if isinstance(said, Calou) else WORKED)
         return replace(said, documento=legivel(said.documento)) if isinstance(said, Respondeu) else said
 
     async def _pay(self, uso: str, chave: str, said: Respondeu, kept: Json) -> None:
@@ -230,5 +230,5 @@ class Consulta:
         return self._spent[2] < self._precos.por_dia
 
 
-def said_instead(report: EffectReport) -> str:
+def silence_reason(report: EffectReport) -> str:
     return MODEL_SILENT(error=report.error)

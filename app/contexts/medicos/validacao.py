@@ -21,7 +21,7 @@ from batuta import Done, Failed, Outcome, Partial, Skipped
 from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Switch, Ticket, judge_switch
 from batuta.jobs import JobCall, Window
 from batuta.kernel import Clock, Json
-from batuta.reasons import define, held
+from batuta.reasons import define, hold_reason
 from batuta.sql import Database, Query, load_queries
 
 NO_LOOKUP = define("consulta_falhou", "no phone could be looked up: {why}")
@@ -90,30 +90,30 @@ class Validacao:
         self._queries = load_queries(PhoneQueries, Path(__file__).parent / "validacao.sql", database.dialect)
 
     async def validar_telefones(self, call: JobCall) -> Outcome:
-        if (held := await self._held()) is not None:
-            return Skipped(held)
+        if (hold := await self._find_hold()) is not None:
+            return Skipped(hold)
         assert self._line is not None
-        admitted = await self._admitted()
+        admitted = await self._admit()
         if isinstance(admitted, str):
             return Skipped(admitted)
         instance, gateway = admitted
         try:
             claimed = await self._claim()
         except BaseException:
-            await gateway.unused()
+            await gateway.give_back()
             raise
         if not claimed:
-            await gateway.unused()
-            return Done(items=0, result=_counted([], 0))
+            await gateway.give_back()
+            return Done(items=0, result=_counts([], 0))
         found = await self._line.numbers(instance, [each.telefone for each in claimed])
         if isinstance(found, Unavailable):
-            await gateway.used(EffectReport(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
+            await gateway.report(EffectReport(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
             await self._give_back(claimed)
             return Failed(NO_LOOKUP(why=found.why))
-        await gateway.used(WORKED)
+        await gateway.report(WORKED)
         return await self._settle(claimed, found)
 
-    async def _held(self) -> str | None:
+    async def _find_hold(self) -> str | None:
         if self._line is None:
             return NO_LINE()
         now = self._clock.now()
@@ -122,21 +122,21 @@ class Validacao:
         turned = await self._switches.all()
         for rule in (*PAUSES, SAFE_MODE):
             if isinstance(hold := judge_switch(rule, turned.get(rule.key), now), Hold):
-                return held(hold.reason)
+                return hold_reason(hold.reason)
         return None
 
-    async def _admitted(self) -> tuple[str, Ticket] | str:
+    async def _admit(self) -> tuple[str, Ticket] | str:
         """The instance to ask through, and the gateway's ticket; a text: why there is none."""
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)
         if isinstance(gateway, Hold):
-            return held(gateway.reason)
+            return hold_reason(gateway.reason)
         for chip in await self._database.all(self._queries.askers, now=now):
             own = await self._circuits.breaker(f"chip:{chip['id']}").admit(now)
             if isinstance(own, Admit):
-                await own.ticket.unused()  # a look-up says nothing about whether it may send
+                await own.ticket.give_back()  # a look-up says nothing about whether it may send
                 return str(chip["instance_name"]), gateway.ticket
-        await gateway.ticket.unused()
+        await gateway.ticket.give_back()
         return NO_CHIP_TO_ASK()
 
     async def _claim(self) -> list[Reservado]:
@@ -163,7 +163,7 @@ class Validacao:
             failed = each.tentativas + 1 if word == "erro" else 0
             next_at = now + again_after(failed) if failed else None
             ours += await self._write(each, word, next_at=next_at, tentativas=failed)
-        details = _counted(words, len(claimed) - ours)
+        details = _counts(words, len(claimed) - ours)
         if "erro" in words:
             return Partial(SOME_LEFT_OUT(), items=ours, result=details)
         return Done(items=ours, result=details)
@@ -181,7 +181,7 @@ class Validacao:
         )
 
 
-def _counted(words: Sequence[str], lost: int) -> dict[str, Json]:
+def _counts(words: Sequence[str], lost: int) -> dict[str, Json]:
     """``lost``: somebody else had them by the time they were known."""
     return {
         "processados": len(words),

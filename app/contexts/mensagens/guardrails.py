@@ -144,11 +144,11 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
         _sendable(pedido),
         _line(regras, now),
         _receiver(pedido, regras),
-        _wanted(pedido, now),
-        _held(regras.paused, now),
-        _said_already(pedido, tipo, now),
-        _opted_out(pedido, medico, tipo),
-        _taken_over(pedido, medico, tipo),
+        _check_request(pedido, now),
+        _postpone(regras.paused, now),
+        _check_repetition(pedido, tipo, now),
+        _check_optout(pedido, medico, tipo),
+        _check_takeover(pedido, medico, tipo),
         *(_on_our_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
     )
     first = next((each for each in objections if each is not None), None)
@@ -194,7 +194,7 @@ def _receiver(pedido: PedidoDeEnvio, regras: RegrasDeEnvio) -> Bloqueia | None:
     return Bloqueia(Desfecho.BLOCKED_DEV_ALLOWLIST, NOT_ALLOWLISTED())
 
 
-def _wanted(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
+def _check_request(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
         return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
     if pedido.campaign_status == "pausada":
@@ -202,19 +202,19 @@ def _wanted(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
     return None
 
 
-def _said_already(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
+def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
     if pedido.same_words_at is None or now - pedido.same_words_at > SAME_WORDS[tipo]:
         return None
     return Bloqueia(Desfecho.DEDUPED, SAME_TEXT_SENT(), cancels=True)
 
 
-def _opted_out(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
+def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
     if not medico.opted_out or tipo is TipoDeMensagem.RESPOSTA or pedido.bypass:
         return None
     return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, OPTED_OUT())
 
 
-def _taken_over(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
+def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
     """While a person talks to him the machine is silent; what the person writes leaves, and so do the system's notices."""
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
@@ -228,8 +228,8 @@ def _on_our_initiative(
         _timely(pedido, regras, now),
         _open(regras, now),
         _cooling(medico, now),
-        _held(regras.campaigns if pedido.is_campaign else None, now),
-        _held(regras.safe_mode, now),
+        _postpone(regras.campaigns if pedido.is_campaign else None, now),
+        _postpone(regras.safe_mode, now),
         _between_campaigns(pedido, medico, now),
     )
 
@@ -258,7 +258,7 @@ def _cooling(medico: Medico, now: datetime) -> Bloqueia | None:
     return None
 
 
-def _held(hold: Hold | None, now: datetime) -> Adia | None:
+def _postpone(hold: Hold | None, now: datetime) -> Adia | None:
     return None if hold is None else Adia(now + ASK_AGAIN, hold.reason)
 
 

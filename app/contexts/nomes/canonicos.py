@@ -24,15 +24,15 @@ def examinados(document: object) -> Mapping[str, Any]:
     """The same document, if it has the form, and every name in it can be one. Raises NomesErrados for the first that is wrong."""
     if not isinstance(document, Mapping):
         raise NomesErrados(onde="{}", motivo="object")
-    for where, each in _listed(document, "hospitais"):
+    for where, each in _entries(document, "hospitais"):
         for name in ("cidade", "uf"):
             if each.get(name) is not None and not _is_text(each[name]):
                 raise NomesErrados(onde=f"{where}.{name}", motivo="form")
         if each.get("uf") is not None and not _UF.fullmatch(each["uf"]):
             raise NomesErrados(onde=f"{where}.uf", motivo="uf")
-        _named(where, each, _can_be_place)
-    for where, each in _listed(document, "especialidades"):
-        _named(where, each, _can_be_area)
+        _check_names(where, each, _can_be_place)
+    for where, each in _entries(document, "especialidades"):
+        _check_names(where, each, _can_be_area)
     days = document.get("feriados_nacionais", {})
     if not isinstance(days, Mapping | list):
         raise NomesErrados(onde="feriados_nacionais", motivo="form")
@@ -42,7 +42,7 @@ def examinados(document: object) -> Mapping[str, Any]:
     return document
 
 
-def _listed(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _entries(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     listed = document.get(kind, [])
     if not isinstance(listed, list):
         raise NomesErrados(onde=kind, motivo="form")
@@ -52,7 +52,7 @@ def _listed(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mappi
         yield f"{kind}[{place}]", each
 
 
-def _named(where: str, each: Mapping[str, Any], can_be: Callable[[str], bool]) -> None:
+def _check_names(where: str, each: Mapping[str, Any], can_be: Callable[[str], bool]) -> None:
     aliases = each.get("aliases", [])
     if not isinstance(aliases, list):
         raise NomesErrados(onde=f"{where}.aliases", motivo="form")

@@ -84,7 +84,9 @@ class Dicionario:
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         estado = uf if uf is not None and len(uf) == 2 else None
         made = {"id": id, "nome": nome.strip(), "cidade": cidade, "uf": estado, "automatico": True, "now": now}
-        return id, Writes(((self.queries.add_hospital, made),)) + self.aprende(id, nome, score, now) + self._bumped()
+        return id, Writes(((self.queries.add_hospital, made),)) + self.aprende(
+            id, nome, score, now
+        ) + self._version_bump()
 
     def aprende(
         self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
@@ -98,7 +100,7 @@ class Dicionario:
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
         """What was close enough once is known the next time, with the same doubt."""
-        return self.aprende(hospital_id, nome, score, now) + self._bumped()
+        return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
     def usado(self, hospital_id: str, nome: str) -> Writes:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
@@ -120,7 +122,7 @@ class Dicionario:
                 (self.queries.add_speciality, {"id": id, "nome": nome, "now": now}),
                 (self.queries.add_speciality_alias, alias),
             )
-        ) + self._bumped()
+        ) + self._version_bump()
 
     async def ensinar_hospital(
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
@@ -171,7 +173,7 @@ class Dicionario:
         self.esquecer()
         return {"hospitais": len(hospitals), "especialidades": len(specialities)}
 
-    def _bumped(self) -> Writes:
+    def _version_bump(self) -> Writes:
         return Writes(((self.queries.bump, {}),))
 
     async def _read(self, version: int) -> Nomes:

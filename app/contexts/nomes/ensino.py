@@ -77,8 +77,8 @@ class Ensino:
         hospitals = await transaction.all(self._queries.hospitals, forma=busca(nome))
         areas = await transaction.all(self._queries.specialities, forma=chave(nome))
         return [
-            *(_taught("hospital", row, cidade=row["cidade"], uf=row["estado"]) for row in hospitals),
-            *(_taught("especialidade", row) for row in areas),
+            *(_lesson("hospital", row, cidade=row["cidade"], uf=row["estado"]) for row in hospitals),
+            *(_lesson("especialidade", row) for row in areas),
         ]
 
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
@@ -98,7 +98,7 @@ class Ensino:
         )  # fmt: skip
 
 
-def _taught(tipo: str, row: Row, *, cidade: str | None = None, uf: str | None = None) -> Ensinado:
+def _lesson(tipo: str, row: Row, *, cidade: str | None = None, uf: str | None = None) -> Ensinado:
     return Ensinado(
         tipo=tipo,
         id=str(row["id"]),

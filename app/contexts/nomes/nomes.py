@@ -112,7 +112,7 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
     """Whose name it is. A city that is said must be the hospital's; where several share a name, city and region choose."""
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
-        found = _chosen(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
+        found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
         if found is not None:
             return found
     alike = _alike(busca(nome), cidade, uf, regiao, nomes)
@@ -133,7 +133,7 @@ def onde(cidade: str | None, uf: str | None, regiao: str | None) -> tuple[str | 
     return (town or None) if len(state) == 2 else None, uf or (state if len(state) == 2 else None)
 
 
-def _chosen(
+def _choose(
     known: Sequence[Conhecido], cidade: str | None, uf: str | None, regiao: str | None, *, at_most: float = 1.0
 ) -> Achado | None:
     fitting = [each for each in known if _is_there(each, cidade, uf, regiao)]
@@ -173,7 +173,7 @@ def _alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, no
     ):
         if _numbers(other) != numbers:  # UPA 1 is not UPA 2
             continue
-        found = _chosen(nomes.firmes(other), cidade, uf, regiao, at_most=ratio / 100 - 0.001)
+        found = _choose(nomes.firmes(other), cidade, uf, regiao, at_most=ratio / 100 - 0.001)
         if found is not None and so_grafia(said, por_extenso(other), nomes.palavras):
             return found
         doubt = doubt or found

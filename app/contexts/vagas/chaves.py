@@ -34,11 +34,11 @@ class Chaves:
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
         """Whose it is. A person has approved this one: what nobody has decided about gives way to it."""
-        holder = await self._asked(transaction, id, hash, now)
+        holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.give_way, id=holder, principal=id, now=now):
             return holder
         await transaction.run(self._queries.pass_on, hash=hash, former=holder, id=id, now=now)
-        await self._handed(transaction, holder, id, now, todas=True)
+        await self._hand_over(transaction, holder, id, now, todas=True)
         return id
 
     async def recusada(
@@ -52,20 +52,20 @@ class Chaves:
         if heir is None:
             return
         await transaction.run(self._queries.raise_up, id=heir["id"], now=now)
-        await self._handed(transaction, id, heir["id"], now, todas=False)
-        await self._asked(transaction, heir["id"], heir["hash_dedup"], now)
+        await self._hand_over(transaction, id, heir["id"], now, todas=False)
+        await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
         """Of everything that was refused because of him, now."""
         for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 
-    async def _asked(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
+    async def _take_key(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
         asked = AsJson([{"hash": hash, "vaga": id}])
         rows = await transaction.all(self._vagas.take_keys, asked=asked, now=now, since=now - JANELA)
         return str(rows[0]["vaga"])
 
-    async def _handed(self, transaction: Transaction, de: str, para: str, now: datetime, *, todas: bool) -> None:
+    async def _hand_over(self, transaction: Transaction, de: str, para: str, now: datetime, *, todas: bool) -> None:
         await transaction.run(self._queries.hand_over, de=de, para=para, todas=todas)
         await transaction.run(self._queries.follow, id=de, herdeira=para, now=now)
         await transaction.run(self._vagas.count_sources, id=para)

@@ -101,12 +101,12 @@ class Revisao:
         """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            vaga = await self._taken(transaction, id, por, notas, now)
+            vaga = await self._take(transaction, id, por, notas, now)
             correcao.recusar(now.astimezone(self._zone).date())
             if vaga["motivo_status"] == MUDOU and set(correcao.campos) <= set(CAMPOS):
-                return await self._changed(transaction, vaga, correcao, por, now)
+                return await self._apply_correction(transaction, vaga, correcao, por, now)
             former = vaga["hash_dedup"]
-            learnt = await self._corrected(transaction, vaga, correcao, por, now)
+            learnt = await self._learn_from_correction(transaction, vaga, correcao, por, now)
             await self._refuse_unfit(transaction, vaga, now)
             if former != vaga["hash_dedup"]:
                 await self._chaves.soltar(transaction, id, former)
@@ -117,7 +117,7 @@ class Revisao:
                 note: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
                 await self._note(transaction, por, "aprovar", id, note, now)
                 return Decidida(id=id, status="duplicada", aprendido=learnt)
-            vacancy = await self._imported(transaction, vaga, now)
+            vacancy = await self._import(transaction, vaga, now)
             note = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
             await self._note(transaction, por, "aprovar", id, note, now)
         self._dicionario.esquecer()
@@ -126,7 +126,7 @@ class Revisao:
     async def rejeitar(self, id: str, motivo: str, *, por: str) -> Decidida:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            vaga = await self._taken(transaction, id, por, motivo[:LONGEST], now)
+            vaga = await self._take(transaction, id, por, motivo[:LONGEST], now)
             if not motivo.strip():
                 raise MotivoAusente
             await transaction.run(self._queries.reject, id=id, motivo=f"rejeitada: {motivo}"[:LONGEST], now=now)
@@ -134,7 +134,7 @@ class Revisao:
             await self._note(transaction, por, "rejeitar", id, {"status": "rejeitada"}, now)
         return Decidida(id=id, status="rejeitada")
 
-    async def _changed(
+    async def _apply_correction(
         self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
     ) -> Decidida:
         """What its author says otherwise counts: the vacancy he told of before is changed."""
@@ -145,7 +145,7 @@ class Revisao:
         await self._note(transaction, por, "aprovar", id, note, now)
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
-    async def _imported(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
+    async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
         """The vacancy it became: all that is written of it, or nothing."""
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
@@ -165,7 +165,7 @@ class Revisao:
             now=now,
         )  # fmt: skip
 
-    async def _taken(
+    async def _take(
         self, transaction: Transaction, id: str, por: str, notas: str | None, now: datetime
     ) -> dict[str, Any]:
         taken = await transaction.run(self._queries.take, id=id, por=por, notas=notas, now=now)
@@ -176,7 +176,7 @@ class Revisao:
             raise VagaDecidida(id=id, status=row["status"])
         return dict(row)
 
-    async def _corrected(
+    async def _learn_from_correction(
         self, transaction: Transaction, vaga: dict[str, Any], how: Correcao, por: str, now: datetime
     ) -> str | None:
         """``vaga`` is as the person says afterwards. The name that was learnt, if one was."""

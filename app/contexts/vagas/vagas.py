@@ -63,7 +63,7 @@ class Vagas:
         self._clock = clock
         self.queries = load_queries(VagaQueries, Path(__file__).parent / "vagas.sql", database.dialect)
         self._vagas = BatchLoader(self._of)
-        self._keys = BatchLoader(self._taken)
+        self._keys = BatchLoader(self._take_keys)
 
     async def normalizacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
@@ -104,12 +104,12 @@ class Vagas:
             return Skipped(SEM_VAGA) if vaga is None else Next()
         now = self._clock.now()
         if vaga["status"] in DECIDIDA:
-            return Done(effect=Writes((self._arrived(vaga, now),)))
+            return Done(effect=Writes((self._arrival(vaga, now),)))
         holder = await self._keys.get((vaga["hash_dedup"], vaga["id"]))
         principal = vaga["id"] if holder is None else holder
         if principal == vaga["id"]:
             return Next(self.fonte(vaga, principal, now))
-        return await self._repeated(vaga, principal, now)
+        return await self._add_source_of(vaga, principal, now)
 
     async def importacao(self, lease: Lease) -> StageOutcome:
         vaga = await self._vagas.get(lease.row["vaga_grupo_id"])
@@ -117,9 +117,9 @@ class Vagas:
             return Skipped(SEM_VAGA)
         now = self._clock.now()
         if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another took its place meanwhile
-            return await self._repeated(vaga, vaga["dona"], now)
+            return await self._add_source_of(vaga, vaga["dona"], now)
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
-        return Done(effect=self.resultado(vaga, parecer, now) + Writes((self._arrived(vaga, now),)))
+        return Done(effect=self.resultado(vaga, parecer, now) + Writes((self._arrival(vaga, now),)))
 
     def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
         """What a judgement writes: how it was judged, and a vacancy if it is to be one. What is dropped keeps no key."""
@@ -141,11 +141,11 @@ class Vagas:
         free = ((self.queries.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
         return Writes(((self.queries.judged, judged), *made, *free))
 
-    async def _repeated(self, vaga: Row, principal: str, now: datetime) -> Done:
+    async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
         """One more source of the principal; told by its own author, it may correct what he said."""
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         stands = (self.queries.stands_alone, {"id": vaga["id"], "now": now})
-        kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrived(vaga, now)))
+        kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrival(vaga, now)))
         first = await self._vagas.get(principal)
         if first is None or not mesmo_autor(vaga, first) or not mudancas(vaga, first):
             return Done(effect=kept)
@@ -192,13 +192,13 @@ class Vagas:
         hold = (self.queries.hold, {"id": principal, "now": now})
         return Writes((hold, (self.queries.add_source, values), (self.queries.count_sources, {"id": principal})))
 
-    def _arrived(self, vaga: Row, now: datetime) -> tuple[Query, dict[str, object]]:
+    def _arrival(self, vaga: Row, now: datetime) -> tuple[Query, dict[str, object]]:
         return self.queries.arrived, {"id": vaga["mensagem_id"], "now": now}
 
     async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
-    async def _taken(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+    async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
         """Whose each key is; of several that ask at once, the first."""
         first: dict[str, str] = {}
         for hash, vaga in asked:

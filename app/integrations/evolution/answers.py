@@ -65,7 +65,7 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
         case Silence(why=why):
             return Unknown(why)
         case Answer(status=status) if 200 <= status < 300:
-            return _sent(reply)
+            return _send_result(reply)
         case Answer(status=429):
             return RateLimited(retry_after(reply, now))
         case Answer(status=status) if status in BAN_CODES:
@@ -136,7 +136,7 @@ def number_of(row: Json) -> Numero | None:
             return None
 
 
-def found_of(row: Json) -> Encontrada | None:
+def read_stored(row: Json) -> Encontrada | None:
     """A stored message of ours; None: it is not one, or has no text."""
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
@@ -160,7 +160,7 @@ def found_of(row: Json) -> Encontrada | None:
             return None
 
 
-def _sent(answer: Answer) -> SendResult:
+def _send_result(answer: Answer) -> SendResult:
     match answer.body:
         case {"key": {"id": str(id), "remoteJid": str(jid)}} if id:
             return Sent(id, jid)
@@ -169,7 +169,7 @@ def _sent(answer: Answer) -> SendResult:
 
 
 def _is_nobody(answer: Answer) -> bool:
-    return any(each.get("exists") is False for each in _mappings(_said(answer.body)))
+    return any(each.get("exists") is False for each in _mappings(_message_in(answer.body)))
 
 
 def _complaint(answer: Answer) -> str:
@@ -181,7 +181,7 @@ def _complaint(answer: Answer) -> str:
     return HTTP_STATUS_SAID(status=answer.status, said=words) if words else HTTP_STATUS(status=answer.status)
 
 
-def _said(body: Json) -> Json:
+def _message_in(body: Json) -> Json:
     """The gateway's envelope is ``{"response": {"message": …}}``; one of its calls leaves it out."""
     match body:
         case {"response": {"message": message}} | {"message": message}:
@@ -192,7 +192,7 @@ def _said(body: Json) -> Json:
 
 def _words(body: Json) -> list[str]:
     """Its sentences, which stand alone, in a list, or in a list in a list."""
-    said = _said(body)
+    said = _message_in(body)
     if isinstance(said, str):
         return [said]
     flat = [inner for each in _items(said) for inner in (_items(each) or [each])]

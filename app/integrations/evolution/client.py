@@ -9,9 +9,9 @@ from app.contexts.comum.telefone import PERSON, forms
 from app.contexts.comum.whatsapp import Conexao, Encontrada, Grupo, Instancia, Numero, SendResult, Unavailable
 from app.integrations.evolution.answers import (
     conexao,
-    found_of,
     instance_of,
     number_of,
+    read_stored,
     send_result,
     unavailable,
 )
@@ -109,10 +109,10 @@ class EvolutionClient:
             case _:
                 return _strange("findGroupInfos")
 
-    async def sent_to(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
+    async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         found: dict[str, Encontrada] = {}
         for form in forms(telefone):
-            some = await self._sent_to_jid(instance, f"{form}@{PERSON}", since)
+            some = await self._list_sent_to_jid(instance, f"{form}@{PERSON}", since)
             if isinstance(some, Unavailable):
                 return some
             found |= {each.id: each for each in some}
@@ -148,7 +148,7 @@ class EvolutionClient:
     async def close(self) -> None:
         await self._gateway.close()
 
-    async def _sent_to_jid(self, instance: str, jid: str, since: datetime) -> list[Encontrada] | Unavailable:
+    async def _list_sent_to_jid(self, instance: str, jid: str, since: datetime) -> list[Encontrada] | Unavailable:
         found: list[Encontrada] = []
         for page in range(1, MOST_PAGES + 1):
             asked: Mapping[str, Json] = {
@@ -161,7 +161,7 @@ class EvolutionClient:
                 return body
             match body:
                 case {"messages": {"records": list(records), "pages": int(pages)}}:
-                    found += [each for row in records if (each := found_of(row)) is not None and each.em >= since]
+                    found += [each for row in records if (each := read_stored(row)) is not None and each.em >= since]
                 case _:
                     return _strange("findMessages")
             if page >= pages:

@@ -93,7 +93,7 @@ def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime
         texto=texto or "",
         midia=midia,
         encaminhada=_is_forwarded(data),
-        citada=_quoted(data),
+        citada=_quoted_id(data),
         em=at,
     )
 
@@ -162,7 +162,7 @@ def _is_forwarded(data: Mapping[str, Json]) -> bool:
     return any(each.get("isForwarded") is True for each in _contexts(data))
 
 
-def _quoted(data: Mapping[str, Json]) -> str | None:
+def _quoted_id(data: Mapping[str, Json]) -> str | None:
     """The id of the message that this one answers."""
     return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
 

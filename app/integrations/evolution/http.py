@@ -71,7 +71,7 @@ class Gateway:
                 read += piece
                 if len(read) > LARGEST_ANSWER:
                     return Silence("the answer is too long", never_sent=False)
-            return Answer(response.status_code, _parsed(bytes(read)), dict(response.headers))
+            return Answer(response.status_code, _parse(bytes(read)), dict(response.headers))
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
@@ -87,7 +87,7 @@ def path_of(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _parsed(body: bytes) -> Json:
+def _parse(body: bytes) -> Json:
     try:
         parsed: Json = json.loads(body)
     except (ValueError, RecursionError):

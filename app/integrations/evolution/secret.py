@@ -32,7 +32,7 @@ def _is_signed(secret: str, token: str, now: datetime) -> bool:
     parts = token[: LONGEST + 1].split(".")
     if len(parts) != 3 or len(token) > LONGEST:
         return False
-    signed, signature = f"{parts[0]}.{parts[1]}", _decoded(parts[2])
+    signed, signature = f"{parts[0]}.{parts[1]}", _decode(parts[2])
     expected = hmac.digest(secret.encode(), signed.encode(errors="replace"), hashlib.sha256)
     if signature is None or not hmac.compare_digest(expected, signature):
         return False
@@ -46,7 +46,7 @@ def _is_signed(secret: str, token: str, now: datetime) -> bool:
     )
 
 
-def _decoded(part: str) -> bytes | None:
+def _decode(part: str) -> bytes | None:
     try:
         return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except (binascii.Error, ValueError):
@@ -55,7 +55,7 @@ def _decoded(part: str) -> bytes | None:
 
 def _object(part: str) -> Mapping[str, Json]:
     try:
-        parsed = loads(_decoded(part) or b"null")
+        parsed = loads(_decode(part) or b"null")
     except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, Mapping) else {}

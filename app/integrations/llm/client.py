@@ -92,7 +92,7 @@ class ChatClient:
 
 
 def _answer(read: bytes) -> Resposta:
-    match _parsed(read):
+    match _parse(read):
         case {"choices": [{"message": {"content": str(content)}}, *_], **rest}:
             usage = rest.get("usage")
             tokens = usage if isinstance(usage, Mapping) else {}
@@ -104,10 +104,10 @@ def _answer(read: bytes) -> Resposta:
 def _document(content: str) -> Json:
     """The JSON in an answer, also where a model that knows no schema puts a fence or prose around it. None: there is none."""
     start, end = content.find("{"), content.rfind("}")
-    return _parsed(content[start : end + 1]) if 0 <= start < end else None
+    return _parse(content[start : end + 1]) if 0 <= start < end else None
 
 
-def _parsed(text: str | bytes) -> Json:
+def _parse(text: str | bytes) -> Json:
     try:
         parsed: Json = json.loads(text)
     except (ValueError, RecursionError):

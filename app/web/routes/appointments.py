@@ -115,7 +115,7 @@ class Campos(BaseModel):
     especialidade: Name | None = None
     origem_id: Name | None = None
 
-    def given(self) -> dict[str, Any]:
+    def given_fields(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -154,14 +154,14 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
     async def create(request: Request, novo: Novo) -> dict[str, Any]:
         """One appointment; its address and documents are read in the background."""
         with as_problems(request, REFUSALS):
-            row = await agendamentos.criar(novo.given(), by=caller_of(request))
+            row = await agendamentos.criar(novo.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
         """Another address or document is read anew."""
         with as_problems(request, REFUSALS):
-            row = await agendamentos.alterar(str(id), mudanca.given(), by=caller_of(request))
+            row = await agendamentos.alterar(str(id), mudanca.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
     @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")

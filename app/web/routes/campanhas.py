@@ -134,17 +134,17 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     @routes.post("/{id}/pausar", operation_id="pause_campanha", responses=ANSWERS)
     async def pausar(request: Request, id: Id) -> dict[str, Any]:
         """Nothing of it leaves from now on; what waits keeps waiting."""
-        return await _done(request, id, lambda: campanhas.pausar(id, by=caller_of(request)))
+        return await _act(request, id, lambda: campanhas.pausar(id, by=caller_of(request)))
 
     @routes.post("/{id}/retomar", operation_id="resume_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def retomar(request: Request, id: Id) -> dict[str, Any]:
         """It goes on where it stopped, at once."""
-        return await _done(request, id, lambda: campanhas.retomar(id, by=caller_of(request)))
+        return await _act(request, id, lambda: campanhas.retomar(id, by=caller_of(request)))
 
     @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
     async def cancelar(request: Request, id: Id) -> dict[str, Any]:
         """For good: what waits is cancelled, what is on its way is asked to stop."""
-        return await _done(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
+        return await _act(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
 
     return routes
 
@@ -160,13 +160,13 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         """The newest first, with what was really sent."""
         rows = await campanhas.todas(status=status, before=antes_de, limit=limite)
         texts = texts_for(request)
-        return {"campanhas": [texts.rendered(campanha_em_palavras(row, zone)) for row in rows]}
+        return {"campanhas": [texts.render(campanha_em_palavras(row, zone)) for row in rows]}
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
         """How it goes: recipients, queued, sent, delivered, answered; who was left out and what was blocked, by reason."""
         with as_problems(request, REFUSALS):
-            shown: dict[str, Any] = texts_for(request).rendered(
+            shown: dict[str, Any] = texts_for(request).render(
                 progresso_em_palavras(await campanhas.progresso(id), zone)
             )
             return shown
@@ -186,7 +186,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         return {"destinatarios": [dict(row) for row in rows]}
 
 
-async def _done(request: Request, id: int, act: Callable[[], Awaitable[StatusDaCampanha]]) -> dict[str, Any]:
+async def _act(request: Request, id: int, act: Callable[[], Awaitable[StatusDaCampanha]]) -> dict[str, Any]:
     with as_problems(request, REFUSALS):
         status = await act()
     return {"id": id, "status": status.value}

@@ -46,17 +46,17 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
     @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)
     async def close(request: Request, id: UUID, quais: Quais) -> dict[str, Any]:
         """These vacancies are taken."""
-        return await _resolved(fechamentos, request, id, [str(each) for each in quais.vagas])
+        return await _resolve(fechamentos, request, id, [str(each) for each in quais.vagas])
 
     @routes.post("/{id}/manter", operation_id="keep_fechamento", responses=ANSWERS)
     async def keep(request: Request, id: UUID) -> dict[str, Any]:
         """It closes nothing."""
-        return await _resolved(fechamentos, request, id, [])
+        return await _resolve(fechamentos, request, id, [])
 
     return routes
 
 
-async def _resolved(fechamentos: Fechamentos, request: Request, id: UUID, vagas: list[str]) -> dict[str, Any]:
+async def _resolve(fechamentos: Fechamentos, request: Request, id: UUID, vagas: list[str]) -> dict[str, Any]:
     with as_problems(request, REFUSALS):
         return resolvido(await fechamentos.resolver(str(id), vagas, por=caller_of(request)))
 

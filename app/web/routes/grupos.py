@@ -96,15 +96,15 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
             done = await revisao.aprovar(
                 str(id), Correcao(**said), por=caller_of(request), notas=None if como is None else como.notas
             )
-        return _decided(done)
+        return _decision_document(done)
 
     @routes.post("/{id}/rejeitar", operation_id="reject_revisao", responses=ANSWERS)
     async def reject(request: Request, id: UUID, porque: Rejeicao) -> dict[str, Any]:
         with as_problems(request, REFUSALS):
-            return _decided(await revisao.rejeitar(str(id), porque.motivo, por=caller_of(request)))
+            return _decision_document(await revisao.rejeitar(str(id), porque.motivo, por=caller_of(request)))
 
     return routes
 
 
-def _decided(done: Decidida) -> dict[str, Any]:
+def _decision_document(done: Decidida) -> dict[str, Any]:
     return {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}

@@ -16,14 +16,14 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
-def _written(value: object) -> object:
+def _require_text(value: object) -> object:
     """A bare number would be taken for days or seconds since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError("a day is written as in 2026-03-11")
     return value
 
 
-Day = Annotated[date, BeforeValidator(_written)]
+Day = Annotated[date, BeforeValidator(_require_text)]
 
 
 def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:

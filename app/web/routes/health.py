@@ -18,7 +18,7 @@ def health_router(limites: Limites, hours: Window = HORARIO) -> APIRouter:
     async def rate_limit(request: Request) -> dict[str, Any]:
         """How much may still be sent on our own initiative, and whether it is the hour for it."""
         state = state_of(request)
-        used = await state.work.rates.used([limites.hora, limites.dia])
+        used = await state.work.rates.count_used([limites.hora, limites.dia])
         now = state.now()
         return {
             "rate_limit": {

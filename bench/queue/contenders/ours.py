@@ -59,8 +59,8 @@ def trust_each_other() -> None:
     vars(claim).update(postgres_claim_queries=on_postgres, sqlite_claim_queries=on_sqlite)
 
 
-def unfenced(book: ClaimQueries, *statements: str) -> ClaimQueries:
-    return dataclasses.replace(book, **{name: without_fence(getattr(book, name)) for name in statements})
+def unfenced(queries: ClaimQueries, *statements: str) -> ClaimQueries:
+    return dataclasses.replace(queries, **{name: without_fence(getattr(queries, name)) for name in statements})
 
 
 class Ours:

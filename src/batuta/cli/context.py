@@ -84,7 +84,7 @@ class CliContext:
             readable()
 
     def print_json(self, document: object) -> None:
-        self.out.print_json(json.dumps(self.texts().rendered(document), ensure_ascii=False, default=str))
+        self.out.print_json(json.dumps(self.texts().render(document), ensure_ascii=False, default=str))
 
     def say(self, text: str) -> None:
         """As it is: the terminal breaks lines, not we."""
@@ -190,10 +190,10 @@ def language_here(env: Mapping[str, str]) -> Language:
         own = env.get("BATUTA_LANG") or _project_option(Path.cwd(), "language")
     except UnknownApp:
         own = None
-    return known_language(own) or system_language(env)
+    return find_language(own) or system_language(env)
 
 
-def known_language(word: str | None) -> Language | None:
+def find_language(word: str | None) -> Language | None:
     return next((each for each in LANGUAGES if each == word), None)
 
 
@@ -216,7 +216,7 @@ def _options_in(file: Path) -> Mapping[str, Any]:
 
 def make_cli_context(argv: list[str]) -> CliContext:
     env = environment()
-    lang = known_language(option(argv, "--lang"))
+    lang = find_language(option(argv, "--lang"))
     # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
     width = None if sys.stdout.isatty() else WIDE
     return CliContext(lang, option(argv, "--app"), env, _console(width=width), _console(stderr=True))

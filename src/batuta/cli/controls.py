@@ -67,7 +67,7 @@ def resume(context: typer.Context, word: str, reason: Because = "-", as_json: Js
     ctx = cli_context(context)
     rule = holding(ctx.work(), word)
     change = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
-    left = left_holding(list(ctx.work().registry), rule.key, change.switches, ctx.work().clock.now())
+    left = find_remaining_holds(list(ctx.work().registry), rule.key, change.switches, ctx.work().clock.now())
     document = {**_describe_change(ctx, change), "still_held_by": [each.key for each in left.rules]}
     ctx.show(document, as_json, lambda: _tell_left(ctx, word, change, left))
 
@@ -131,7 +131,7 @@ def switch_key(work: Batuta, word: str) -> str:
     return word
 
 
-def left_holding(jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime) -> Left:
+def find_remaining_holds(jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime) -> Left:
     """Of the jobs that switch ``key`` can hold."""
 
     def holds(rule: SwitchRule) -> bool:

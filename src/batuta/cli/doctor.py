@@ -166,7 +166,7 @@ async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
     for name, part in (await look(probes, work.clock)).items():
         mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
         # The application knows which of its settings it is.
-        step = texts.known(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
+        step = texts.get(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
         why = part.why if mark == "ok" or part.why is None else f"{part.why}: {step}"
         findings.append(Finding(mark, texts(f"doctor.part_{part.state}", part=name), why))
     return findings

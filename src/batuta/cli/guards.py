@@ -43,7 +43,7 @@ def limits(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 def _describe_limits(ctx: CliContext) -> list[dict[str, Any]]:
     declared = list(ctx.work().limits.values())
-    used = ctx.ask(lambda work: work.rates.used([limit for limit in declared if not limit.each]))
+    used = ctx.ask(lambda work: work.rates.count_used([limit for limit in declared if not limit.each]))
     return [
         {
             "limit": limit.name,

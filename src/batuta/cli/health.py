@@ -67,7 +67,7 @@ def _tell(ctx: CliContext, assessment: Assessment) -> None:
     ctx.out.print(f"{assessment.score}/{WHOLE}", style=f"bold {COLOURS[grade]}", end=" ")
     ctx.say(texts(f"grade.{grade.value}"))
     for label, section in assessment.sections.items():
-        ctx.say(f"  {texts.known(f'section.{label}', label):<24} {section.points:>3}/{section.most}")
+        ctx.say(f"  {texts.get(f'section.{label}', label):<24} {section.points:>3}/{section.most}")
     if not assessment.findings:
         ctx.say(texts("cli.health.nothing"))
     for finding in assessment.findings:
@@ -89,7 +89,7 @@ def incidents(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    found, figures = wait_for(_found(ctx, days))
+    found, figures = wait_for(_read_incidents(ctx, days))
     document = {
         "period_days": days,
         "total": figures.total,
@@ -102,7 +102,7 @@ def incidents(
     ctx.show(document, as_json, lambda: _tell_incidents(ctx, found[:limit], figures, days))
 
 
-async def _found(ctx: CliContext, days: int) -> tuple[Sequence[Incident], IncidentStats]:
+async def _read_incidents(ctx: CliContext, days: int) -> tuple[Sequence[Incident], IncidentStats]:
     async with ctx.work() as work:
         now = work.clock.now()
         since = now - timedelta(days=days)

@@ -86,7 +86,7 @@ def run(
     try:
         ran = wait_for(_run(ctx, name, params, even_if_held))
     except KeyboardInterrupt:
-        ctx.say_wrong(_interrupted(ctx, name, begun))
+        ctx.say_wrong(_describe_interruption(ctx, name, begun))
         raise typer.Exit(INTERRUPTED) from None
     ctx.show(row(ran, ctx.texts(), ctx.work().extension.wording), as_json, lambda: ctx.say(_sentence(ctx, ran)))
     if ran.status not in (Status.SUCCESS, Status.SKIPPED):
@@ -110,7 +110,7 @@ def executions(
 async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
     """The jobs of this code, and the active timetable if it is that of another version."""
     work = ctx.work()
-    known = None if profile is None else work.registry.known_profile(profile)
+    known = None if profile is None else work.registry.require_profile(profile)
     async with work:
         seen = await work.job_health.look(known)
         active = next((each for each in await work.observability.timetables.newest(LOOKED_AT) if each.is_active), None)
@@ -137,7 +137,7 @@ async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: 
         return list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
 
 
-def _interrupted(ctx: CliContext, name: str, begun: list[str]) -> str:
+def _describe_interruption(ctx: CliContext, name: str, begun: list[str]) -> str:
     """What became of the run, as the log has it."""
     texts = ctx.texts()
     try:
@@ -161,7 +161,7 @@ def describe_job(health: JobHealth, texts: Texts, wording: Wording) -> dict[str,
         "endpoint": job.target.address,
         "state": health.state.value,
         "why": health.why and texts.reason(health.why),
-        **reasons.described(health.why, "why"),
+        **reasons.describe_reason(health.why, "why"),
         "critical": job.critical,
         "autonomous": job.autonomous,
         "implemented": job.finished,
@@ -188,9 +188,9 @@ def row(recorded: Recorded, texts: Texts, wording: Wording) -> dict[str, Any]:
         "finished_at": recorded.finished_at.isoformat() if recorded.finished_at else None,
         "status": recorded.status,
         "reason": recorded.reason and texts.reason(recorded.reason),
-        **reasons.described(recorded.reason),
+        **reasons.describe_reason(recorded.reason),
         "error": recorded.error and texts.reason(recorded.error),
-        **reasons.described(recorded.error, "error"),
+        **reasons.describe_reason(recorded.error, "error"),
         "duration_ms": recorded.duration_ms,
         "response_code": recorded.response_code,
         "items_processed": recorded.items,

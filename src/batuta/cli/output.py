@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.loop import Idle, Pace, Wakeup
 
 MOST_LINES = 20_000
 MOST_CHARACTERS = 16 * 1024 * 1024
@@ -121,7 +121,7 @@ class ReadyBanner:
     name = "announcer"
 
     def __init__(self, address: str, announce: Callable[[], None]) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._address = address
         self._announce = announce
         self._is_announced = False

@@ -36,8 +36,8 @@ def translate(command: Any, texts: Texts) -> Any:
     ``cli.option`` has the text of an option by its name, or by the names of its command and its own.
     """
     for option in command.params:
-        general = texts.known(f"cli.option.{option.name}", option.help or "")
-        option.help = texts.known(f"cli.option.{command.name}_{option.name}", general)
+        general = texts.get(f"cli.option.{option.name}", option.help or "")
+        option.help = texts.get(f"cli.option.{command.name}_{option.name}", general)
     command.format_help = partial(_write_help, command, texts)
     for below in getattr(command, "commands", {}).values():
         translate(below, texts)
@@ -169,10 +169,10 @@ def _extra(context: Any, rest: Sequence[str]) -> Sequence[str]:
 
 def _missing(texts: Texts, mistake: Any) -> str:
     kind = "missing_option" if mistake.param.param_type_name == "option" else "missing_argument"
-    return texts(f"cli.mistake.{kind}", name=_named(mistake.param))
+    return texts(f"cli.mistake.{kind}", name=_parameter_name(mistake.param))
 
 
-def _named(param: Any) -> str:
+def _parameter_name(param: Any) -> str:
     return param.opts[0] if param.param_type_name == "option" else str(param.name).upper()
 
 
@@ -193,9 +193,9 @@ def _bad(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     """A command of ours that refuses a value gives the form it takes as the message; the rest the parser found."""
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
-    cause, name, described = mistake.__cause__, _named(mistake.param), mistake.param.type_descriptor
+    cause, name, described = mistake.__cause__, _parameter_name(mistake.param), mistake.param.type_descriptor
     if described.is_path and not isinstance(cause, ValidationError):
-        value = _given(mistake, rest)
+        value = _typed_value(mistake, rest)
         return texts(f"cli.mistake.{_wrong_with_file(value, described.parameter_info)}", name=name, value=value)
     if not isinstance(cause, ValidationError):
         return texts("cli.mistake.form", name=name, form=mistake.message.rstrip("."))
@@ -211,7 +211,7 @@ def _bad(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     return texts("cli.mistake.value", name=name, value=value, why=texts.reason(reason_of(found)))
 
 
-def _given(mistake: Any, rest: Sequence[str]) -> str:
+def _typed_value(mistake: Any, rest: Sequence[str]) -> str:
     """The value that was typed for the parameter."""
     parsed, *_ = mistake.ctx.command.make_parser(mistake.ctx).parse_args(args=list(rest))
     value = parsed.get(mistake.param.name)

@@ -155,9 +155,11 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
         known = [*ItemState, *await found.counts()]
         if state not in known:
             raise unknown("state", state, known)
-        rows = await found.listed(state, limit, of=None if stranded is None else queue)
+        rows = await found.list_items(state, limit, of=None if stranded is None else queue)
     columns = _columns_of(found.table)
-    shown = [_described(ctx, {name: row[column] for name, column in columns.items() if column in row}) for row in rows]
+    shown = [
+        _describe_item(ctx, {name: row[column] for name, column in columns.items() if column in row}) for row in rows
+    ]
     return state, shown
 
 
@@ -184,7 +186,7 @@ async def _rehome(ctx: CliContext, source: str, target: str) -> int:
 async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
     """Repeat ``step`` until nothing is left of ``source``; return how many items it changed."""
     async with ctx.work() as work:
-        living = (await work.beats.seen(within=FORGOTTEN_AFTER, now=work.now())).living_loops
+        living = (await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())).living_loops
         if source in work.queues or f"worker:{source}" in living:
             raise ConfigError(
                 problem=Reason("queue_served", "queue {queue} is served", queue=source),
@@ -240,10 +242,10 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
     return {name: column for name, column in named.items() if column is not None}
 
 
-def _described(ctx: CliContext, item: dict[str, Any]) -> dict[str, Any]:
+def _describe_item(ctx: CliContext, item: dict[str, Any]) -> dict[str, Any]:
     error = decode(item.get("error"))
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
-    return {**shown, "error": error and ctx.texts().reason(error), **reasons.described(error, "error")}
+    return {**shown, "error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
 
 
 def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[dict[str, Any]]) -> Table:

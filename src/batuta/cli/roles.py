@@ -198,7 +198,7 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
     stop, notifier = asyncio.Event(), Notifier.from_environment(ctx.env)
     role = roles_of(work, settings, notifier)[name]
     running = _run_app_role(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
-    await run_announced(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
+    await run_role(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
 
 async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
@@ -219,7 +219,7 @@ async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier:
         raise file_watch.lost
 
 
-async def run_announced(
+async def run_role(
     ctx: CliContext,
     work: Batuta,
     settings: EngineSettings,

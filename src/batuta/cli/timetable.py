@@ -53,7 +53,7 @@ def show(
 
 def use(context: typer.Context, profile: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    known = ctx.work().registry.known_profile(profile)
+    known = ctx.work().registry.require_profile(profile)
     ctx.ask(lambda work: work.controls.use_profile(known, by=current_user(), now=work.clock.now()))
     ctx.show({"profile": profile}, as_json, lambda: ctx.say(ctx.texts()("cli.schedule.used", profile=profile)))
 
@@ -68,7 +68,7 @@ def compare_profiles(
     ctx = cli_context(context)
     registry = ctx.work().registry
     old, new = (
-        list(registry.timetable(Controls(profile=registry.known_profile(each))).values()) for each in (before, after)
+        list(registry.timetable(Controls(profile=registry.require_profile(each))).values()) for each in (before, after)
     )
     found = compare(old, new)
     document = {
@@ -99,7 +99,7 @@ def set_window(
 ) -> None:
     ctx = cli_context(context)
     window = decode_window(
-        ctx.work().registry.known_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
+        ctx.work().registry.require_window(name), opens=opens, minutes=minutes, days=days, on_holidays=on_holidays
     )
     ctx.ask(lambda work: work.controls.set_window(name, window, by=current_user(), now=work.clock.now()))
     document = {"name": name, **encode_window(window)}
@@ -107,7 +107,7 @@ def set_window(
 
 
 def _controls(ctx: CliContext, profile: str | None) -> Controls:
-    known = None if profile is None else ctx.work().registry.known_profile(profile)
+    known = None if profile is None else ctx.work().registry.require_profile(profile)
     now = ctx.ask(lambda work: work.controls.read())
     return Controls(profile=known or now.profile, windows=now.windows)
 

@@ -12,7 +12,7 @@ import typer
 
 from batuta.cli.context import CliContext, cli_context
 from batuta.cli.output import OutputMux, ReadyBanner
-from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, run_announced, supervise
+from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, run_role, supervise
 from batuta.config import ENV_FILE, EngineSettings, unset
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import ProcessHeld, ProcessServing
@@ -82,7 +82,7 @@ class _Up:
         try:
             stream = output.stream(PARENT)
             within = grace + MARGIN
-            await run_announced(self.ctx, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
+            await run_role(self.ctx, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
         finally:
             await close_soon(self.work.connections.close())
             output.close()

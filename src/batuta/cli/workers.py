@@ -51,7 +51,7 @@ def workers(
 
 async def _read_workers(ctx: CliContext) -> tuple[Signs, Sequence[Restart], Sequence[Timetable]]:
     async with ctx.work() as work:
-        signs = await work.beats.seen(within=FORGOTTEN_AFTER, now=work.now())
+        signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
         restarts = await work.observability.restarts.since(signs.now - FORGOTTEN_AFTER, limit=MOST_RESTARTS)
         return signs, restarts, await work.observability.timetables.newest(LOOKED_AT)
 

@@ -29,7 +29,7 @@ from batuta.kernel.events import (
 from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Registration
 from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened, OwnTimetable
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Dispatcher:
         lanes: Lanes,
     ) -> None:
         """``own``: the timetable of this process."""
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._registry = registry
         self._log = log
         self._runner = runner
@@ -78,7 +78,7 @@ class Dispatcher:
 
     def job(self, name: str) -> Job | None:
         """As it is scheduled now, or as any profile has it: a run is looked after also when its job is not in force."""
-        return self._timetable.get(name) or self._registry.declared(name)
+        return self._timetable.get(name) or self._registry.find_declared(name)
 
     async def tick(self) -> Pace:
         standing = await self._activation.look()

@@ -38,15 +38,15 @@ def rules_of(job: Job) -> tuple[SwitchRule, ...]:
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
 
-def held_by_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
+def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
     """Return the reason of the first switch that holds the job; None: no switch does."""
     for rule in rules_of(job):
         if isinstance(held := judge_switch(rule, switches.get(rule.key), now), Hold):
-            return _paused(job, rule, held.reason)
+            return _pause_reason(job, rule, held.reason)
     return None
 
 
-def _paused(job: Job, rule: SwitchRule, why: str) -> str:
+def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
     """Name the pause instead of its switch."""
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
@@ -58,7 +58,7 @@ def _paused(job: Job, rule: SwitchRule, why: str) -> str:
     return execution.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
 
 
-def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
+def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
     """Whether something held it at an instant that is past: it was lifted since, and nothing is owed from before that."""
     for rule in rules_of(job):
         switch = switches.get(rule.key)
@@ -69,7 +69,7 @@ def held_then(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str |
 
 def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
     """Why it may not run at ``now``; None: it may."""
-    if (held := held_by_switch(job, switches, now)) is not None:
+    if (held := find_holding_switch(job, switches, now)) is not None:
         return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
         return execution.WINDOW_CLOSED(window=job.window)
@@ -84,21 +84,21 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         # Fires of that time have their rows already, and the unique key keeps those from running again.
         since = now - ON_TIME
     owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
-    openings = list(_missed(job, owed))
+    openings = list(_missed_openings(job, owed))
     accounted = max((fire for fire in (*owed.missed, *_ends(owed))), default=since)
     held_now = hold(job, ledger.switches, windows, now)
     is_running = job.name in ledger.running
     waits = len(owed.run) == FIRES_AT_A_TIME
     for fire in owed.run:
         is_late = now - fire > ON_TIME
-        held = held_now or (held_then(job, ledger.switches, fire) if is_late else None)
+        held = held_now or (find_past_hold(job, ledger.switches, fire) if is_late else None)
         if held is None and is_running and job.overlap is Overlap.SKIP:
             if is_late and job.catch_up is CatchUp.ALL:
                 waits = True  # for its turn: what is left is owed still
                 break
             openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.OVERLAP()))
         elif held is not None:
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.held(held)))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.hold_reason(held)))
         else:
             openings.append(_row(job, fire, is_late, Status.RUNNING, None))
             is_running = True
@@ -111,7 +111,7 @@ def _ends(owed: Owed) -> tuple[datetime, ...]:
     return () if owed.gap is None else (owed.gap.last,)
 
 
-def _missed(job: Job, owed: Owed) -> Iterator[Opening]:
+def _missed_openings(job: Job, owed: Owed) -> Iterator[Opening]:
     for fire in owed.missed:
         yield _row(job, fire, True, Status.MISSED, _why_missed(job))
     if (gap := owed.gap) is not None:
@@ -149,14 +149,14 @@ def plan_manual(
         raise JobRefused(job=job.name, why=execution.ALREADY_RUNNING(), next_step=execution.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
     if held is not None and not even_if_held:
-        raise JobRefused(job=job.name, why=execution.held(held), next_step=execution.LIFT_OR_INSIST())
+        raise JobRefused(job=job.name, why=execution.hold_reason(held), next_step=execution.LIFT_OR_INSIST())
     opening = Opening(
         job=job.name,
         category=job.category,
         scheduled_for=None,
         trigger=Trigger.MANUAL,
         status=Status.RUNNING,
-        reason=None if held is None else execution.BY_HAND(why=execution.held(held)),
+        reason=None if held is None else execution.BY_HAND(why=execution.hold_reason(held)),
         params=params or None,
     )
     return Decisions([opening])

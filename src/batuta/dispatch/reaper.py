@@ -20,7 +20,7 @@ from batuta.queue.item import LeaseHolder
 from batuta.runlog import execution as reasons
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 REAP_BATCH = 100
 MOST_ATTEMPTS = 3
@@ -28,7 +28,7 @@ MOST_ATTEMPTS = 3
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
-def may_be_taken(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
+def may_take_over(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
     """``watched``: for how long its lease was seen unlocked and unchanged."""
     if run.owner is None:
         return True
@@ -55,7 +55,7 @@ class Reaper:
         registry: JobRegistry,
     ) -> None:
         """``job_of`` gives a job by its name, or None if this code does not know it."""
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._log = log
         self._runner = runner
         self._job_of = job_of
@@ -68,7 +68,7 @@ class Reaper:
     async def tick(self) -> Pace:
         silent = await self._silent()
         watched = self._silence.look([_key(run) for run in silent], self._clock.monotonic())
-        ripe = [run for run in silent if may_be_taken(run, watched[_key(run)], self._lease_holder.lease)]
+        ripe = [run for run in silent if may_take_over(run, watched[_key(run)], self._lease_holder.lease)]
         await self._take_over(ripe, lambda run: reasons.HANDED_BACK() if run.owner is None else reasons.SILENT())
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
@@ -79,7 +79,7 @@ class Reaper:
 
     async def _silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
         found = await self._log.silent(self._lease_holder, self._registry.names, REAP_BATCH, owners)
-        held = {execution.id for execution in self._runner.held()}
+        held = {execution.id for execution in self._runner.running_executions()}
         return [run for run in found if run.id not in held]
 
     async def _take_over(self, runs: Sequence[SilentRun], why: Callable[[SilentRun], str]) -> int:
@@ -114,7 +114,7 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
         reason = reasons.EACH_ATTEMPT(why=reason, attempts=execution.attempt - 1)
     if job is None:
         return reasons.UNKNOWN_JOB(why=reason)
-    return reason if held is None else reasons.HELD_NOW(why=reason, held=reasons.held(held))
+    return reason if held is None else reasons.HELD_NOW(why=reason, held=reasons.hold_reason(held))
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:

@@ -27,7 +27,7 @@ class JobRegistry:
         self.profiles = tuple(profiles)
         self.windows = dict(windows)
         self._jobs: dict[str, dict[str, Job]] = {profile: {} for profile in self.profiles}
-        self.first = self.known_profile(first or self.profiles[0])
+        self.first = self.require_profile(first or self.profiles[0])
 
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
         """``profiles`` None: in every one."""
@@ -36,7 +36,7 @@ class JobRegistry:
                 job=job.name, why=Reason("job_no_window", "no window is called '{window}'", window=job.window)
             )
         for profile in self.profiles if profiles is None else profiles:
-            jobs = self._jobs[self.known_profile(profile)]
+            jobs = self._jobs[self.require_profile(profile)]
             if job.name in jobs:
                 raise InvalidJob(job=job.name, why=Reason("job_taken", "another job has this name"))
             jobs[job.name] = job
@@ -57,20 +57,20 @@ class JobRegistry:
     def windows_now(self, controls: Controls) -> Mapping[str, Window]:
         return {**self.windows, **{name: each for name, each in controls.windows.items() if name in self.windows}}
 
-    def known_profile(self, word: str) -> str:
-        return _known(word, self.profiles, "profile")
+    def require_profile(self, word: str) -> str:
+        return _require_known(word, self.profiles, "profile")
 
-    def known_window(self, word: str) -> str:
-        return _known(word, tuple(self.windows), "window")
+    def require_window(self, word: str) -> str:
+        return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
         """As it is scheduled now, or as another profile has it: a person may run it anyhow."""
         now = self.timetable(controls)
-        job = now.get(name) or self.declared(_known(name, tuple(sorted(self.names)), "job"))
+        job = now.get(name) or self.find_declared(_require_known(name, tuple(sorted(self.names)), "job"))
         assert job is not None
         return job
 
-    def declared(self, name: str) -> Job | None:
+    def find_declared(self, name: str) -> Job | None:
         """As any profile has it; None: this code does not know it."""
         return next((job for job in self if job.name == name), None)
 
@@ -119,7 +119,7 @@ def _schedule(job: Job) -> list[Json]:
     ]
 
 
-def _known(word: str, known: Collection[str], kind: str) -> str:
+def _require_known(word: str, known: Collection[str], kind: str) -> str:
     if word in known:
         return word
     raise unknown(kind, word, known)

@@ -30,7 +30,7 @@ from batuta.queue.item import LeaseHolder
 from batuta.runlog import execution as reasons
 from batuta.runlog.execution import Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import Closing, ExecutionLog
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Shutdown, pass_phases
 
@@ -76,7 +76,7 @@ class Runner:
         self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, lease_holder: LeaseHolder, gate: Gate
     ) -> None:
         """``gate`` says why a job may not run at this instant, or None."""
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._log = log
         self._lanes = lanes
         self._clock = clock
@@ -114,10 +114,10 @@ class Runner:
         order = Order(execution, job, params, job.grace if grace is None else grace)
         task = asyncio.create_task(self._run(order))
         self._runs[task] = execution
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._discard)
         return task
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _discard(self, task: "asyncio.Task[None]") -> None:
         execution = self._runs.pop(task)
         self._closing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -128,7 +128,7 @@ class Runner:
             raise self._deaf
         return Idle()
 
-    def held(self) -> list[Execution]:
+    def running_executions(self) -> list[Execution]:
         """Every run of this process, also one that has ended and is not yet written."""
         return list(self._runs.values())
 
@@ -175,14 +175,14 @@ class Runner:
         async with self._lanes.lane(order.job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
             if waited >= STALE and (held := await self._why_not(order.job)) is not None:
-                return storable(Ending(status=Status.SKIPPED, reason=reasons.held(held)))
+                return storable(Ending(status=Status.SKIPPED, reason=reasons.hold_reason(held)))
             called = await call(lambda: self._deliver(order))
         match called:
             case Returned(value=Ending() as ending):
                 return ending
             case Raised(error=CancelIgnored() as deaf):
                 self._deaf = deaf
-                self.doorbell.ring()
+                self.wakeup.set()
                 return storable(Ending(status=Status.TIMEOUT, error=reason_of_error(deaf)))
             case Raised(error=error):
                 self._events.emit(ExecutionCrashed(order.job.name, error))
@@ -272,13 +272,13 @@ class RunLeases:
     name = "run-leases"
 
     def __init__(self, log: ExecutionLog, runner: Runner, clock: Clock, lease_holder: LeaseHolder) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._log = log
         self._runner = runner
         self._clock = clock
         self._lease_holder = lease_holder
 
     async def tick(self) -> Pace:
-        renewed = await self._log.renew(self._runner.held(), self._lease_holder)
+        renewed = await self._log.renew(self._runner.running_executions(), self._lease_holder)
         self._runner.release(renewed.lost)
         return Idle(self._clock.now() + self._lease_holder.lease / RETRIES) if renewed.unchecked else Idle()

@@ -25,7 +25,7 @@ LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes
 
 def add_arq_relay(work: Batuta, connect: Callable[[], Awaitable[ArqRedis]]) -> ArqRelay:
     """Have ARQ run the tasks: the worker sends each call to Redis and receives its outcome."""
-    relay = ArqRelay(connect, work.clock, _store(work).wanted)
+    relay = ArqRelay(connect, work.clock, _store(work).find_wanted)
     work.relay_tasks(relay.run)
     work.add_loop(relay, LISTENING)
     work.closers.append(relay.close)
@@ -48,7 +48,7 @@ class ArqWorker:
         self._store = _store(work)
         self._here = Here(
             self._store.report_of_call,
-            self._store.wanted,
+            self._store.find_wanted,
             work.clock,
             work.events,
             max_result=work.worker_policy.max_result,
@@ -82,4 +82,4 @@ class ArqWorker:
 
 
 def _store(work: Batuta) -> SqlTasks:
-    return SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
+    return SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake)

@@ -207,7 +207,7 @@ async def _restore_postgres(
             await copying.empty(connection, ours)
         else:
             await copying.drop(connection, ours)
-            await _build(transaction, _known_to(opened, _migrations(work)))
+            await _build(transaction, _migrations_in(opened, _migrations(work)))
             await copying.empty(connection, ours)
         await copying.copy_in(connection, opened, progress)
         await _migrate(transaction, missing, work)
@@ -315,7 +315,7 @@ def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Databa
     return [migration for migration in known if (migration.namespace, migration.number) not in there]
 
 
-def _known_to(opened: ArchiveReader, known: Sequence[Migration]) -> list[Migration]:
+def _migrations_in(opened: ArchiveReader, known: Sequence[Migration]) -> list[Migration]:
     there = {(applied.namespace, applied.number) for applied in opened.manifest.migrations}
     return [migration for migration in known if (migration.namespace, migration.number) in there]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Never, Self, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from batuta import __version__
-from batuta.config import ENV_FILE, EngineSettings, environment, known_zone, load_settings
+from batuta.config import ENV_FILE, EngineSettings, environment, find_zone, load_settings
 from batuta.dispatch.job import JobOptions, JobRules, Target, make_job
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
@@ -106,7 +106,7 @@ class Batuta:
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
-        self.zone = known_zone(settings.timezone if timezone is None else timezone)
+        self.zone = find_zone(settings.timezone if timezone is None else timezone)
         self._migrates = not settings.in_production if migrate is None else migrate
         self._own_time = clock is not None
         self.clock = clock or SystemClock()
@@ -375,7 +375,7 @@ class Batuta:
             self.ids,
             self.clock,
             own_time=self._own_time,
-            ring=self.wakeups.ring,
+            wake=self.wakeups.wake,
             liveness=self.liveness,
         )
         made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
@@ -384,7 +384,7 @@ class Batuta:
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
         """Every queue there is, by name."""
-        return {served.store.name: served.store for served in self._served()}
+        return {served.store.name: served.store for served in self._worker_queues()}
 
     def _execution_log(self) -> SqlExecutionLog:
         return SqlExecutionLog(
@@ -399,7 +399,7 @@ class Batuta:
 
     def _tasks_in_sql(self) -> SqlTasks:
         return SqlTasks(
-            self.database, self.ids, self.clock, self.wakeups.ring, own_time=self._own_time, liveness=self.liveness
+            self.database, self.ids, self.clock, self.wakeups.wake, own_time=self._own_time, liveness=self.liveness
         )
 
     @property
@@ -485,7 +485,7 @@ class Batuta:
             yield ThreadWatch(self.task_registry, self.events), THREADS
             looks = self.worker_policy.look_every
             yield from queue_loops(
-                self._served(),
+                self._worker_queues(),
                 self._lease_holder(),
                 looks,
                 self.wakeups,
@@ -498,9 +498,9 @@ class Batuta:
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
         """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
-        served = next(each for each in self._served() if each.store.name == queue)
+        served = next(each for each in self._worker_queues() if each.store.name == queue)
         lease_holder = self._lease_holder()
-        with self.presence.announced(lease_holder.owner):
+        with self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
@@ -514,7 +514,7 @@ class Batuta:
     def _lease_holder(self) -> LeaseHolder:
         return LeaseHolder(owner=make_owner(self.ids), lease=self.queue_lease)
 
-    def _served(self) -> Iterator[Served]:
+    def _worker_queues(self) -> Iterator[Served]:
         handlers = self.task_registry.handlers(self._task_store.report)
 
         def handler_of(lease: Lease) -> ItemHandler | None:

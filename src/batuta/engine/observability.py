@@ -17,7 +17,7 @@ from batuta.health.checks import transactions
 from batuta.health.finding import Section, Severity
 from batuta.health.hub import HUB_POLICY, PINGING, AlertHub, DeadMansSwitch, LogSink, Sink
 from batuta.health.jobs import JobHealthQuery
-from batuta.health.queues import QueueLimits, WatchedQueue, unserved
+from batuta.health.queues import QueueLimits, WatchedQueue, unserved_check
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
@@ -93,7 +93,7 @@ class Observability:
             checks.scheduler(self.beats, self.reports, self.timetables, self.registry, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
-            unserved(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
+            unserved_check(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
             checks.circuits(self.circuits, self.behind),
             transactions(self.transactions, self._old_transaction),
         ):

@@ -88,7 +88,7 @@ async def guard_process(
     name, notifier = worker_name or role, notifier or Notifier()
     with _dump(work, name) as dump:
         guard = _Guard(work, role, name, stop, limits or ProcessLimits(), notifier, dump)
-        guard.tell_what_was_left()
+        guard.report_orphaned_stacks()
         guard.watchdog_thread.begin()
         notifier.ready()
         try:
@@ -137,15 +137,15 @@ class _Guard:
             clock=SystemClock(),
             events=work.events,
             notifier=notifier,
-            last_words=self._last_words,
-            noticed=self.heartbeat.ring,
+            report_block=self._report_block,
+            noticed=self.heartbeat.wake,
             dump=dump,
         )
         self.recycler = Recycler(
             most_megabytes=limits.most_megabytes, longest=limits.longest, clock=SystemClock(), recycle=self._recycle
         )
         self.file_watch = FileWatch(
-            check=work.database.check_file, stop=self._stop_soon, clock=SystemClock(), forced=self._forced
+            check=work.database.check_file, stop=self._stop_soon, clock=SystemClock(), forced=self._report_end
         )
         # Beats are for those who read the work's clock; how long nothing moves is told by the machine's.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
@@ -155,9 +155,9 @@ class _Guard:
         watching.add(self.file_watch, WATCHING_FILE)
         self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
 
-    def tell_what_was_left(self) -> None:
+    def report_orphaned_stacks(self) -> None:
         """By processes of this role that ended without a word: their stacks go where the others are."""
-        for left in StackFolder.for_database(self._work.database.where).left(self._name):
+        for left in StackFolder.for_database(self._work.database.where).list_orphaned(self._name):
             self._work.events.emit(StackFound(left.role, left.pid, left.stack))
             restart = NewRestart(
                 worker_name=left.role,
@@ -174,9 +174,9 @@ class _Guard:
             return Status.STALLED
         return Status.DRAINING if self._stop.is_set() else None
 
-    async def _last_words(self, stack: str, silent: timedelta) -> None:
+    async def _report_block(self, stack: str, silent: timedelta) -> None:
         detail = EVENT_LOOP_BLOCKED(silent=timedelta(seconds=round(silent.total_seconds(), 1)))
-        await self.heartbeat.last_words(self.heartbeat.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
+        await self.heartbeat.write_last(self.heartbeat.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
 
     def _recycle(self, why: str) -> None:
         self._work.events.emit(ProcessRecycled(self._name, why))
@@ -186,7 +186,7 @@ class _Guard:
     def _stop_soon(self) -> None:
         self._home.call_soon_threadsafe(self._stop.set)
 
-    def _forced(self, error: StoreReplaced) -> None:
+    def _report_end(self, error: StoreReplaced) -> None:
         self._work.events.emit(ProcessEnded(self._name, str(error), failed=True))
 
 

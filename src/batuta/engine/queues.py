@@ -94,10 +94,10 @@ def queue_loops(
     for served in served_here:
         worker = served.worker(lease_holder, isolation, clock, events)
         keeper.add(worker)
-        wakeups.add(served.store.name, worker.doorbell)
+        wakeups.add(served.store.name, worker.wakeup)
         yield worker, often
         if served.has_rescuer:
-            yield Rescuer(served.store.name, served.store, lease, clock, events, worker.doorbell), rescuing
+            yield Rescuer(served.store.name, served.store, lease, clock, events, worker.wakeup), rescuing
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
@@ -107,4 +107,4 @@ def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> I
         tables.setdefault(served.store.table.name, []).append(served.store)
     for table, stores in tables.items():
         name = stores[0].name if len(stores) == 1 else table
-        yield partial(recover_items, name, stores[0], events, wakeups.ring)
+        yield partial(recover_items, name, stores[0], events, wakeups.wake)

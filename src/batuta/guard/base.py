@@ -51,9 +51,9 @@ WORKED = EffectReport(Effect.WORKED)
 class Ticket(Protocol):
     """Handed out with an Admit: one of the two is called, once. A ticket that is never seen again is taken for used."""
 
-    async def used(self, report: EffectReport) -> None: ...
+    async def report(self, report: EffectReport) -> None: ...
 
-    async def unused(self) -> None:
+    async def give_back(self) -> None:
         """Nothing was even tried; what was taken for it is given back."""
         ...
 
@@ -61,10 +61,10 @@ class Ticket(Protocol):
 class FreeTicket:
     """Of a guard that learns nothing."""
 
-    async def used(self, report: EffectReport) -> None:
+    async def report(self, report: EffectReport) -> None:
         return None
 
-    async def unused(self) -> None:
+    async def give_back(self) -> None:
         return None
 
 
@@ -152,12 +152,12 @@ class AllOf:
             if held is None and waited >= STALE and len(free) < len(admitted):
                 held = await self._ask(free, now + waited, [])
         except BaseException:
-            await asyncio.shield(_all(admitted).unused())
+            await asyncio.shield(_all(admitted).give_back())
             raise
         if held is None:
             by = min((admit.by for _, admit in admitted if admit.by is not None), default=None)
             return Admit(_all(admitted), by)
-        await _all(admitted).unused()
+        await _all(admitted).give_back()
         return held
 
     @staticmethod
@@ -179,10 +179,10 @@ def _all(admitted: Iterable[tuple[Guard, Admit]]) -> Ticket:
 class _Tickets:
     tickets: tuple[Ticket, ...]
 
-    async def used(self, report: EffectReport) -> None:
+    async def report(self, report: EffectReport) -> None:
         for ticket in self.tickets:
-            await ticket.used(report)
+            await ticket.report(report)
 
-    async def unused(self) -> None:
+    async def give_back(self) -> None:
         for ticket in reversed(self.tickets):
-            await ticket.unused()
+            await ticket.give_back()

@@ -176,10 +176,10 @@ class BreakerTicket:
     breaker: Breaker
     permit: Pass
 
-    async def used(self, report: EffectReport) -> None:
+    async def report(self, report: EffectReport) -> None:
         with suppress(StoreUnavailable):
             await self.breaker.report(self.permit, report)
 
-    async def unused(self) -> None:
+    async def give_back(self) -> None:
         with suppress(StoreUnavailable):
             await self.breaker.give_back(self.permit)

@@ -88,7 +88,7 @@ class Rates(Protocol):
         """It provably did not happen. What was confirmed stays."""
         ...
 
-    async def used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
+    async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
         """How many count now, by the name of the limit."""
         ...
 
@@ -135,10 +135,10 @@ class RateTicket:
     rates: Rates
     id: str
 
-    async def used(self, report: EffectReport) -> None:
+    async def report(self, report: EffectReport) -> None:
         with suppress(StoreUnavailable):
             await (self.rates.release(self.id) if report.effect is Effect.UNREACHED else self.rates.confirm(self.id))
 
-    async def unused(self) -> None:
+    async def give_back(self) -> None:
         with suppress(StoreUnavailable):
             await self.rates.release(self.id)

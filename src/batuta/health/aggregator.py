@@ -28,7 +28,7 @@ from batuta.health.finding import (
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, InvalidName, InvalidSections, StoreUnavailable
 from batuta.kernel.options import unknown
-from batuta.kernel.usercode import Late, Question, Raised, Returned, attempt, name_of
+from batuta.kernel.usercode import Late, Question, Raised, Returned, call_with_deadline, name_of
 
 CACHED_FOR = timedelta(seconds=15)
 DATABASE_DOWN = "connectivity.database"
@@ -117,11 +117,11 @@ class HealthAggregator:
             case Returned(value=Report() as report):
                 return report
             case Raised(error=error):
-                return _broken(check, name_of(error), is_database=isinstance(error, StoreUnavailable))
+                return _broken_report(check, name_of(error), is_database=isinstance(error, StoreUnavailable))
             case Late():
-                return _broken(check, f"{check.timeout.total_seconds():g} s", is_late=True)
+                return _broken_report(check, f"{check.timeout.total_seconds():g} s", is_late=True)
             case Returned(value=other):
-                return _broken(check, type(other).__name__)
+                return _broken_report(check, type(other).__name__)
 
     async def _document(self, question: Question) -> Document:
         now = self._clock.now()
@@ -134,7 +134,7 @@ class HealthAggregator:
                 return {"status": "error", "error": "it did not answer in time", "timestamp": now.isoformat()}
 
 
-def _broken(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
+def _broken_report(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
     """The state of the section is unknown: it loses all its points until the check answers."""
     finding = Finding(
         severity=Severity.ERROR,
@@ -193,7 +193,7 @@ def verdict(parts: Mapping[str, Part], probes: Probes) -> str:
 
 
 async def _ask(name: str, probe: Probe, clock: Clock) -> Part:
-    match await attempt(probe.ask, clock.now() + PROBE_TIMEOUT, clock, f"the probe of {name}"):
+    match await call_with_deadline(probe.ask, clock.now() + PROBE_TIMEOUT, clock, f"the probe of {name}"):
         case Returned(value=Part() as part):
             return part
         case Raised(error=BatutaError() as error):

@@ -57,7 +57,7 @@ class Wording(Protocol):
 
     def message(self, finding: Finding) -> str: ...
     def next_step(self, finding: Finding) -> str: ...
-    def recovered(self, alerted: AlertedCause, now: datetime) -> str: ...
+    def describe_recovery(self, alerted: AlertedCause, now: datetime) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class AlertPolicy:
     cool_down: Mapping[Severity, timedelta] = field(default_factory=lambda: COOL_DOWN)
     hours: Window = WORKING_HOURS  # of what is not critical
 
-    def may_speak(self, severity: Severity, now: datetime) -> bool:
+    def may_alert(self, severity: Severity, now: datetime) -> bool:
         return severity is Severity.CRITICAL or self.hours.is_open(now, self.zone)
 
 
@@ -79,7 +79,7 @@ class Said:
     forgotten: tuple[str, ...] = ()
 
 
-def speak(
+def decide_alerts(
     assessment: Assessment, known: Mapping[str, AlertedCause], policy: AlertPolicy, wording: Wording, now: datetime
 ) -> Said:
     present = {finding.cause: finding for finding in assessment.findings if finding.severity is not Severity.INFO}
@@ -96,7 +96,7 @@ def speak(
     gone = [
         (replace(alerted, gone_at=now), _recovery(alerted, wording, now))
         for cause, alerted in known.items()
-        if cause not in present and alerted.gone_at is None and policy.may_speak(alerted.severity, now)
+        if cause not in present and alerted.gone_at is None and policy.may_alert(alerted.severity, now)
     ]
     return Said(
         alerts=tuple(alert for _, alert in (*new, *gone)),
@@ -121,7 +121,7 @@ def _new(
         before = known.get(cause)
         if cause in silenced or not _is_due(finding, before, policy, now):
             continue
-        if policy.may_speak(finding.severity, now):
+        if policy.may_alert(finding.severity, now):
             since = finding.since or (before.since if before is not None and before.gone_at is None else now)
             message = wording.message(finding)
             alerted = AlertedCause(cause=cause, severity=finding.severity, at=now, since=since, message=message)
@@ -137,7 +137,10 @@ def _is_due(finding: Finding, before: AlertedCause | None, policy: AlertPolicy, 
 
 def _recovery(alerted: AlertedCause, wording: Wording, now: datetime) -> Alert:
     return Alert(
-        kind=Kind.RECOVERY, cause=alerted.cause, severity=alerted.severity, message=wording.recovered(alerted, now)
+        kind=Kind.RECOVERY,
+        cause=alerted.cause,
+        severity=alerted.severity,
+        message=wording.describe_recovery(alerted, now),
     )
 
 
@@ -220,7 +223,7 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
     """``incidents``: all that touch the span. Down is the time in which at least one critical one was open."""
     resolved = [each.duration_seconds for each in incidents if each.duration_seconds is not None and each.resolved_at]
     severities = sorted({each.to_status for each in incidents})
-    down = _covered([each for each in incidents if each.to_status == Grade.CRITICAL], since, until)
+    down = _total_time([each for each in incidents if each.to_status == Grade.CRITICAL], since, until)
     whole = max(until - since, timedelta(microseconds=1))
     return IncidentStats(
         since=since,
@@ -233,7 +236,7 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
     )
 
 
-def _covered(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
+def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
     """Time that overlaps is counted once."""
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):

@@ -98,12 +98,12 @@ def judge_jobs(healths: Collection[JobHealth]) -> Report:
         *(_critical(health, "not_succeeding", ENOUGH_FAILURES) for health in critical_and_broken),
     ]
     if nothing_works(healths):
-        reports.append(_grouped(Severity.CRITICAL, "jobs.nothing_works", "jobs_nothing_works", stale, 25))
+        reports.append(_group_report(Severity.CRITICAL, "jobs.nothing_works", "jobs_nothing_works", stale, 25))
     lost = BELOW_HEALTHY + 2 * (len(broken) - 1)
-    reports.append(_grouped(Severity.ERROR, "jobs.not_succeeding", "jobs_not_succeeding", broken, lost))
-    reports.append(_grouped(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
-    reports.append(_grouped(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
-    reports.append(_grouped(Severity.INFO, "jobs.partial", "jobs_partial", partly, 0))
+    reports.append(_group_report(Severity.ERROR, "jobs.not_succeeding", "jobs_not_succeeding", broken, lost))
+    reports.append(_group_report(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
+    reports.append(_group_report(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
+    reports.append(_group_report(Severity.INFO, "jobs.partial", "jobs_partial", partly, 0))
     return merge_reports(reports)
 
 
@@ -121,7 +121,7 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
     return Report(findings=(finding,), lost=25)
 
 
-def _grouped(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
+def _group_report(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
     """One finding for all of them: whatever makes many jobs late is told once."""
     if not healths:
         return Report()
@@ -152,7 +152,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
     async def ask() -> Report:
         if not len(jobs):
             return Report()
-        signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
+        signs = await beats.read_signs(within=FORGOTTEN_AFTER, now=now())
         versions = judge_timetables(await timetables.newest(LOOKED_AT), signs.now)
         return merge_reports([judge_scheduler(signs, await reports.known_since()), versions])
 
@@ -161,7 +161,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
 
 def workers(beats: Beats, restarts: RestartStore, now: Now) -> Check:
     async def ask() -> Report:
-        signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
+        signs = await beats.read_signs(within=FORGOTTEN_AFTER, now=now())
         ended = await restarts.since(signs.now - COUNTED, limit=MOST_RESTARTS)
         return merge_reports([judge_workers(signs), judge_restarts(ended, signs.now)])
 
@@ -172,7 +172,7 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
     async def ask() -> Report:
         if not (asked := list(watched())):
             return Report()
-        loops = (await beats.seen(within=FORGOTTEN_AFTER, now=now())).living_loops
+        loops = (await beats.read_signs(within=FORGOTTEN_AFTER, now=now())).living_loops
         return merge_reports(
             [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
         )

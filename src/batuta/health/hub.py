@@ -28,16 +28,16 @@ from batuta.health.alerts import (
     Said,
     Wording,
     change_incident,
-    speak,
+    decide_alerts,
 )
 from batuta.health.finding import Assessment, assess
 from batuta.health.workers import DISPATCHER
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
 from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events, PingFailed
-from batuta.kernel.usercode import Returned, attempt, name_of
+from batuta.kernel.usercode import Returned, call_with_deadline, name_of
 from batuta.kernel.waiting import exponential
-from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.running import Running
 
 EVERY = timedelta(seconds=10)
@@ -92,7 +92,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidAlone:
+class UnstoredAlert:
     """Said while nobody could write it down. ``sinks``: those that took it."""
 
     alerted: AlertedCause
@@ -124,13 +124,13 @@ class AlertStore(Protocol):
         """In one transaction, under the lease: decide, and write what is to be sent. None: somebody else has the lease."""
         ...
 
-    async def remember(self, said: Sequence[SaidAlone]) -> None:
+    async def remember(self, said: Sequence[UnstoredAlert]) -> None:
         """Write down what was said while the database was away: whoever decides next knows of it."""
         ...
 
     async def pending(self, *, limit: int, now: datetime | None) -> Sequence[Pending]: ...
-    async def sent(self, id: str, *, now: datetime | None) -> None: ...
-    async def failed(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
+    async def record_delivery(self, id: str, *, now: datetime | None) -> None: ...
+    async def record_failure(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
         """``again_in`` None: it is given up."""
         ...
 
@@ -150,7 +150,7 @@ class AlertHub:
         events: Events,
         now: Callable[[], datetime | None],
     ) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._owner = owner
         self._aggregator = aggregator
         self._store = store
@@ -164,7 +164,7 @@ class AlertHub:
         self._quiet_until = clock.monotonic() + SETTLING.total_seconds()
         self._look_at = 0.0
         self._decided_last = False
-        self._said_alone: list[SaidAlone] = []
+        self._unstored: list[UnstoredAlert] = []
 
     async def tick(self) -> Pace:
         if (left := self._quiet_until - self._clock.monotonic()) > 0:
@@ -177,7 +177,7 @@ class AlertHub:
         except StoreError:
             self._look_at = 0.0
             if self._decided_last:
-                await self._speak_alone(await self._aggregator.look(fresh=True))
+                await self._alert_without_store(await self._aggregator.look(fresh=True))
             raise
         return Idle()
 
@@ -194,15 +194,15 @@ class AlertHub:
 
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(
-            said=speak(assessment, before.alerted, self._policy, self._wording, before.now),
+            said=decide_alerts(assessment, before.alerted, self._policy, self._wording, before.now),
             incident=change_incident(assessment, before.seen, before.incident),
             seen=LastSeen(status=assessment.grade.value, score=assessment.score),
         )
 
     async def _remember(self) -> None:
-        if self._said_alone:
-            await self._store.remember(self._said_alone)
-            self._said_alone = []
+        if self._unstored:
+            await self._store.remember(self._unstored)
+            self._unstored = []
 
     async def _deliver(self) -> int:
         pending = await self._store.pending(limit=SEND_BATCH, now=self._now())
@@ -212,15 +212,15 @@ class AlertHub:
     async def _deliver_one(self, pending: Pending) -> None:
         sink = self._all().get(pending.sink)
         if sink is not None and await self._send(sink, pending.alert, pending.tries + 1):
-            await self._store.sent(pending.id, now=self._now())
+            await self._store.record_delivery(pending.id, now=self._now())
             return
         is_over = sink is None or pending.tries + 1 >= MOST_TRIES
         again = None if is_over else exponential(pending.tries + 1, FIRST_RETRY, LONGEST_RETRY)
-        await self._store.failed(pending.id, again, now=self._now())
+        await self._store.record_failure(pending.id, again, now=self._now())
 
     async def _send(self, sink: Sink, alert: Alert, tries: int) -> bool:
         deadline = self._clock.now() + SENDING
-        outcome = await attempt(lambda: sink.send(alert), deadline, self._clock, f"the sink {sink.name}")
+        outcome = await call_with_deadline(lambda: sink.send(alert), deadline, self._clock, f"the sink {sink.name}")
         if isinstance(outcome, Returned):
             self._events.emit(AlertSent(alert.kind.value, alert.cause, alert.severity.value, sink.name))
             return True
@@ -228,18 +228,18 @@ class AlertHub:
         self._events.emit(AlertFailed(alert.cause, sink.name, tries, error))
         return False
 
-    async def _speak_alone(self, assessment: Assessment) -> None:
+    async def _alert_without_store(self, assessment: Assessment) -> None:
         """Of everything that cannot be looked at now, the one thing that explains it."""
         now = self._clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
-        known = {said.alerted.cause: said.alerted for said in self._said_alone}
-        said = speak(replace(assess([], now), findings=root), known, self._policy, self._wording, now)
+        known = {said.alerted.cause: said.alerted for said in self._unstored}
+        said = decide_alerts(replace(assess([], now), findings=root), known, self._policy, self._wording, now)
         for alerted, alert in zip(said.alerted, said.alerts, strict=True):
             if alert.kind is Kind.ALERT:
                 sinks = list(self._all().values())
                 took = await asyncio.gather(*(self._send(sink, alert, 1) for sink in sinks))
                 names = tuple(sink.name for sink, is_there in zip(sinks, took, strict=True) if is_there)
-                self._said_alone.append(SaidAlone(alerted=alerted, alert=alert, sinks=names))
+                self._unstored.append(UnstoredAlert(alerted=alerted, alert=alert, sinks=names))
 
     def _all(self) -> dict[str, Sink]:
         if self._sinks is None:
@@ -263,7 +263,7 @@ class DeadMansSwitch:
         clock: Clock,
         events: Events,
     ) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._ping = ping
         self._running = running
         self._clock = clock
@@ -272,7 +272,9 @@ class DeadMansSwitch:
     async def tick(self) -> Pace:
         if not self._ticks():
             return Idle(self._clock.now() + timedelta(seconds=1))  # the first ping goes out with the first tick
-        outcome = await attempt(self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch")
+        outcome = await call_with_deadline(
+            self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch"
+        )
         if not isinstance(outcome, Returned):
             self._events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
         return Idle()

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import held_by_switch
+from batuta.dispatch.plan import find_holding_switch
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.switches import Switch
 from batuta.health.finding import Finding, Report, Severity, merge_reports
@@ -200,7 +200,7 @@ class JobHealthQuery:
         facts = await self._reports.facts(since=now - DAY, now=now)
         otherwise = await self._reports.known_since() or self._opened_at()
         due = expectations(jobs, facts, otherwise, now)
-        answered = await self._reports.answered(due, now)
+        answered = await self._reports.find_answered(due, now)
         return JobsSeen(
             now=now,
             profile=self._registry.profile(controls),
@@ -212,7 +212,7 @@ class JobHealthQuery:
                     facts.get(name, Facts()),
                     expected_at=due.get(name),
                     is_answered=name in answered,
-                    held=held_by_switch(job, ledger.switches, now),
+                    held=find_holding_switch(job, ledger.switches, now),
                     now=now,
                 )
                 for name, job in jobs.items()

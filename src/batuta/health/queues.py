@@ -65,11 +65,11 @@ def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool) -> Repor
     if pulse.is_held:
         held = _finding(queue, Severity.INFO, "held", pulse, value=pulse.due, threshold=None)
         return Report(findings=(held,) if pulse.due else ())
-    found = list(_found(queue, pulse, has_worker))
+    found = list(_findings(queue, pulse, has_worker))
     return Report(findings=tuple(finding for finding, _ in found), lost=sum(lost for _, lost in found))
 
 
-def _found(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tuple[Finding, int]]:
+def _findings(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tuple[Finding, int]]:
     limits, age = queue.limits, _age(pulse)
     if pulse.held_back:
         yield _finding(queue, Severity.WARNING, "clock_set_back", pulse, value=pulse.held_back, threshold=0), 5
@@ -136,13 +136,13 @@ STAGES_EVERY = timedelta(minutes=5)
 Ask = Callable[[], Awaitable[Sequence[Unserved]]]
 
 
-def unserved(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime | None], clock: Clock) -> Check:
+def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime | None], clock: Clock) -> Check:
     asked = _AskedNowAndThen(stages, clock)
 
     async def ask() -> Report:
         if not (found := [*await tasks(), *await asked()]):
             return Report()
-        signs = await beats.seen(within=FORGOTTEN_AFTER, now=now())
+        signs = await beats.read_signs(within=FORGOTTEN_AFTER, now=now())
         return judge_unserved(found, signs.living_loops, signs.now)
 
     return Check(name="unserved", section=QUEUES, ask=ask, timeout=2 * PROBE_TIMEOUT)

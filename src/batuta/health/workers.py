@@ -27,11 +27,11 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
     stuck = Counter(each.loop for each in restarts if each.loop is not None and now - each.at < COUNTED)
     often = sorted((loop, count) for loop, count in stuck.items() if loop is not None and count >= STUCK_OFTEN)
     return merge_reports(
-        [*(_looping(newest[role], now) for role in sorted(newest)), *(_stuck(*each) for each in often)]
+        [*(_looping(newest[role], now) for role in sorted(newest)), *(_stuck_report(*each) for each in often)]
     )
 
 
-def _stuck(loop: str, count: int) -> Report:
+def _stuck_report(loop: str, count: int) -> Report:
     """One restart is help; several are a fault that help does not reach."""
     finding = Finding(
         severity=Severity.ERROR,
@@ -136,7 +136,7 @@ class Signs:
 class Beats(Protocol):
     """The stored heartbeats of all processes."""
 
-    async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
+    async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         """Every process that showed a sign of life within so long."""
         ...
 
@@ -148,14 +148,14 @@ def judge_workers(signs: Signs) -> Report:
         [
             *(_role(role, [beat for beat in beats if beat.role == role], now) for role in sorted(roles)),
             *_failing_loops(beats, now),
-            *_stalled(beats, now),
+            *_stalled_reports(beats, now),
             _stuck_threads(beats, now),
         ]
     )
 
 
 def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
-    missing = unreplaced(beats, now)
+    missing = find_unreplaced(beats, now)
     if not missing:
         return Report()
     last = max(beat.beat_at for beat in missing)
@@ -177,7 +177,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
     return Report(findings=(finding,), lost=10 if is_deserted else 3)
 
 
-def unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
+def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
     """The dead that nobody came after. Each process that was started later takes the place of one."""
     ordered = sorted(beats, key=lambda beat: beat.started_at)
     dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
@@ -213,7 +213,7 @@ def _failing_loops(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
         yield Report(findings=(finding,), lost=5)
 
 
-def _stalled(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
+def _stalled_reports(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
     """Those that beat on, or whose parent spoke for them, although nothing in them moves."""
     stalled = [beat for beat in beats if beat.lives(now) and not beat.works(now)]
     for role in sorted({beat.role for beat in stalled}):
@@ -255,8 +255,8 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)
-    witness = min((beat.started_at for beat in beats if beat.lives(now)), default=None)
-    seen = [instant for instant in (ticked, witness or known_since) if instant is not None]
+    alive_since = min((beat.started_at for beat in beats if beat.lives(now)), default=None)
+    seen = [instant for instant in (ticked, alive_since or known_since) if instant is not None]
     if not seen or now - max(seen) <= SILENT_AFTER * (2 if any(_has_just_come(beat, now) for beat in beats) else 1):
         return Report()
     since = ticked or max(seen)

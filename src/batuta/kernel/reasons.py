@@ -55,7 +55,7 @@ class Reason(str):
     def map(self, change: Callable[[str], str]) -> "Reason":
         """Apply ``change`` to the sentence and to every text among the facts."""
         return Reason.restore(
-            self.code, change(str(self)), {name: _mapped(fact, change) for name, fact in self.facts.items()}
+            self.code, change(str(self)), {name: _map_fact(fact, change) for name, fact in self.facts.items()}
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -141,7 +141,7 @@ def prefix_of(code: str) -> str:
     return f"{_MARK}{dumps(code)},"
 
 
-def described(reason: str | None, name: str = "reason") -> dict[str, Json]:
+def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]:
     """The code and the facts of a reason for a JSON document, beside the sentence ``name``."""
     if not isinstance(reason, Reason):
         return {f"{name}_code": None, f"{name}_facts": None}
@@ -149,7 +149,7 @@ def described(reason: str | None, name: str = "reason") -> dict[str, Json]:
     return {f"{name}_code": reason.code, f"{name}_facts": facts}
 
 
-def heard(sentence: str, code: object, facts: object) -> str:
+def read_reason(sentence: str, code: object, facts: object) -> str:
     """A reason that another process sent as ``described`` writes it; the sentence alone, if it has no code."""
     if not isinstance(code, str) or not code or not isinstance(facts, Mapping):
         return sentence
@@ -169,7 +169,7 @@ def _english(fact: object) -> object:
             return fact
 
 
-def _mapped(fact: object, change: Callable[[str], str]) -> object:
+def _map_fact(fact: object, change: Callable[[str], str]) -> object:
     match fact:
         case Reason():
             return fact.map(change)

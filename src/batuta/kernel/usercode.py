@@ -50,7 +50,9 @@ async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
         return Raised(error)
 
 
-async def attempt(function: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str) -> Called:
+async def call_with_deadline(
+    function: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str
+) -> Called:
     """Call the application's code until ``deadline``. Only a cancellation of the calling task passes."""
     try:
         return await with_deadline(deadline, call(function), clock, what)
@@ -60,7 +62,7 @@ async def attempt(function: Callable[[], Awaitable[object]], deadline: datetime,
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Raised(_refused(cancelled))
+        return Raised(_refuse_exit(cancelled))
 
 
 class Question:
@@ -76,7 +78,7 @@ class Question:
     async def ask(self) -> Called:
         if self._asking is None or self._asking.done():
             deadline = self._clock.now() + self._timeout
-            self._asking = asyncio.create_task(attempt(self._call, deadline, self._clock, self._what))
+            self._asking = asyncio.create_task(call_with_deadline(self._call, deadline, self._clock, self._what))
         asking = self._asking
         alarm = asyncio.create_task(self._clock.sleep((self._timeout + STUBBORN).total_seconds()))
         try:
@@ -136,7 +138,7 @@ async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
     except BaseException as exit:
         if isinstance(exit, Exception | asyncio.CancelledError):
             raise
-        raise _refused(exit) from exit
+        raise _refuse_exit(exit) from exit
 
 
 def _outcome_here(call: Callable[[], object]) -> Returned | Raised:
@@ -152,8 +154,8 @@ def _ordinary_here(call: Callable[[], object]) -> object:
     except BaseException as exit:
         if isinstance(exit, Exception):
             raise
-        raise _refused(exit) from exit
+        raise _refuse_exit(exit) from exit
 
 
-def _refused(exit: BaseException) -> ExitRefused:
+def _refuse_exit(exit: BaseException) -> ExitRefused:
     return ExitRefused(raised=type(exit).__name__)

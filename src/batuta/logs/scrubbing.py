@@ -20,7 +20,7 @@ from uuid import UUID
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.masking import mask
 from batuta.kernel.masking.credentials import WITHHELD
-from batuta.kernel.masking.fields import Kind, hidden, kind_of
+from batuta.kernel.masking.fields import Kind, kind_of, mask_value
 
 # Their messages speak of code, files and sockets. AssertionError is not here: its message is whatever the author put
 # in it, and the source line that is shown says which assertion it was.
@@ -117,7 +117,7 @@ def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
     is_count = kind is Kind.TEXT and isinstance(value, int | float)
     if kind is None or value is None or isinstance(value, bool) or is_count:
         return scrub(value, depth)
-    return hidden(value, kind)
+    return mask_value(value, kind)
 
 
 def scrub(value: object, depth: int = _DEEPEST) -> object:

@@ -164,7 +164,7 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
         sort_keys=False,
     )
 
-    def for_eyes(logger: WrappedLogger, method: str, line: EventDict) -> str:
+    def render_line(logger: WrappedLogger, method: str, line: EventDict) -> str:
         """What a reader at the terminal knows already is left out."""
         line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
         del line["service"]
@@ -173,7 +173,7 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
         line.pop("span_id", None)
         return str(console(logger, method, line))
 
-    return for_eyes
+    return render_line
 
 
 def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:

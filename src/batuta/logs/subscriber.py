@@ -100,13 +100,13 @@ class LogSubscriber:
 
 def fields_of(event: events.Event) -> dict[str, object]:
     return {
-        shown_name(type(event), field.name): _shown(getattr(event, field.name))
+        field_label(type(event), field.name): _render(getattr(event, field.name))
         for field in fields(event)
         if (type(event), field.name) not in _FIGURES
     }
 
 
-def shown_name(kind: type, field: str) -> str:
+def field_label(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
@@ -121,11 +121,11 @@ _FIGURES = {
 _RENAMED = {(events.SettingWarned, "name"): "setting", (events.SubscriberFailed, "event"): "failed_on"}
 
 
-def _shown(value: object) -> object:
+def _render(value: object) -> object:
     return summary(value) if isinstance(value, BaseException) else plain(value)
 
 
-def _process_started(event: events.ProcessStarted) -> Line:
+def _process_start_line(event: events.ProcessStarted) -> Line:
     return Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}")
 
 
@@ -134,7 +134,7 @@ def _child_silent(event: events.ChildSilent) -> Line:
     return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: it is ended", logging.ERROR)
 
 
-def _child_ended(event: events.ChildEnded) -> Line:
+def _child_end_line(event: events.ChildEnded) -> Line:
     if event.exit_code == 0 and event.again_in is None:
         return Line(f"child {event.role} ended")
     if event.exit_code == EXIT_AGAIN:
@@ -152,7 +152,7 @@ def _child_looping(event: events.ChildLooping) -> Line:
     )
 
 
-def _loop_failed(event: events.LoopFailed) -> Line:
+def _loop_failure_line(event: events.LoopFailed) -> Line:
     # The 1st, 2nd, 4th, 8th … failure: an outage is told now and then, not at every attempt.
     is_warning = event.failures & (event.failures - 1) == 0
     is_late = isinstance(event.error, TimeoutError | DeadlineExceeded | StoreTimeout)
@@ -163,7 +163,7 @@ def _loop_failed(event: events.LoopFailed) -> Line:
     )
 
 
-def _event_loop_blocked(event: events.EventLoopBlocked) -> Line:
+def _blocked_loop_line(event: events.EventLoopBlocked) -> Line:
     if event.silent_for >= event.limit:
         return Line(f"{WATCHDOG} event loop blocked: FAIL, the process ends", logging.CRITICAL)
     return Line(f"{WATCHDOG} event loop blocked", logging.ERROR if event.stack else logging.WARNING)
@@ -182,14 +182,14 @@ _PHASES: Mapping[str, tuple[str, int]] = {
 }
 
 
-def _loop_ended(event: events.LoopEnded) -> Line:
+def _loop_end_line(event: events.LoopEnded) -> Line:
     # At every orderly end there are dozens of them.
     return (
         Line("loop ended", logging.DEBUG) if event.drained else Line("loop ended before its drain did", logging.WARNING)
     )
 
 
-def _request_answered(event: events.RequestAnswered) -> Line:
+def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
     # Whoever watches over us asks every few seconds, and a job's call is told as a job: both would drown everything else.
@@ -197,53 +197,53 @@ def _request_answered(event: events.RequestAnswered) -> Line:
     return Line("request answered", logging.DEBUG if is_routine else logging.INFO)
 
 
-def _job_answered(event: events.JobAnswered) -> Line:
+def _job_answer_line(event: events.JobAnswered) -> Line:
     if event.outcome in FAILED_OUTCOMES:
         return Line("job answered: FAIL", logging.ERROR)
     return Line("job answered")
 
 
-def _execution_ended(event: events.ExecutionEnded) -> Line:
+def _execution_end_line(event: events.ExecutionEnded) -> Line:
     if event.status in FAILED_OUTCOMES or event.status == "abandoned":
         tag = f"{TIMEOUT} " if event.status == "timeout" else ""
         return Line(f"{tag}job {event.status}: FAIL", logging.ERROR)
     return Line(f"job ended: {event.status}")
 
 
-def _fire_explained(event: events.FireExplained) -> Line:
+def _fire_line(event: events.FireExplained) -> Line:
     return Line(f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO)
 
 
-def _items_settled(event: events.ItemsSettled) -> Line:
+def _settlement_line(event: events.ItemsSettled) -> Line:
     # One line for a whole turn of the worker, however many items it settled.
     return Line("items settled", logging.INFO)
 
 
-def _circuit_moved(event: events.CircuitMoved) -> Line:
+def _circuit_line(event: events.CircuitMoved) -> Line:
     return Line(f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO)
 
 
-def _alert_raised(event: events.AlertRaised) -> Line:
+def _alert_line(event: events.AlertRaised) -> Line:
     if event.kind == "recovery":
         return Line("alert over")
     return Line("alert", logging.ERROR if event.severity in ("critical", "error") else logging.WARNING)
 
 
-def _incident_changed(event: events.IncidentChanged) -> Line:
+def _incident_line(event: events.IncidentChanged) -> Line:
     return Line("incident opened", logging.ERROR) if event.is_open else Line("incident closed")
 
 
-def _setting_warned(event: events.SettingWarned) -> Line:
+def _setting_line(event: events.SettingWarned) -> Line:
     return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
 
-def _items_rescued(event: events.ItemsRescued) -> Line:
+def _rescue_line(event: events.ItemsRescued) -> Line:
     why = "their worker's process has ended" if event.proven else "their worker fell silent"
     return Line(f"items rescued: {why}", logging.WARNING)
 
 
 LINES: Mapping[type[events.Event], Callable[..., Line]] = {
-    events.ProcessStarted: _process_started,
+    events.ProcessStarted: _process_start_line,
     events.ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
     events.ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
     events.ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
@@ -253,10 +253,10 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ChildStarted: lambda event: Line(f"child {event.role} started"),
     events.ChildReady: lambda event: Line(f"child {event.role} ready"),
     events.ChildSilent: _child_silent,
-    events.ChildEnded: _child_ended,
+    events.ChildEnded: _child_end_line,
     events.ChildLooping: _child_looping,
     events.ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} lives: the crash loop is over"),
-    events.LoopFailed: _loop_failed,
+    events.LoopFailed: _loop_failure_line,
     events.LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
     events.LoopRecovered: lambda event: Line("loop recovered"),
     events.LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: it is stopped", logging.ERROR),
@@ -264,29 +264,29 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.TaskDeaf: lambda event: Line(
         f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR
     ),
-    events.EventLoopBlocked: _event_loop_blocked,
+    events.EventLoopBlocked: _blocked_loop_line,
     events.EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
     events.StackFound: lambda event: Line(
         f"{WATCHDOG} a process of this role ended where its stack says", logging.ERROR
     ),
     events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
     events.ShutdownPhase: _shutdown_phase,
-    events.LoopEnded: _loop_ended,
+    events.LoopEnded: _loop_end_line,
     events.SwitchChanged: lambda event: Line("switch turned on" if event.on else "switch turned off"),
     events.MigrationApplied: lambda event: Line("migration applied"),
-    events.RequestAnswered: _request_answered,
+    events.RequestAnswered: _request_line,
     events.RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
-    events.JobAnswered: _job_answered,
+    events.JobAnswered: _job_answer_line,
     events.JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
     events.JobsRegistered: lambda event: Line("timetable in force"),
     events.ExecutionStarted: lambda event: Line("job started"),
-    events.ExecutionEnded: _execution_ended,
+    events.ExecutionEnded: _execution_end_line,
     events.ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
     events.ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
     events.ExecutionTakenOver: lambda event: Line(
         "run taken over" if event.again else "run abandoned", logging.WARNING
     ),
-    events.FireExplained: _fire_explained,
+    events.FireExplained: _fire_line,
     events.TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
     events.TimetableStandsBy: lambda event: Line(
         "scheduler stands by: a more recent version runs; stop this one when the deployment is complete",
@@ -296,20 +296,20 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
     events.ControlSet: lambda event: Line("control set"),
     events.ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
-    events.ItemsSettled: _items_settled,
+    events.ItemsSettled: _settlement_line,
     events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
     events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     events.ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
-    events.ItemsRescued: _items_rescued,
+    events.ItemsRescued: _rescue_line,
     events.TaskThreadsStuck: lambda event: Line(
         f"{TIMEOUT} threads of a task run on after their time limit", logging.WARNING if event.stuck else logging.INFO
     ),
-    events.CircuitMoved: _circuit_moved,
-    events.AlertRaised: _alert_raised,
+    events.CircuitMoved: _circuit_line,
+    events.AlertRaised: _alert_line,
     events.AlertSent: lambda event: Line("alert sent", logging.DEBUG),
     events.AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
     events.PingFailed: lambda event: Line("the dead man's switch did not take our ping", logging.WARNING),
-    events.IncidentChanged: _incident_changed,
-    events.SettingWarned: _setting_warned,
+    events.IncidentChanged: _incident_line,
+    events.SettingWarned: _setting_line,
     events.SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

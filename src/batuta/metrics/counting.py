@@ -28,14 +28,14 @@ class MetricsSubscriber:
             events.JobAnswered: lambda event: self._calls.labels(event.endpoint, event.outcome).observe(
                 _seconds(event.took)
             ),
-            events.ExecutionStarted: self._started,
-            events.ExecutionEnded: self._ended,
+            events.ExecutionStarted: self._count_start,
+            events.ExecutionEnded: self._count_end,
             events.FireExplained: lambda event: self._runs.labels(event.job, event.status).inc(),
             events.ExecutionLost: lambda event: self._runs_lost.labels(event.job).inc(),
             events.ExecutionTakenOver: lambda event: self._runs_taken_over.labels(event.job).inc(),
-            events.ItemsClaimed: self._items_claimed,
-            events.ItemsSettled: self._items_settled,
-            events.ItemsRescued: self._items_rescued,
+            events.ItemsClaimed: self._count_claims,
+            events.ItemsSettled: self._count_settlements,
+            events.ItemsRescued: self._count_rescues,
             events.ItemCrashed: lambda event: self._crashed.labels(event.queue).inc(),
             events.CircuitMoved: lambda event: self._circuits.labels(family_of(event.circuit), event.after).inc(),
             events.LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
@@ -46,7 +46,7 @@ class MetricsSubscriber:
             events.EventLoopBlocked: lambda event: self._blocked.inc(),
             events.ProcessRecycled: lambda event: self._recycled.labels(event.role).inc(),
             events.ItemOverdue: lambda event: self._overdue.labels(event.queue).inc(),
-            events.ChildEnded: self._child_ended,
+            events.ChildEnded: self._count_child_end,
             events.SubscriberFailed: lambda event: self._deaf.labels(event.subscriber).inc(),
         }
 
@@ -100,21 +100,21 @@ class MetricsSubscriber:
         method = event.method if event.method in METHODS else "other"
         self._requests.labels(method, event.route, event.status).observe(_seconds(event.took))
 
-    def _started(self, event: events.ExecutionStarted) -> None:
+    def _count_start(self, event: events.ExecutionStarted) -> None:
         if event.trigger == "schedule":  # what was caught up is late by its nature, and a person's has no instant
             self._lateness.labels(event.category).observe(_seconds(event.late))
 
-    def _ended(self, event: events.ExecutionEnded) -> None:
+    def _count_end(self, event: events.ExecutionEnded) -> None:
         self._runs.labels(event.job, event.status).inc()
         self._durations.labels(event.job).observe(_seconds(event.took))
 
-    def _items_claimed(self, event: events.ItemsClaimed) -> None:
+    def _count_claims(self, event: events.ItemsClaimed) -> None:
         self._claimed.labels(event.queue).inc(len(event.waited))
         waits = self._waits.labels(event.queue)
         for seconds in event.waited:
             waits.observe(seconds)
 
-    def _items_settled(self, event: events.ItemsSettled) -> None:
+    def _count_settlements(self, event: events.ItemsSettled) -> None:
         for outcome, items in event.counts.items():
             self._settled.labels(event.queue, outcome).inc(items)
         if event.lost:
@@ -123,12 +123,12 @@ class MetricsSubscriber:
         for seconds in event.took:
             handlers.observe(seconds)
 
-    def _items_rescued(self, event: events.ItemsRescued) -> None:
+    def _count_rescues(self, event: events.ItemsRescued) -> None:
         self._rescued.labels(event.queue).inc(event.rescued)
         if event.dead:
             self._settled.labels(event.queue, "dead").inc(event.dead)
 
-    def _child_ended(self, event: events.ChildEnded) -> None:
+    def _count_child_end(self, event: events.ChildEnded) -> None:
         if event.again_in is not None:
             self._restarts.labels(event.role).inc()
 

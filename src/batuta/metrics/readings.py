@@ -92,7 +92,7 @@ class Readings(Collector):
         return ()  # known only once somebody has looked
 
 
-def jobs_seen(seen: JobsSeen) -> Sequence[Metric]:
+def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
     running = _gauge("job_running", "Runs that are going on", "job")
     stale = _gauge("job_stale", "1: a fire was expected, its SLA is over, and nothing good has started since", "job")
     held = _gauge("job_held", "1: a switch or a pause keeps it from running", "job")
@@ -112,7 +112,7 @@ def jobs_seen(seen: JobsSeen) -> Sequence[Metric]:
     return (running, stale, held, last_day, last, upcoming)
 
 
-def queues_seen(depths: Mapping[str, Depth]) -> Sequence[Metric]:
+def queue_metrics(depths: Mapping[str, Depth]) -> Sequence[Metric]:
     items = _gauge("queue_items", "Items by state; due: they wait, and their time has come", "queue", "state")
     oldest = _gauge("queue_oldest_due_age_seconds", "How long the oldest due item has waited; 0: none is due", "queue")
     for queue, depth in depths.items():
@@ -122,7 +122,7 @@ def queues_seen(depths: Mapping[str, Depth]) -> Sequence[Metric]:
     return (items, oldest)
 
 
-def transaction_seen(oldest: OpenTransaction | None) -> Sequence[Metric]:
+def transaction_metrics(oldest: OpenTransaction | None) -> Sequence[Metric]:
     age = _gauge("database_oldest_transaction_seconds", "Age of the transaction that keeps dead rows; 0: there is none")
     since = _gauge("database_transactions_since_oldest", "Transactions since that one began; 0: there is none")
     age.add_metric([], 0 if oldest is None else oldest.lasts.total_seconds())
@@ -130,7 +130,7 @@ def transaction_seen(oldest: OpenTransaction | None) -> Sequence[Metric]:
     return (age, since)
 
 
-def circuits_seen(circuits: Iterable[Circuit]) -> Sequence[Metric]:
+def circuit_metrics(circuits: Iterable[Circuit]) -> Sequence[Metric]:
     """A family is told as one: its members may be somebody's numbers."""
     states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
     seen = collections.Counter((family_of(each.name), each.state.value) for each in circuits)
@@ -140,7 +140,7 @@ def circuits_seen(circuits: Iterable[Circuit]) -> Sequence[Metric]:
     return (states,)
 
 
-def limits_seen(limits: Iterable[Limit], used: Mapping[str, int]) -> Sequence[Metric]:
+def limit_metrics(limits: Iterable[Limit], used: Mapping[str, int]) -> Sequence[Metric]:
     tokens = _gauge("rate_limit_used", "Tokens of a rate limit that count now", "limit")
     most = _gauge("rate_limit_most", "Tokens of a rate limit there are in its window", "limit")
     for limit in limits:

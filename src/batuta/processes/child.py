@@ -116,7 +116,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             return False
         return True
 
-    async def bury(self, timeout: float) -> None:
+    async def clean_up(self, timeout: float) -> None:
         """What it left behind is ended; its last lines are waited for, unless somebody else holds on to its pipe."""
         self.kill()
         try:
@@ -164,7 +164,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             self._say(text)
 
 
-def how_it_ended(exit_code: int) -> Reason:
+def exit_reason(exit_code: int) -> Reason:
     if exit_code >= 0:
         return EXIT_CODE(status=exit_code)
     try:

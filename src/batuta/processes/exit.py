@@ -23,7 +23,7 @@ from batuta.kernel.errors import StoreReplaced
 from batuta.processes.heartbeat import rss_bytes
 from batuta.processes.loop_monitor import leave
 from batuta.processes.restarts import EXIT_AGAIN
-from batuta.supervise.loop import FOR_EVER, Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
 EXIT_GRACE = 3.0
 FAILED = 1
@@ -42,7 +42,7 @@ def run_to_exit(
     try:
         return asyncio.run(_until_over(main, last_call))
     finally:
-        if not _strangers(before):
+        if not _foreign_threads(before):
             last_call.cancel()
 
 
@@ -81,7 +81,7 @@ class _ForcedExit:
             self._timer.cancel()
 
     def _end(self, code: int, home: asyncio.AbstractEventLoop) -> None:
-        names = _tasks(home) or [thread.name for thread in _strangers(self._before)]
+        names = _tasks(home) or [thread.name for thread in _foreign_threads(self._before)]
         self._held(", ".join(sorted(names)))
         self._exit(code)
 
@@ -92,7 +92,7 @@ def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
     return [name for name in names if not name.startswith("BaseEventLoop.")]
 
 
-def _strangers(before: Collection[threading.Thread]) -> list[threading.Thread]:
+def _foreign_threads(before: Collection[threading.Thread]) -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each not in before and not each.daemon]
 
 
@@ -161,7 +161,7 @@ class Recycler:
     clock: Clock
     recycle: Callable[[str], None]
     name: str = "recycler"
-    doorbell: Doorbell = field(default_factory=Doorbell)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     rss: Callable[[], int] = rss_bytes
     why: str | None = None
     _born_at: float | None = None
@@ -201,7 +201,7 @@ class FileWatch:
     forced: Callable[[StoreReplaced], None] = lambda error: None
     exit: Callable[[int], None] = leave
     name: str = "file_watch"
-    doorbell: Doorbell = field(default_factory=Doorbell)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     lost: StoreReplaced | None = None
     _lost_at: float = 0.0
 

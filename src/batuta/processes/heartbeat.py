@@ -16,7 +16,7 @@ from batuta.kernel.clock import Clock, brief
 from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskDeaf
 from batuta.kernel.reasons import define
 from batuta.processes.restarts import NewRestart, Reason, RestartStore
-from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.running import Running
 
 NO_PROGRESS = define("no_progress", "no progress for {silent}")
@@ -103,7 +103,7 @@ class Heartbeat:
     state: Callable[[], Status | None] = _runs
     open: Callable[[], Awaitable[None]] = _is_open
     name: str = "heartbeat"
-    doorbell: Doorbell = field(default_factory=Doorbell)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     _pending: "deque[NewRestart]" = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
     _home: asyncio.AbstractEventLoop | None = None
 
@@ -140,12 +140,12 @@ class Heartbeat:
 
     def pend(self, restart: NewRestart) -> None:
         self._pending.append(restart)
-        self.ring()
+        self.wake()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """From any thread."""
         if self._home is not None and not self._home.is_closed():
-            self._home.call_soon_threadsafe(self.doorbell.ring)
+            self._home.call_soon_threadsafe(self.wakeup.set)
 
     def restart(
         self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
@@ -162,7 +162,7 @@ class Heartbeat:
             restarts_in_window=restarts,
         )
 
-    async def last_words(self, restart: NewRestart, status: Status) -> None:
+    async def write_last(self, restart: NewRestart, status: Status) -> None:
         """Before the process is ended by force."""
         await self.open()
         await self.restarts.add(restart, now=self.now())

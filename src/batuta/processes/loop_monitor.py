@@ -32,12 +32,12 @@ from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked, Events
 from batuta.processes.heartbeat import cpu_seconds
 from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, LEFT_BY_TIMEOUT
-from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import thread_stack
 from batuta.supervise.supervisor import Supervisor
 
 MARGIN = timedelta(seconds=1)  # of the timer in C over the thread, which does it more gently
-LAST_WORDS = timedelta(seconds=3)
+REPORT_TIMEOUT = timedelta(seconds=3)
 # Who slept much longer than it wanted was stopped together with the whole process: nobody else is to blame.
 OVERSLEPT = timedelta(seconds=2)
 
@@ -60,7 +60,7 @@ def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class LoopMonitor:
-    """A loop of the watchdog thread. ``last_words`` receives the stack before the process ends."""
+    """A loop of the watchdog thread. ``report_block`` receives the stack before the process ends."""
 
     home: asyncio.AbstractEventLoop
     thread: int  # that runs it
@@ -68,12 +68,12 @@ class LoopMonitor:
     clock: Clock
     events: Events
     notifier: Notifier
-    last_words: Callable[[str, timedelta], Awaitable[None]]
+    report_block: Callable[[str, timedelta], Awaitable[None]]
     noticed: Callable[[], None]  # something about the process has changed that people should see
     dump: TextIO | None  # where the timer in C writes; None: there is no such timer
     exit: Callable[[int], None] = os._exit
     name: str = "event_loop_lag"
-    doorbell: Doorbell = field(default_factory=Doorbell)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     _asked_at: float | None = None  # None: answered
     _last_look: "tuple[float, float] | None" = (
         None  # when it last looked, and what the process had used of its processor then
@@ -124,7 +124,7 @@ class LoopMonitor:
 
     def _arm(self, silent: timedelta) -> None:
         if self.dump is not None:
-            left = max(LAST_WORDS, self.limit - silent) + MARGIN
+            left = max(REPORT_TIMEOUT, self.limit - silent) + MARGIN
             faulthandler.dump_traceback_later(left.total_seconds(), exit=True, file=self.dump)
 
     async def _tell(self, silent: timedelta) -> None:
@@ -146,8 +146,8 @@ class LoopMonitor:
 
     async def _end(self, stack: str, silent: timedelta) -> None:
         try:
-            async with asyncio.timeout(LAST_WORDS.total_seconds()):
-                await self.last_words(stack, silent)
+            async with asyncio.timeout(REPORT_TIMEOUT.total_seconds()):
+                await self.report_block(stack, silent)
         except (TimeoutError, StoreError):
             self._leave(stack)
         self.exit(EXIT_AGAIN)

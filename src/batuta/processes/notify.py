@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.loop import Idle, Pace, Wakeup
 
 SOCKET = "NOTIFY_SOCKET"
 LIMIT = "WATCHDOG_USEC"
@@ -87,7 +87,7 @@ class WatchdogPing:
     name = "watchdog-ping"
 
     def __init__(self, notifier: Notifier) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._notifier = notifier
 
     async def tick(self) -> Pace:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, verdict
-from batuta.supervise.loop import FOR_EVER, Doorbell, Idle, Loop, LoopPolicy, Pace
+from batuta.supervise.loop import FOR_EVER, Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import temporary_folder
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder is this user's alone, and checked to be
@@ -84,7 +84,7 @@ class PresenceFolder:
         self._remove_if_empty()
 
     @contextmanager
-    def announced(self, owner: str) -> Iterator[None]:
+    def present(self, owner: str) -> Iterator[None]:
         self.announce(owner)
         try:
             yield
@@ -121,7 +121,7 @@ class Announcement:
     name = "presence"
 
     def __init__(self, folder: PresenceFolder, owner: str) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._folder = folder
         self._owner = owner
 
@@ -156,7 +156,7 @@ class Crash:
     due_at: float
     recoveries: int = 0
 
-    def recovered(self, now: float) -> None:
+    def record_recovery(self, now: float) -> None:
         self.due_at = now + WAITS[self.recoveries] if self.recoveries < len(WAITS) else math.inf
         self.recoveries += 1
 
@@ -167,7 +167,7 @@ class CrashWatch:
     name = "crash-watch"
 
     def __init__(self, presence: PresenceFolder, recover: Iterable[Recover], clock: Clock) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._presence = presence
         self._recover = tuple(recover)
         self._clock = clock
@@ -186,7 +186,7 @@ class CrashWatch:
                 if isinstance(result, BaseException):
                     raise result
             for owner in due:
-                self._crashes[owner].recovered(self._clock.monotonic())
+                self._crashes[owner].record_recovery(self._clock.monotonic())
         for owner, crash in self._crashes.items():
             if crash.recoveries > len(WAITS) and now - crash.found_at >= CRASH_FILE_RETENTION:
                 self._presence.forget(owner)

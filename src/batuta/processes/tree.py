@@ -28,10 +28,10 @@ from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
 from batuta.kernel.reasons import define
-from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, how_it_ended
+from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, exit_reason
 from batuta.processes.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF, NotifySocket
 from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, count_recent, decide_restart
-from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import main_thread_alone
 
 UNKILLABLE = define("unkillable", "silent for {silent} after it was killed, in state {state}")
@@ -102,9 +102,9 @@ class End:
 class Recorder:
     """Records restarts of children, and finds their stacks. This one does nothing."""
 
-    def stalled(self, host: str, pid: int) -> None: ...
-    def restarted(self, restart: NewRestart) -> None: ...
-    def found(self, role: str, pid: int) -> str | None:
+    def record_stall(self, host: str, pid: int) -> None: ...
+    def record_restart(self, restart: NewRestart) -> None: ...
+    def take_stack(self, role: str, pid: int) -> str | None:
         """The stack that a process wrote into a file of its own before it ended."""
 
 
@@ -125,7 +125,7 @@ class ProcessTree:
     changed: Callable[[], None] = lambda: None  # somebody is ready, or has ended
     lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own sign of life
     name: str = "children"
-    doorbell: Doorbell = field(default_factory=Doorbell)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)
     _orphan_reaper: OrphanReaper = field(default_factory=OrphanReaper)
@@ -156,7 +156,7 @@ class ProcessTree:
         """Ask every child to end, all at the same time. Each has the whole grace, less the moment that a kill takes."""
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
-        await asyncio.gather(*(process.bury(LAST_LINES) for process in self._undead))
+        await asyncio.gather(*(process.clean_up(LAST_LINES) for process in self._undead))
         if self.notify_socket is not None:
             asyncio.get_running_loop().remove_reader(self.notify_socket.fileno())
         self._orphan_reaper.dismiss()
@@ -191,7 +191,7 @@ class ProcessTree:
 
     async def _look_after(self, child: Child, passed: float) -> None:
         if child.process is not None and child.process.exit_code is not None:
-            await self._bury(child, child.process, child.process.exit_code)
+            await self._clean_up(child, child.process, child.process.exit_code)
         elif child.process is not None:
             self._mind(child, child.process, passed)
         if child.process is None and not self.stop.is_set() and passed >= child.due_at:
@@ -211,12 +211,12 @@ class ProcessTree:
             env |= {SOCKET: self.notify_socket.address, LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
         try:
             child.process = await ChildProcess.start(
-                child.spec.argv, env, lambda line: self.say(name, line), self.doorbell.ring
+                child.spec.argv, env, lambda line: self.say(name, line), self.wakeup.set
             )
         except OSError as error:  # no room for another process, most likely: the others go on
             self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
             return
-        self._tell_undertaker()
+        self._update_reaper()
         self.events.emit(ChildStarted(name, child.process.pid))
 
     def _mind(self, child: Child, process: ChildProcess, passed: float) -> None:
@@ -228,7 +228,7 @@ class ProcessTree:
             return
         child.silent_for, child.asked_at, child.state = silent_for, passed, process.state
         self.events.emit(ChildSilent(child.spec.name, process.pid, silent_for, child.state))
-        self.recorder.stalled(socket.gethostname(), process.pid)
+        self.recorder.record_stall(socket.gethostname(), process.pid)
         if child.state == STOPPED:
             process.kill()  # it could not answer
         else:
@@ -250,14 +250,14 @@ class ProcessTree:
             return None
         return self.timeouts.living if child.signs else self.timeouts.starting
 
-    async def _bury(self, child: Child, process: ChildProcess, exit_code: int) -> None:
-        await process.bury(LAST_LINES)
+    async def _clean_up(self, child: Child, process: ChildProcess, exit_code: int) -> None:
+        await process.clean_up(LAST_LINES)
         child.process = None
-        self._tell_undertaker()
-        how = how_it_ended(exit_code)
+        self._update_reaper()
+        how = exit_reason(exit_code)
         if child.silent_for is not None:
             how = (SILENT_IN if child.state else SILENT_FOR)(silent=brief(child.silent_for), state=child.state, how=how)
-        stack = process.stack or self.recorder.found(child.spec.role, process.pid)
+        stack = process.stack or self.recorder.take_stack(child.spec.role, process.pid)
         self._decide(child, End(process.pid, exit_code, how, stack))
 
     def _decide(self, child: Child, end: End) -> None:
@@ -287,7 +287,7 @@ class ProcessTree:
             reason = Reason.STALLED
         else:
             reason = Reason.BLOCKED if end.stack is not None and end.stack.startswith(TIMED_OUT) else Reason.CRASHED
-        self.recorder.restarted(
+        self.recorder.record_restart(
             NewRestart(
                 worker_name=child.spec.role,
                 reason=reason,
@@ -305,7 +305,7 @@ class ProcessTree:
         due = [child.due_at - passed for child in self._children if child.process is None]
         return Idle(self.clock.now() + timedelta(seconds=max(0.0, min([*due, 1.0]))))
 
-    def _tell_undertaker(self) -> None:
+    def _update_reaper(self) -> None:
         self._orphan_reaper.watch(child.process.pid for child in self._children if child.process is not None)
 
     async def _end(self, child: Child, process: ChildProcess, timeouts: timedelta) -> None:
@@ -314,11 +314,11 @@ class ProcessTree:
             # A process that is stopped (SIGSTOP) cannot act on the signal.
             if await process.has_ended(LOOK.total_seconds()) or process.state == STOPPED:
                 break
-        await process.bury(LAST_LINES)
+        await process.clean_up(LAST_LINES)
         exit_code = process.exit_code if process.exit_code is not None else -signal.SIGKILL
         child.process = None
         if exit_code:
-            how = how_it_ended(exit_code)
+            how = exit_reason(exit_code)
             self.events.emit(ChildEnded(child.spec.name, process.pid, exit_code, None, how, process.stack))
 
 
@@ -334,7 +334,7 @@ def die_with_parent(parent: int) -> bool:
 
 
 MOST = 500  # of which the oldest give way
-LAST_WORDS = timedelta(seconds=3)
+REPORT_TIMEOUT = timedelta(seconds=3)
 # What cannot be written is not the children's fault: this loop never ends the parent.
 WRITING = LoopPolicy(
     every=timedelta(minutes=1),
@@ -347,7 +347,7 @@ WRITING = LoopPolicy(
 
 
 class Stalls(Protocol):
-    async def stalled(self, *, host: str, pid: int) -> bool: ...
+    async def record_stall(self, *, host: str, pid: int) -> bool: ...
 
 
 class Restarts(Protocol):
@@ -380,7 +380,7 @@ class RestartLog(Recorder):
         now: Callable[[], datetime | None],
         found: Callable[[str, int], str | None] = lambda role, pid: None,
     ) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._open = open
         self._stalls = stalls
         self._restarts = restarts
@@ -391,13 +391,13 @@ class RestartLog(Recorder):
         self._failed = False
         self._waiting: deque[tuple[datetime, Entry]] = deque(maxlen=MOST)
 
-    def stalled(self, host: str, pid: int) -> None:
+    def record_stall(self, host: str, pid: int) -> None:
         self._note(Stall(host, pid))
 
-    def restarted(self, restart: NewRestart) -> None:
+    def record_restart(self, restart: NewRestart) -> None:
         self._note(restart)
 
-    def found(self, role: str, pid: int) -> str | None:
+    def take_stack(self, role: str, pid: int) -> str | None:
         return self._found(role, pid)
 
     async def tick(self) -> Pace:
@@ -417,7 +417,7 @@ class RestartLog(Recorder):
     async def drain(self, grace: timedelta) -> None:
         """What is left is tried once more, for a moment."""
         try:
-            async with asyncio.timeout(min(grace, LAST_WORDS).total_seconds()):
+            async with asyncio.timeout(min(grace, REPORT_TIMEOUT).total_seconds()):
                 for _ in range(len(self._waiting)):
                     await self.tick()
         except TimeoutError:
@@ -425,7 +425,7 @@ class RestartLog(Recorder):
 
     def _note(self, entry: Entry) -> None:
         self._waiting.append((self._clock.now(), entry))
-        self.doorbell.ring()
+        self.wakeup.set()
 
     async def _write(self, entry: Entry, at: datetime) -> None:
         if not self._is_open:
@@ -433,7 +433,7 @@ class RestartLog(Recorder):
             self._is_open = True
         match entry:
             case Stall(host, pid):
-                await self._stalls.stalled(host=host, pid=pid)
+                await self._stalls.record_stall(host=host, pid=pid)
             case NewRestart():
                 # What is written late keeps its own time; otherwise the time that decides everywhere else.
                 await self._restarts.add(entry, now=at if self._failed else self._now())

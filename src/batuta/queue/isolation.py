@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from batuta.kernel.clock import Clock
-from batuta.supervise.loop import Doorbell
+from batuta.supervise.loop import Wakeup
 
 FIRST_WAIT = timedelta(seconds=15)
 MOST_DOUBLINGS = 10
@@ -24,7 +24,7 @@ class Member(Protocol):
     """A worker of the process."""
 
     @property
-    def doorbell(self) -> Doorbell: ...
+    def wakeup(self) -> Wakeup: ...
 
     def is_busy(self) -> bool:
         """A handler runs, waits for its start, or a claim is in flight."""
@@ -81,13 +81,13 @@ class Isolation:
                 self._tries.popitem(last=False)
         self._holder = None
         for each in self._members:
-            each.doorbell.ring()
+            each.wakeup.set()
         return wait
 
     def note_change(self) -> None:
         """Something ended: the reserved item may be alone now."""
         if self._holder is not None:
-            self._holder.doorbell.ring()
+            self._holder.wakeup.set()
 
     def _wait(self) -> timedelta:
         doublings = min(self._tries.get(self._item, 0), MOST_DOUBLINGS)

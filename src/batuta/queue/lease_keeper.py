@@ -20,7 +20,7 @@ from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.waiting import cancel_and_wait, with_timeout
 from batuta.queue.item import Lease, LeaseHolder
 from batuta.queue.store import Renewed
-from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 
 
 class Holder(Protocol):
@@ -29,7 +29,7 @@ class Holder(Protocol):
     @property
     def name(self) -> str: ...
 
-    def held(self) -> Sequence[Lease]:
+    def held_leases(self) -> Sequence[Lease]:
         """Every lease the worker has not given up."""
         ...
 
@@ -47,7 +47,7 @@ class Holder(Protocol):
 class LeaseKeeper:
     def __init__(self, lease_holder: LeaseHolder, clock: Clock, name: str = "lease-keeper") -> None:
         self.name = name
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._lease_holder = lease_holder
         self._clock = clock
         self._holders: list[Holder] = []
@@ -56,7 +56,7 @@ class LeaseKeeper:
         self._holders.append(holder)
 
     async def tick(self) -> Pace:
-        holding = [(holder, leases) for holder in self._holders if (leases := holder.held())]
+        holding = [(holder, leases) for holder in self._holders if (leases := holder.held_leases())]
         results = await asyncio.gather(*(self._renew(*each) for each in holding), return_exceptions=True)
         # Report a failed renewal only after the leases of the other queues are renewed.
         for result in results:

@@ -74,7 +74,7 @@ class Pipeline:
             case Next(effect=effect):
                 return self._to(self._after(stage), effect)
             case Jump(stage=name, effect=effect):
-                return self._to(self._known(name), effect)
+                return self._to(self._require_stage(name), effect)
             case FanOut(items=items, effect=effect):
                 following = self._after(stage) or self.table.done
                 made = tuple(self._item(item, following) for item in items)
@@ -104,7 +104,7 @@ class Pipeline:
         following = names.index(stage.name) + 1
         return names[following] if following < len(names) else None
 
-    def _known(self, name: str) -> str:
+    def _require_stage(self, name: str) -> str:
         if name not in self.table.ready:
             raise InvalidName(name=name, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
         return name

@@ -17,7 +17,7 @@ from batuta.kernel.events import Events, ItemsRescued
 from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import ItemState, LeaseHolder
 from batuta.queue.store import Lapsing, QueueStore, Rescued
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 BATCH = 500
 # Leases that are watched at a time: those of several crashed workers.
@@ -28,18 +28,24 @@ CONFIRM_AFTER = 0.4
 
 class Rescuer:
     def __init__(
-        self, name: str, store: QueueStore, lease: timedelta, clock: Clock, events: Events, bell: Doorbell | None = None
+        self,
+        name: str,
+        store: QueueStore,
+        lease: timedelta,
+        clock: Clock,
+        events: Events,
+        worker_wakeup: Wakeup | None = None,
     ) -> None:
-        """``bell``: the doorbell of the worker in this process."""
+        """``worker_wakeup``: the wakeup of the worker in this process."""
         self.name = f"rescuer:{name}"
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._queue = name
         self._store = store
         self._lease = lease
         self._nobody = LeaseHolder(owner=self.name, lease=lease)
         self._clock = clock
         self._events = events
-        self._ring: Callable[[], None] = (lambda: None) if bell is None else bell.ring
+        self._wake: Callable[[], None] = (lambda: None) if worker_wakeup is None else worker_wakeup.set
         self._looked_at: datetime | None = None
         self._confirm_after = lease * CONFIRM_AFTER
         self._silence: SilenceDetector[Lapsing] = SilenceDetector(self._confirm_after)
@@ -60,7 +66,7 @@ class Rescuer:
         except StoreUnavailable:
             self._silence.forget()  # while the store was away no worker could renew
             raise
-        _announce(self._queue, rescued, self._events, self._ring)
+        _announce(self._queue, rescued, self._events, self._wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
@@ -93,7 +99,7 @@ class Rescuer:
         """Follow the clock, and try a write that changes nothing: where they have to wait, the renewals of other workers do too."""
         began = self._clock.monotonic()
         if await self._store.follow_clock(self._lease):
-            self._ring()  # items that waited for the clock are due
+            self._wake()  # items that waited for the clock are due
         await self._store.renew((), self._nobody)
         return self._clock.monotonic() - began > self._lease.total_seconds() / 3
 
@@ -108,10 +114,10 @@ async def recover_items(
 
 
 def _announce(
-    queue: str, rescued: Sequence[Rescued], events: Events, ring: Callable[[], None], *, is_proven: bool = False
+    queue: str, rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False
 ) -> None:
-    """``ring`` wakes the workers of this process: items came back."""
+    """``wake`` wakes the workers of this process: items came back."""
     if rescued:
         dead = sum(each.state is ItemState.DEAD for each in rescued)
         events.emit(ItemsRescued(queue, len(rescued), dead, proven=is_proven))
-        ring()
+        wake()

@@ -111,7 +111,7 @@ class Unsettled:
         self._in_flight = {_key(lease): (lease, settlement) for lease, settlement in taken}
         return taken
 
-    def written(self, leases: Collection[Lease]) -> None:
+    def forget(self, leases: Collection[Lease]) -> None:
         """These are settled, or another process owns them."""
         for lease in leases:
             self._in_flight.pop(_key(lease), None)
@@ -252,7 +252,7 @@ class Settler:
                 raise
             await self._settle_apart(endings, error)
             return ()
-        self._note_written(endings, result)
+        self._record_result(endings, result)
         return result.leases
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
@@ -267,17 +267,17 @@ class Settler:
             except _REFUSALS as error:
                 await self._settle_apart(part, error)
             else:
-                self._note_written(part, result)
+                self._record_result(part, result)
 
     async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
-        failed = self._failed_settlement(lease, settlement, refusal)
+        failed = self._failure_of(lease, settlement, refusal)
         try:
             result = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
         except _REFUSALS:
             result = ClaimResult((), [lease])  # its table accepts no ending at all: the lease decides
-        self._note_written([(lease, failed)], result)
+        self._record_result([(lease, failed)], result)
 
-    def _failed_settlement(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
+    def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
         """The item failed while it was settled. A refused effect may succeed the next time, a refused ending does not."""
         self._events.emit(ItemCrashed(self._queue, lease.id, error))
         why = EFFECT_CRASHED(error=type(error).__name__)
@@ -290,14 +290,14 @@ class Settler:
         """A turn timed out: the next ones settle fewer items, until the one that blocks is alone."""
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
-            failed = self._failed_settlement(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
-            self.unsettled.written([lease])
+            failed = self._failure_of(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
+            self.unsettled.forget([lease])
             self.unsettled.add(lease, failed)
 
-    def _note_written(self, endings: Endings, result: ClaimResult) -> None:
+    def _record_result(self, endings: Endings, result: ClaimResult) -> None:
         unchecked = {(lease.id, lease.fence) for lease in result.unchecked}
         settled = [each for each in endings if (each[0].id, each[0].fence) not in unchecked] if unchecked else endings
-        self.unsettled.written([lease for lease, _ in settled])
+        self.unsettled.forget([lease for lease, _ in settled])
         self.unsettled.defer(result.unchecked)
         if settled:
             self.report(settled, result.lost)

@@ -1,6 +1,6 @@
 """Claims, runs and settles items of one queue.
 
-        ┌───────── doorbell: an item ended, an item was enqueued, or the next one is due ─────────┐
+        ┌───────── wakeup: an item ended, an item was enqueued, or the next one is due ─────────┐
         ▼                                                                                         │
     [ tick: settle ended items and claim more, in one transaction ] ──▶ start their handlers ─────┘
 
@@ -31,7 +31,7 @@ from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, g
 from batuta.queue.running import Cancellations, Running, Step, Stop
 from batuta.queue.settler import Settler, conclude
 from batuta.queue.store import QueueStore, Renewed
-from batuta.supervise.loop import Again, Doorbell, Idle, Pace
+from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown, pass_phases
 from batuta.supervise.stacks import task_stack
@@ -76,7 +76,7 @@ class Worker:
         ``claims`` counts the claims of every worker of the queue. ``isolation`` is shared by the workers of the process.
         """
         self.name = f"worker:{name}"
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._queue = name
         self._store = store
         self._handler_of = handler_of
@@ -112,7 +112,7 @@ class Worker:
         if self._unsettled.is_careful:
             await self._settle_and_claim(0)
             return Again()
-        await self._settler.release_strays(self.held())
+        await self._settler.release_strays(self.held_leases())
         await self._start_suspect()
         asked = self._places()
         if asked <= 0 and not self._unsettled.is_ready:
@@ -173,12 +173,12 @@ class Worker:
         while self._suspect is not None:
             await self._start_suspect()
             if self._suspect is not None:
-                self.doorbell.answer()
+                self.wakeup.clear()
                 pause = max(0.0, (self._soon() - self._clock.now()).total_seconds())
-                await first_of(self.doorbell.wait(), self._clock.sleep(pause))
+                await first_of(self.wakeup.wait(), self._clock.sleep(pause))
             await self._finish()
 
-    def held(self) -> Sequence[Lease]:
+    def held_leases(self) -> Sequence[Lease]:
         """Every lease this worker answers for: of items that run, that wait for their start, and that are not settled yet."""
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
@@ -196,17 +196,17 @@ class Worker:
                 self._suspect = None
                 self._isolation.release(lease.id)
             # An item that is being settled may have been settled a moment ago: the settlement tells whose it was.
-            if (running := self._started(lease)) is not None and not running.is_settling:
+            if (running := self._running_of(lease)) is not None and not running.is_settling:
                 self._let_go(running)
-                self.doorbell.ring()
+                self.wakeup.set()
 
     def stop_cancelled(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
-            if (running := self._started(lease)) is not None:
+            if (running := self._running_of(lease)) is not None:
                 self._stop(running, Stop.REQUESTED)
-                self.doorbell.ring()
+                self.wakeup.set()
 
-    def _started(self, lease: Lease) -> Running | None:
+    def _running_of(self, lease: Lease) -> Running | None:
         """The handler of this very lease: the item may have been claimed again under another fence."""
         running = self._running.get(lease.id)
         return running if running is not None and running.lease.fence == lease.fence else None
@@ -242,7 +242,7 @@ class Worker:
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())
-        await insist(lambda: self._settler.release_strays(self.held(), at_once=True), self._clock)
+        await insist(lambda: self._settler.release_strays(self.held_leases(), at_once=True), self._clock)
 
     async def _finish(self) -> None:
         while self._running:
@@ -368,7 +368,7 @@ class Worker:
         if running.lease.is_last_chance:
             self._isolation.release(running.lease.id)
         self._isolation.note_change()
-        self.doorbell.ring()
+        self.wakeup.set()
 
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()
@@ -384,7 +384,7 @@ class Worker:
     def _stop_overdue_effect(self, running: Running) -> None:
         self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
         self._stop(running, Stop.OVERDUE)
-        self.doorbell.ring()  # an effect that ignores its cancellation is cancelled again in time
+        self.wakeup.set()  # an effect that ignores its cancellation is cancelled again in time
 
     def _stop(self, running: Running, why: Stop) -> None:
         if why.applies_in(running.step):

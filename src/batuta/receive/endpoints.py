@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
 from batuta.kernel.options import nearest
-from batuta.kernel.reasons import Reason, described
+from batuta.kernel.reasons import Reason, describe_reason
 from batuta.kernel.writable import count, json_object, mask_text
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.runlog.execution import LONGEST_ERROR
@@ -37,9 +37,9 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
     """The outcome as it can be sent and stored, with texts that hold no personal data."""
     match outcome:
         case Done(items=items, result=result):
-            return {**_sent(result), "status": "ok", "items_processed": count(items)}
+            return {**_encode(result), "status": "ok", "items_processed": count(items)}
         case Partial(reason=reason, items=items, result=result):
-            return {**_sent(result), "status": "partial", "items_processed": count(items), **_why("reason", reason)}
+            return {**_encode(result), "status": "partial", "items_processed": count(items), **_why("reason", reason)}
         case Skipped(reason=reason) | Snooze(reason=reason) | Cancelled(reason=reason):
             return {"status": "skipped", "items_processed": 0, **_why("reason", reason)}
         case Failed(error=error) | TimedOut(error=error):
@@ -51,10 +51,10 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 def _why(name: str, reason: object) -> dict[str, Json]:
     """The sentence in English; beside it the code and the facts, if it has them: the caller renders them for its reader."""
     said = mask_text(reason, LONGEST_ERROR)
-    return {name: str(said), **(described(said, name) if isinstance(said, Reason) else {})}
+    return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 
 
-def _sent(result: Json) -> dict[str, Json]:
+def _encode(result: Json) -> dict[str, Json]:
     if result is None:
         return {}
     if not isinstance(result, Mapping):

@@ -17,7 +17,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.reasons import define
-from batuta.kernel.usercode import Late, Raised, Returned, attempt, name_of
+from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
 from batuta.kernel.waiting import cancel_and_wait, insist
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, Outcome, TimedOut
 from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body, reply_status
@@ -146,7 +146,9 @@ class JobReceiver:
         return reply
 
     async def _execute(self, endpoint: Endpoint, call: JobCall) -> Outcome:
-        match await attempt(lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"):
+        match await call_with_deadline(
+            lambda: endpoint.handler(call), call.deadline, self._clock, f"job {endpoint.name}"
+        ):
             case Returned(value=value):
                 return value if isinstance(value, Outcome) else Failed(WRONG_ANSWER(type=type(value).__name__))
             case Late(error=error):

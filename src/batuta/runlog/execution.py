@@ -86,7 +86,7 @@ REFUSED = define(
 )
 
 
-def held(why: str) -> Reason:
+def hold_reason(why: str) -> Reason:
     """``why`` is what holds the job."""
     return HELD(why=why)
 

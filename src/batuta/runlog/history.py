@@ -97,7 +97,7 @@ class Reports(Protocol):
         """Of every job that was ever scheduled; counts from ``since`` on."""
         ...
 
-    async def answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
+    async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
         """The jobs that did what was expected of them, each at or after its own instant."""
         ...
 

@@ -144,7 +144,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
         matched = _PART.match(part)
         if matched is None:
             raise InvalidCron(
-                cron=cron, why=Reason("cron_part", "'{part}' is not a {field}", part=part, field=_named(name))
+                cron=cron, why=Reason("cron_part", "'{part}' is not a {field}", part=part, field=_field_name(name))
             )
         span, step = matched[1], int(matched[2] or 1)
         first, last = _span(cron, span, name, low, high, names or {})
@@ -152,7 +152,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
             last = high  # 5/10: from the fifth on
         if step == 0 or first > last:
             raise InvalidCron(
-                cron=cron, why=Reason("cron_empty", "'{part}' holds no {field}", part=part, field=_named(name))
+                cron=cron, why=Reason("cron_empty", "'{part}' holds no {field}", part=part, field=_field_name(name))
             )
         found |= set(range(first, last + 1, step))
     return found
@@ -175,7 +175,7 @@ def _number(cron: str, word: str, name: str, low: int, high: int, names: dict[st
                 "cron_number",
                 "'{word}' is not a {field} from {low} to {high}",
                 word=word,
-                field=_named(name),
+                field=_field_name(name),
                 low=low,
                 high=high,
             ),
@@ -183,7 +183,7 @@ def _number(cron: str, word: str, name: str, low: int, high: int, names: dict[st
     return number
 
 
-def _named(field: str) -> Reason:
+def _field_name(field: str) -> Reason:
     """The name of a field in the reader's language."""
     return Reason(f"cron_{field.replace(' ', '_')}", field)
 

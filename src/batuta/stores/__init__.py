@@ -77,17 +77,19 @@ def connect(
         return PostgresDatabase(PostgresServer(url, _direct(direct_url)), limits)
     # Without the sign the whole of it may be a password: it is not repeated.
     if "://" not in url:
-        raise _refused("no_scheme", "it has no ://; the forms are {forms}")
-    raise _refused("strange_scheme", "'{scheme}' is not a database we know; the forms are {forms}", scheme=scheme)
+        raise _invalid_url("no_scheme", "it has no ://; the forms are {forms}")
+    raise _invalid_url("strange_scheme", "'{scheme}' is not a database we know; the forms are {forms}", scheme=scheme)
 
 
 def _file(rest: str) -> Path:
     # After sqlite:// comes an empty host and a path: one slash begins a relative file, two an absolute one.
     name = rest.removeprefix("/")
     if not rest.startswith("/"):
-        raise _refused("three_slashes", "it wants three slashes; the forms are {forms}")
+        raise _invalid_url("three_slashes", "it wants three slashes; the forms are {forms}")
     if not name or name == ":memory:":
-        raise _refused("in_memory", "a database in memory could not be shared by processes; name a file, as in {forms}")
+        raise _invalid_url(
+            "in_memory", "a database in memory could not be shared by processes; name a file, as in {forms}"
+        )
     return Path(name)
 
 
@@ -98,7 +100,9 @@ def _check_postgres(url: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise _refused("half_address", "a host, a port number or the database's name is missing; the forms are {forms}")
+        raise _invalid_url(
+            "half_address", "a host, a port number or the database's name is missing; the forms are {forms}"
+        )
 
 
 def _direct(url: str | None) -> str | None:
@@ -116,5 +120,5 @@ def _direct(url: str | None) -> str | None:
     return url
 
 
-def _refused(key: str, english: str, **facts: object) -> InvalidSetting:
+def _invalid_url(key: str, english: str, **facts: object) -> InvalidSetting:
     return InvalidSetting(name="DATABASE_URL", why=Reason(key, english, forms=FORMS, **facts))

@@ -25,7 +25,7 @@ from batuta.stores.sql.database import (
     Transaction,
     Values,
 )
-from batuta.supervise.loop import Doorbell, Idle, Pace, note_progress
+from batuta.supervise.loop import Idle, Pace, Wakeup, note_progress
 
 T = TypeVar("T")
 # The kind of call, how many seconds it took, and what it failed with.
@@ -67,16 +67,16 @@ class ObservedDatabase:
         self._inner.check_file()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
-        return await self._timed("statement", self._inner.all(query, **values))
+        return await self._observe("statement", self._inner.all(query, **values))
 
     async def one(self, query: Query, **values: object) -> Row | None:
-        return await self._timed("statement", self._inner.one(query, **values))
+        return await self._observe("statement", self._inner.one(query, **values))
 
     async def run(self, query: Query, **values: object) -> int:
-        return await self._timed("statement", self._inner.run(query, **values))
+        return await self._observe("statement", self._inner.run(query, **values))
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
-        await self._timed("statement", self._inner.run_many(query, rows))
+        await self._observe("statement", self._inner.run_many(query, rows))
 
     async def script(self, text: str) -> None:
         await self._inner.script(text)
@@ -93,7 +93,7 @@ class ObservedDatabase:
     async def lock_migrations(self, transaction: Transaction) -> None:
         await self._inner.lock_migrations(transaction)
 
-    async def _timed(self, call: str, answering: Awaitable[T]) -> T:
+    async def _observe(self, call: str, answering: Awaitable[T]) -> T:
         if not self._observers:
             answer = await answering
             note_progress()
@@ -198,31 +198,31 @@ class Wakeups:
     name = "wakeups"
 
     def __init__(self, database: Database) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._database = database
         self._listener: ChangeListener | None = None
-        self._bells: dict[str, list[Doorbell]] = {}
+        self._wakeups: dict[str, list[Wakeup]] = {}
 
-    def add(self, name: str, bell: Doorbell) -> None:
-        """``bell`` rings when something was written for ``name``."""
-        self._bells.setdefault(name, []).append(bell)
+    def add(self, name: str, wakeup: Wakeup) -> None:
+        """``wakeup`` rings when something was written for ``name``."""
+        self._wakeups.setdefault(name, []).append(wakeup)
 
-    def ring(self, name: str | None = None) -> None:
-        for known, bells in self._bells.items():
+    def wake(self, name: str | None = None) -> None:
+        for known, wakeups in self._wakeups.items():
             if name in (None, known):
-                for bell in bells:
-                    bell.ring()
+                for wakeup in wakeups:
+                    wakeup.set()
 
-    def _wake(self, name: str | None) -> None:
-        self.ring(name)
+    def _receive(self, name: str | None) -> None:
+        self.wake(name)
         if name is None and self._database.dialect == "postgres":
-            self.doorbell.ring()  # the connection is lost: reconnect now and not at the next probe
+            self.wakeup.set()  # the connection is lost: reconnect now and not at the next probe
 
     async def tick(self) -> Pace:
         try:
             if self._listener is None:
-                self._listener = await self._database.listen(self._wake)
-                self.ring()  # whatever was said while nobody listened
+                self._listener = await self._database.listen(self._receive)
+                self.wake()  # whatever was said while nobody listened
             await self._listener.probe()
         except (StoreUnavailable, asyncio.CancelledError):  # away, or silent for so long that the watchdog stopped us
             await self._forget()

@@ -48,20 +48,20 @@ class Idle:
 Pace: TypeAlias = Again | Idle
 
 
-class Doorbell:
-    """Anyone on the event loop may ring it; a ring during a tick is kept until the next rest."""
+class Wakeup:
+    """Wakes a resting loop. Any code on the event loop may set it; one that is set during a tick holds until the next rest."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._event = asyncio.Event()
 
-    def ring(self) -> None:
-        self._rung.set()
+    def set(self) -> None:
+        self._event.set()
 
-    def answer(self) -> None:
-        self._rung.clear()
+    def clear(self) -> None:
+        self._event.clear()
 
     async def wait(self) -> None:
-        await self._rung.wait()
+        await self._event.wait()
 
 
 class Loop(Protocol):
@@ -74,7 +74,7 @@ class Loop(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def doorbell(self) -> Doorbell: ...
+    def wakeup(self) -> Wakeup: ...
     async def tick(self) -> Pace:
         """Do a bounded amount of work. Start things, do not wait for them."""
         ...
@@ -132,7 +132,7 @@ class FunctionLoop:
                 name=name, kind="loop", why=Reason("loop_async", "its function must be written with async def")
             )
         self.name = name
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._function = function
 
     async def tick(self) -> Pace:
@@ -149,7 +149,7 @@ LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]] | Callable[[], Ti
 
 
 class ObjectLoop:
-    """Any object with an async ``tick`` as a loop. Its own doorbell and drain are used if it has them."""
+    """Any object with an async ``tick`` as a loop. Its own wakeup and drain are used if it has them."""
 
     def __init__(self, name: str, ticking: Any) -> None:
         if not name or name != name.strip():
@@ -163,7 +163,7 @@ class ObjectLoop:
                 why=Reason("loop_tick", "its class must have a method written with async def tick(self)"),
             )
         self.name = name
-        self.doorbell: Doorbell = getattr(ticking, "doorbell", None) or Doorbell()
+        self.wakeup: Wakeup = getattr(ticking, "wakeup", None) or Wakeup()
         self.drain: Drain | None = getattr(ticking, "drain", None)
         self._ticking = ticking
 

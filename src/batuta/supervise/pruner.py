@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.kernel.clock import Clock
-from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 
 BATCH = 1000
 PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
@@ -36,7 +36,7 @@ class Pruner:
     name = "pruner"
 
     def __init__(self, retentions: Iterable[Retention]) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._retentions = deque(retentions)
 
     async def tick(self) -> Pace:

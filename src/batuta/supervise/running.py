@@ -15,7 +15,7 @@ from datetime import timedelta
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import Events, LoopStuck
-from batuta.supervise.loop import Doorbell, Idle, Loop, LoopPolicy, Pace
+from batuta.supervise.loop import Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import task_stack
 
 # How often one that is stuck is cancelled.
@@ -94,7 +94,7 @@ class Watchdog:
     name = "watchdog"
 
     def __init__(self, running: Callable[[], Sequence[Running]], clock: Clock, events: Events) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._running = running
         self._clock = clock
         self._events = events

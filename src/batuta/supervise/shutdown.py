@@ -55,7 +55,7 @@ class Shutdown:
         length = self.grace * ENDS[phase]
         return min(length, LONGEST_QUIET) if phase is Phase.QUIET else length
 
-    def left(self, phase: Phase = Phase.HAND_BACK) -> timedelta:
+    def time_left(self, phase: Phase = Phase.HAND_BACK) -> timedelta:
         """Return the time until ``phase`` ends; zero once it has ended."""
         passed = timedelta(seconds=self.clock.monotonic() - self.began)
         return max(timedelta(0), self.length(phase) - passed)
@@ -65,7 +65,7 @@ class Shutdown:
 
         An error of ``work`` is raised.
         """
-        return await first_of(work, self.clock.sleep(self.left(phase).total_seconds())) == 0
+        return await first_of(work, self.clock.sleep(self.time_left(phase).total_seconds())) == 0
 
 
 class Draining(Protocol):

@@ -113,7 +113,7 @@ class StackFolder:
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
-    def left(self, role: str) -> list[Left]:
+    def list_orphaned(self, role: str) -> list[Left]:
         """What processes of this role that are no more left, and nobody has taken."""
         found = []
         for file in sorted(self.folder.glob("*.stack")):

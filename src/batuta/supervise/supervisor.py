@@ -100,7 +100,7 @@ class Supervisor:
         finally:
             stop.set()
             await self._shut_down(Shutdown.begin(self._clock, grace), others_ended)
-        self._raise_what_ended(keepers)
+        self._raise_failure(keepers)
 
     async def _shut_down(self, shutdown: Shutdown, others_ended: asyncio.Event) -> None:
         for running in self._running:
@@ -109,7 +109,7 @@ class Supervisor:
         await self._become_quiet(first, shutdown)
         await self._end_together(first, shutdown)
         others_ended.set()
-        last = max(LAST_AT_LEAST, min(LAST_AT_MOST, shutdown.left()))
+        last = max(LAST_AT_LEAST, min(LAST_AT_MOST, shutdown.time_left()))
         outliving = [running for running in self._running if running.policy.outlives]
         self._cancel_idle(outliving)
         await self._end_together(outliving, Shutdown.begin(self._clock, last), is_announced=False)
@@ -121,8 +121,8 @@ class Supervisor:
         ticking = [running for running in loops if running.is_ticking and _finishes(running)]
         if ticking:
             names = tuple(running.loop.name for running in ticking)
-            self._events.emit(ShutdownPhase(Phase.QUIET, names, shutdown.left()))
-            await shutdown.run_within(Phase.QUIET, _all_done([_keeper(running) for running in ticking]))
+            self._events.emit(ShutdownPhase(Phase.QUIET, names, shutdown.time_left()))
+            await shutdown.run_within(Phase.QUIET, _wait_for_all([_keeper(running) for running in ticking]))
 
     def _cancel_idle(self, loops: Sequence[Running]) -> None:
         for running in loops:
@@ -149,23 +149,25 @@ class Supervisor:
         """Wait for the tick in flight to the end of the finish phase, and then cancel it. Return False if it was cut off."""
         keeper = _keeper(running)
         if is_finishing := not (keeper.done() or keeper.cancelling()):
-            if await shutdown.run_within(Phase.FINISH, _all_done([keeper])):
+            if await shutdown.run_within(Phase.FINISH, _wait_for_all([keeper])):
                 return True
             keeper.cancel()
-        timeout = min(CANCEL_GRACE, shutdown.left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL))
-        await first_of(_all_done([keeper]), self._clock.sleep(timeout.total_seconds()))
+        timeout = min(
+            CANCEL_GRACE, shutdown.time_left(Phase.HAND_BACK if drain_of(running.loop) is None else Phase.CANCEL)
+        )
+        await first_of(_wait_for_all([keeper]), self._clock.sleep(timeout.total_seconds()))
         return keeper.done() and not is_finishing
 
     async def _drain(self, running: Running, shutdown: Shutdown) -> bool:
         """Return whether the drain ended within the deadline and without an error."""
         if (drain := drain_of(running.loop)) is None:
             return True
-        draining = asyncio.create_task(_ordinary(drain(shutdown.left())))
+        draining = asyncio.create_task(_ordinary(drain(shutdown.time_left())))
         try:
-            is_in_time = await shutdown.run_within(Phase.HAND_BACK, _all_done([draining]))
+            is_in_time = await shutdown.run_within(Phase.HAND_BACK, _wait_for_all([draining]))
         finally:
             draining.cancel()
-        await first_of(_all_done([draining]), self._clock.sleep(CUT_OFF.total_seconds()))
+        await first_of(_wait_for_all([draining]), self._clock.sleep(CUT_OFF.total_seconds()))
         error = draining.exception() if draining.done() and not draining.cancelled() else None
         if error is not None:
             self._events.emit(LoopFailed(running.loop.name, error, running.failures + 1, NO_WAIT))
@@ -175,10 +177,10 @@ class Supervisor:
         await self._clock.sleep(ANNOUNCE_AFTER.total_seconds())
         for phase in (Phase.FINISH, Phase.CANCEL, Phase.HAND_BACK):
             if going := tuple(name for name, task in ending.items() if not task.done()):
-                self._events.emit(ShutdownPhase(phase, going, shutdown.left()))
-            await self._clock.sleep(shutdown.left(phase).total_seconds())
+                self._events.emit(ShutdownPhase(phase, going, shutdown.time_left()))
+            await self._clock.sleep(shutdown.time_left(phase).total_seconds())
 
-    def _raise_what_ended(self, keepers: Keepers) -> None:
+    def _raise_failure(self, keepers: Keepers) -> None:
         for keeper in keepers.values():
             if keeper.done() and not keeper.cancelled():
                 keeper.result()  # raises what a loop could not go on with
@@ -193,7 +195,7 @@ class Supervisor:
         try:
             while not ends.is_set():
                 # Answered before the tick, not after: a ring that lands mid-tick must survive it.
-                running.loop.doorbell.answer()
+                running.loop.wakeup.clear()
                 pause = await self._tick(running, stop)
                 if not ends.is_set():
                     await self._rest(running, pause)
@@ -208,7 +210,7 @@ class Supervisor:
         try:
             pause = self._pause(await _ordinary(running.loop.tick()), running)
         except asyncio.CancelledError as error:
-            if (treated := _treated(running)) is not None:
+            if (treated := _take_treatment(running)) is not None:
                 return self._note_restart(running, treated, stop)
             if _cancels():
                 raise
@@ -218,14 +220,14 @@ class Supervisor:
             stop.set()
             raise
         except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
-            if (treated := _treated(running)) is not None:
+            if (treated := _take_treatment(running)) is not None:
                 return self._note_restart(running, treated, stop)
             if _cancels():  # by the shutdown: the error says how the tick was cut off
                 return NO_WAIT
             return self._note_failure(running, error, stop)
         finally:
             running.is_ticking, running.last_beat = False, self._clock.monotonic()
-        if (treated := _treated(running)) is not None:  # it took the cancellation for its own end
+        if (treated := _take_treatment(running)) is not None:  # it took the cancellation for its own end
             return self._note_restart(running, treated, stop)
         self._note_success(running)
         return pause
@@ -286,7 +288,7 @@ class Supervisor:
         if pause <= NO_WAIT:
             await asyncio.sleep(0)  # let the others have a turn between two ticks
             return
-        await first_of(running.loop.doorbell.wait(), self._clock.sleep(pause.total_seconds()))
+        await first_of(running.loop.wakeup.wait(), self._clock.sleep(pause.total_seconds()))
 
 
 def _keeper(running: Running) -> "asyncio.Task[None]":
@@ -307,7 +309,7 @@ async def _ordinary(code: Awaitable[T]) -> T:
         raise ExitRefused(raised=type(exit).__name__) from exit
 
 
-def _treated(running: Running) -> Treatment | None:
+def _take_treatment(running: Running) -> Treatment | None:
     """What it was cancelled for by the watchdog, and by nobody else; after this it is no longer being treated."""
     if (treatment := running.treatment) is None or _cancels() > treatment.cancels:
         return None
@@ -323,5 +325,5 @@ def _cancels() -> int:
     return 0 if task is None else task.cancelling()
 
 
-async def _all_done(tasks: "Collection[asyncio.Task[Any]]") -> None:
+async def _wait_for_all(tasks: "Collection[asyncio.Task[Any]]") -> None:
     await asyncio.wait(tasks)

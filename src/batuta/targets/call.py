@@ -14,11 +14,11 @@ from batuta.guard.circuits import Breaker
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.json import Json
-from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, attempt
+from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, call_with_deadline
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.runlog import execution
-from batuta.runlog.execution import Ending, Status, held
+from batuta.runlog.execution import Ending, Status, hold_reason
 from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 from batuta.supervise.stacks import task_stack
 
@@ -64,7 +64,7 @@ class CallTarget:
             inside.append(asyncio.current_task())
             return await self._call(run)
 
-        going = asyncio.create_task(attempt(call, run.deadline, self._clock, what))
+        going = asyncio.create_task(call_with_deadline(call, run.deadline, self._clock, what))
         limit = max(0.0, (run.deadline - self._clock.now()).total_seconds()) + STUBBORN.total_seconds()
         try:
             await first_of(asyncio.wait([going]), self._clock.sleep(limit))
@@ -134,16 +134,16 @@ class BreakerTarget:
     async def deliver(self, run: Run) -> Ending:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
-            return _refused(run, verdict)
+            return _refusal(run, verdict)
         # Over before a probe is taken for dead, so that there is never a second one.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
         except BaseException as error:
-            await verdict.ticket.used(EffectReport(effect_of_error(error), type(error).__name__))
+            await verdict.ticket.report(EffectReport(effect_of_error(error), type(error).__name__))
             raise
         report = report_of(ending)
-        await (verdict.ticket.unused() if report is None else verdict.ticket.used(report))
+        await (verdict.ticket.give_back() if report is None else verdict.ticket.report(report))
         return ending
 
 
@@ -166,8 +166,8 @@ def report_of(ending: Ending) -> EffectReport | None:
             return EffectReport(effect, f"HTTP {code}", ending.retry_at)
 
 
-def _refused(run: Run, hold: Hold) -> Ending:
+def _refusal(run: Run, hold: Hold) -> Ending:
     """A run that was delivered before and taken over may have happened: then nobody may say that it was skipped."""
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)
-    return Ending(status=Status.SKIPPED, reason=held(hold.reason))
+    return Ending(status=Status.SKIPPED, reason=hold_reason(hold.reason))

@@ -21,7 +21,7 @@ from batuta.health.alerts import Alert, Kind
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, DeliveryRefused
 from batuta.kernel.json import Json, dumps
-from batuta.kernel.reasons import Reason, ReasonCode, heard
+from batuta.kernel.reasons import Reason, ReasonCode, read_reason
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import exponential, full_jitter, with_deadline
 from batuta.runlog import execution
@@ -121,7 +121,7 @@ class HttpTarget:
                 if clock.now() + rest >= connect_by:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
-                    return Ending(status=Status.SKIPPED, reason=execution.held(held))
+                    return Ending(status=Status.SKIPPED, reason=execution.hold_reason(held))
                 # The limit is for the work: time spent waiting for a connection does not count against it.
                 deadline = clock.now() + rest + run.timeout
             else:
@@ -235,7 +235,7 @@ def _reason(body: Mapping[str, Any]) -> str:
     said = body.get("reason")
     if not said or not isinstance(said, str):
         return execution.NO_REASON()
-    return heard(said, body.get("reason_code"), body.get("reason_facts"))
+    return read_reason(said, body.get("reason_code"), body.get("reason_facts"))
 
 
 def _with_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
@@ -244,7 +244,7 @@ def _with_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any],
     said = body.get(name)
     if not isinstance(said, str):
         return plain(**facts)
-    return telling(**facts, said=heard(said, body.get(f"{name}_code"), body.get(f"{name}_facts")))
+    return telling(**facts, said=read_reason(said, body.get(f"{name}_code"), body.get(f"{name}_facts")))
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -126,7 +126,7 @@ class Task:
         """``elsewhere`` runs the task in another process and enforces its time limit."""
         return ItemHandler(
             handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
-            traceparent=lambda lease: _carried(lease.row["args"]),
+            traceparent=lambda lease: _trace_in(lease.row["args"]),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
             retry_timeout=self.retry_timeout,
@@ -152,7 +152,7 @@ class Task:
         return outcome_of(returned)
 
 
-def _carried(args: object) -> object:
+def _trace_in(args: object) -> object:
     """What whoever enqueued it was doing; third after the arguments, and whatever stands there is not trusted."""
     match args:
         case [_, _, {**carried}]:
@@ -194,7 +194,7 @@ class TaskRegistry:
         self._tasks[task.name] = task
         self._names[task.function] = task.name
 
-    def named(self, task: TaskFunction | str) -> Task:
+    def get(self, task: TaskFunction | str) -> Task:
         name = task if isinstance(task, str) else self._names.get(task, getattr(task, "__name__", repr(task)))
         if name not in self._tasks:
             raise unknown("task", name, self._tasks)

@@ -16,7 +16,7 @@ from batuta.kernel.writable import (
 )
 from batuta.queue.outcome import clamp_wait
 from batuta.queue.store import Unserved
-from batuta.supervise.loop import FOR_EVER, Again, Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
 
 # The transaction of the backend's own database.
@@ -70,7 +70,7 @@ class TaskService(Generic[SomeTransaction]):
         """
         refuse_unstorable([[*arguments], named], "task arguments", self._max_payload)
         _check([key], priority)
-        known = self._registry.named(task)
+        known = self._registry.get(task)
         known.refuse_call(arguments, named)
         (id,) = await self._backend.enqueue(
             known,
@@ -101,7 +101,7 @@ class TaskService(Generic[SomeTransaction]):
             raise ValueError(
                 f"{len(given)} tasks and {len(keys)} keys: give a key for each, None for those without one"
             )
-        known = self._registry.named(task)
+        known = self._registry.get(task)
         for each in {_shape(arguments): arguments for arguments, _ in given}.values():
             known.refuse_call(each, {})
         return await self._backend.enqueue(
@@ -150,7 +150,7 @@ REHOMING = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(minutes=
 
 
 class TaskHomes(Protocol):
-    async def unserved(self, served: Collection[str]) -> Collection[Unserved]:
+    async def find_unserved(self, served: Collection[str]) -> Collection[Unserved]:
         """Waiting tasks of queues that are not in ``served``."""
         ...
 
@@ -163,13 +163,13 @@ class TaskRehomer:
     name = "task-rehomer"
 
     def __init__(self, homes: TaskHomes, registry: TaskRegistry) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._homes = homes
         self._registry = registry
 
     async def tick(self) -> Pace:
         has_more = False
-        for stranded in await self._homes.unserved(self._registry.queues):
+        for stranded in await self._homes.find_unserved(self._registry.queues):
             task = self._registry.find(stranded.name or "")
             if task is not None:
                 moved = await self._homes.rehome(task.name, stranded.queue, task.queue, REHOMED_AT_ONCE)
@@ -186,7 +186,7 @@ class ThreadWatch:
     name = "task-threads"
 
     def __init__(self, tasks: Iterable[Task], events: Events) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._tasks = tasks
         self._events = events
         self._reported: dict[str, int] = {}

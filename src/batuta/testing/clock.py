@@ -96,10 +96,10 @@ class FastClock:
         return json.dumps({"origin": self.origin.isoformat(), "since": self.since, "rate": self.rate, "steps": steps})
 
     def now(self) -> datetime:
-        return self.origin + timedelta(seconds=self._passed() + self._stepped())
+        return self.origin + timedelta(seconds=self._elapsed_time() + self._step_offset())
 
     def monotonic(self) -> float:
-        return self._passed()
+        return self._elapsed_time()
 
     async def sleep(self, seconds: float) -> None:
         await self.machine.sleep(seconds / self.rate)
@@ -109,11 +109,11 @@ class FastClock:
         if self.steps is None:
             raise ValueError("a clock without a file for its steps cannot be put forward or back")
         written = self.steps.with_suffix(".next")
-        written.write_text(str(self._stepped() + by.total_seconds()))
+        written.write_text(str(self._step_offset() + by.total_seconds()))
         written.replace(self.steps)
 
-    def _passed(self) -> float:
+    def _elapsed_time(self) -> float:
         return (self.machine.monotonic() - self.since) * self.rate
 
-    def _stepped(self) -> float:
+    def _step_offset(self) -> float:
         return float(self.steps.read_text()) if self.steps is not None and self.steps.exists() else 0.0

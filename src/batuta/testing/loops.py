@@ -16,7 +16,7 @@ from typing import TypeVar
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import Event, Events
 from batuta.kernel.options import unknown
-from batuta.supervise.loop import Doorbell, Loop, LoopPolicy, Pace, drain_of
+from batuta.supervise.loop import Loop, LoopPolicy, Pace, Wakeup, drain_of
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle
 
@@ -80,18 +80,18 @@ class Puppet:
         self._hangs = 0
 
     @property
-    def doorbell(self) -> Doorbell:
-        return self._loop.doorbell
+    def wakeup(self) -> Wakeup:
+        return self._loop.wakeup
 
     def hang(self, times: int = 1) -> None:
         """The next ticks wait for what never comes, and notice when they are cancelled."""
         self._hangs += times
-        self.doorbell.ring()
+        self.wakeup.set()
 
     def fail(self, *errors: Exception) -> None:
         """The next ticks raise these."""
         self._errors += errors
-        self.doorbell.ring()
+        self.wakeup.set()
 
     async def tick(self) -> Pace:
         self.ticks += 1
@@ -104,7 +104,7 @@ class Puppet:
 
 
 @asynccontextmanager
-async def kept(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
+async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
     """Under supervision while the block runs. What hangs at its end is cut off; time passes for that too.
 
     Rests after a failure are as long as they can be: nothing is left to chance.

@@ -36,13 +36,15 @@ class Texts:
     def __call__(self, key: str, **facts: object) -> str:
         return self._sentence(key, facts).format(**facts)
 
-    def known(self, key: str, otherwise: str) -> str:
+    def get(self, key: str, otherwise: str) -> str:
         """The text of a key that came from elsewhere; ``otherwise`` where the table has none."""
         return self._table.get(key, otherwise)
 
     def error(self, error: BatutaError) -> str:
         key = f"{ERROR}{type(error).__name__}"
-        return str(error) if key not in self._table else self._sentence(key, error.facts).format(**self._named(error))
+        return (
+            str(error) if key not in self._table else self._sentence(key, error.facts).format(**self._facts_of(error))
+        )
 
     def reason(self, reason: str) -> str:
         """The reason in this language; as it was written, if it has no code or this version does not know the code."""
@@ -55,15 +57,15 @@ class Texts:
             return str(reason)
         return sentence.format(**{name: self._fact(fact) for name, fact in reason.facts.items()})
 
-    def rendered(self, document: Any) -> Any:
+    def render(self, document: Any) -> Any:
         """A JSON document with every reason in it in this language."""
         match document:
             case Reason():
                 return self.reason(document)
             case Mapping():
-                return {name: self.rendered(value) for name, value in document.items()}
+                return {name: self.render(value) for name, value in document.items()}
             case list() | tuple():
-                return [self.rendered(value) for value in document]
+                return [self.render(value) for value in document]
             case _:
                 return document
 
@@ -92,7 +94,7 @@ class Texts:
         one = f"{key}_one"
         return self._table[one if facts.get("count") == 1 and one in self._table else key]
 
-    def _named(self, error: BatutaError) -> dict[str, object]:
+    def _facts_of(self, error: BatutaError) -> dict[str, object]:
         """The facts in this language; the kind of a thing is translated as well."""
         kind = error.facts.get("kind")
         return {

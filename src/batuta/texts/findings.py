@@ -28,5 +28,5 @@ class FindingWords:
     def next_step(self, finding: Finding) -> str:
         return next_step_of(finding, self._texts)
 
-    def recovered(self, alerted: AlertedCause, now: datetime) -> str:
+    def describe_recovery(self, alerted: AlertedCause, now: datetime) -> str:
         return self._texts("alert.recovered", message=alerted.message, lasted=brief(now - alerted.since))

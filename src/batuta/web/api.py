@@ -147,6 +147,6 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
         server.should_exit = True
         await serving
         if cancelled := server.server_state.tasks:
-            await asyncio.wait(cancelled, timeout=shutdown.left().total_seconds())
+            await asyncio.wait(cancelled, timeout=shutdown.time_left().total_seconds())
     finally:
         stopping.cancel()

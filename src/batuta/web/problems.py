@@ -95,11 +95,11 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     slug = _OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
-    headers = {"Allow": ", ".join(_allowed(request))} if error.status_code == 405 else error.headers
+    headers = {"Allow": ", ".join(_allowed_methods(request))} if error.status_code == 405 else error.headers
     return answer(request, error.status_code, slug, headers=headers, facts={"reason": _phrase(error.status_code)})
 
 
-def _allowed(request: Request) -> list[str]:
+def _allowed_methods(request: Request) -> list[str]:
     """Of all routes at this address: the framework names those of the first alone."""
     routes = (each.original_route for each in iter_route_contexts(request.app.routes))
     found = {

@@ -20,19 +20,19 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_option_says_in_the_operators_language_what_it_is_for(language: Language) -> None:
-    desk = make_cli_context(["--lang", language])
-    desk.work()
-    texts, without = desk.texts(), []
+    ctx = make_cli_context(["--lang", language])
+    ctx.work()
+    texts, without = ctx.texts(), []
 
     def look(command: Any, path: str) -> None:
         for option in command.params:
             names = (f"cli.option.{command.name}_{option.name}", f"cli.option.{option.name}")
-            if option.param_type_name == "option" and not any(texts.known(name, "") for name in names):
+            if option.param_type_name == "option" and not any(texts.get(name, "") for name in names):
                 without.append(f"{path} {option.opts[0]}")
         for name, below in getattr(command, "commands", {}).items():
             look(below, f"{path} {name}")
 
-    look(typer.main.get_command(tree(desk)), "batuta")
+    look(typer.main.get_command(tree(ctx)), "batuta")
     assert without == []
 
 

@@ -41,7 +41,7 @@ def a_run(clock: FakeClock, attempt: int = 1) -> Run:
 
 
 async def deliver(work: Batuta, clock: FakeClock, attempt: int = 1) -> Ending:
-    job = work.registry.declared("envia")
+    job = work.registry.find_declared("envia")
     assert job is not None
     return await job.target.deliver(a_run(clock, attempt))
 

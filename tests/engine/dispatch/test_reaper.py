@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batuta.dispatch.reaper import may_be_taken
+from batuta.dispatch.reaper import may_take_over
 from batuta.runlog.log import SilentRun
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -28,4 +28,4 @@ def test_a_run_is_taken_over_when_its_owner_was_silent_for_long_enough(
     left: timedelta, watched: timedelta, owner: str | None, is_taken: bool
 ) -> None:
     run = SilentRun(id="r", job="j", attempt=1, owner=owner, lease_until=NOW + left, left=left)
-    assert may_be_taken(run, watched, LEASE) is is_taken
+    assert may_take_over(run, watched, LEASE) is is_taken

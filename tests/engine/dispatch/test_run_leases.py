@@ -18,7 +18,7 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.supervise.loop import Doorbell, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -117,7 +117,7 @@ async def test_an_ending_is_written_as_soon_as_its_row_is_unlocked(
         closing = await asyncio.wait_for(house.log.close(runs[0], Ending(status=Status.SUCCESS)), SOON)
         assert closing is Closing.UNCHECKED
         plant.gate.set()
-        while len(plant.owner.runner.held()) > 1:
+        while len(plant.owner.runner.running_executions()) > 1:
             await clock.advance(0)
     ending = asyncio.create_task(finish(plant.owner))
     while not ending.done():
@@ -281,7 +281,7 @@ class Hanging:
     name = "hanging"
 
     def __init__(self) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
 
     async def tick(self) -> Pace:
         await asyncio.Event().wait()

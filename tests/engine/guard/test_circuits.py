@@ -59,7 +59,7 @@ async def admitted(breaker: Breaker, clock: FakeClock) -> Admit:
 
 async def fail(breaker: Breaker, clock: FakeClock, times: int, report: EffectReport = BROKE) -> None:
     for _ in range(times):
-        await (await admitted(breaker, clock)).ticket.used(report)
+        await (await admitted(breaker, clock)).ticket.report(report)
 
 
 async def count(database: Database, text: str) -> int:
@@ -100,7 +100,7 @@ async def test_half_open_lets_one_caller_of_all_processes_through(
     verdicts = await asyncio.gather(*(each.admit(clock.now()) for _ in range(50) for each in (here, there)))
     assert sum(isinstance(verdict, Admit) for verdict in verdicts) == 1
     (probe,) = [verdict for verdict in verdicts if isinstance(verdict, Admit)]
-    await probe.ticket.used(WORKED)
+    await probe.ticket.report(WORKED)
     await clock.advance(LOOK_EVERY.total_seconds())
     await admitted(here, clock)
     await admitted(there, clock)
@@ -117,8 +117,8 @@ async def test_a_probe_whose_process_died_is_replaced_when_its_lease_is_over(
     assert isinstance(await there.admit(clock.now()), Hold)
     await clock.advance(1)
     living = await admitted(there, clock)
-    await dead.ticket.used(BROKE)  # it was only slow: nobody listens any more
-    await living.ticket.used(WORKED)
+    await dead.ticket.report(BROKE)  # it was only slow: nobody listens any more
+    await living.ticket.report(WORKED)
     (circuit,) = await circuits.look()
     assert circuit.state is CircuitState.CLOSED
 
@@ -130,7 +130,7 @@ async def test_a_time_out_of_the_probe_does_not_leave_it_half_open_for_ever(
     await fail(breaker, clock, 3)
     for _ in range(3):
         await clock.advance(300)
-        await (await admitted(breaker, clock)).ticket.used(EffectReport(Effect.TIMED_OUT, "ReadTimeout"))
+        await (await admitted(breaker, clock)).ticket.report(EffectReport(Effect.TIMED_OUT, "ReadTimeout"))
         (circuit,) = await circuits.look()
         assert circuit.state is CircuitState.OPEN
 
@@ -142,9 +142,9 @@ async def test_every_transition_is_a_row_and_is_announced_once(
     breaker = circuits.breaker("evolution")
     await fail(breaker, clock, 3)
     await clock.advance(300)
-    await (await admitted(breaker, clock)).ticket.used(BROKE)
+    await (await admitted(breaker, clock)).ticket.report(BROKE)
     await clock.advance(600)
-    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    await (await admitted(breaker, clock)).ticket.report(WORKED)
     history = await circuits.history("evolution", began)
     assert [
         (each.before.value, each.after.value, each.failures, code_of(each.reason)) for each in reversed(history)
@@ -166,15 +166,15 @@ async def test_a_success_of_one_that_is_well_is_written_once_a_minute_at_most(
     circuits: Circuits, migrated: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
-    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    await (await admitted(breaker, clock)).ticket.report(WORKED)
     noted = clock.now()
     for _ in range(59):
         await clock.advance(1)
-        await (await admitted(breaker, clock)).ticket.used(WORKED)
+        await (await admitted(breaker, clock)).ticket.report(WORKED)
     (circuit,) = await circuits.look()
     assert circuit.last_success == noted
     await clock.advance(1)
-    await (await admitted(breaker, clock)).ticket.used(WORKED)
+    await (await admitted(breaker, clock)).ticket.report(WORKED)
     (circuit,) = await circuits.look()
     assert circuit.last_success == noted + NOTE_EVERY
 
@@ -184,8 +184,8 @@ async def test_who_asks_to_be_left_alone_is_heard_whatever_else_he_says(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock, effect: Effect
 ) -> None:
     breaker = circuits.breaker("evolution")
-    await (await admitted(breaker, clock)).ticket.used(WORKED)
-    await (await admitted(breaker, clock)).ticket.used(EffectReport(effect, "HTTP 403", clock.now() + 60 * SECOND))
+    await (await admitted(breaker, clock)).ticket.report(WORKED)
+    await (await admitted(breaker, clock)).ticket.report(EffectReport(effect, "HTTP 403", clock.now() + 60 * SECOND))
     for each in (breaker, elsewhere.breaker("evolution")):
         held = await each.admit(clock.now())
         assert isinstance(held, Hold)
@@ -228,7 +228,7 @@ async def test_an_unused_pass_gives_the_probe_back(circuits: Circuits, elsewhere
     here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
     await fail(here, clock, 3)
     await clock.advance(300)
-    await (await admitted(here, clock)).ticket.unused()
+    await (await admitted(here, clock)).ticket.give_back()
     await admitted(there, clock)
 
 
@@ -248,7 +248,7 @@ async def test_a_hundred_failures_at_once_open_it_once(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock, events: EventRecorder
 ) -> None:
     passes = [await admitted(each.breaker("evolution"), clock) for _ in range(25) for each in (circuits, elsewhere)]
-    await asyncio.gather(*(each.ticket.used(BROKE) for each in passes))
+    await asyncio.gather(*(each.ticket.report(BROKE) for each in passes))
     assert len(events.of(CircuitMoved)) == 1
     assert len(await circuits.history(None, clock.now())) == 1
 

@@ -95,9 +95,9 @@ async def test_all_limits_are_taken_or_none(rates: SqlRates) -> None:
     ana, rui = PER_DOCTOR.of("ana"), PER_DOCTOR.of("rui")
     await use(rates, PER_HOUR, ana, times=3)
     assert (await held(rates, PER_HOUR, ana)).reason == "rate limit medico/hora: 3 in 1 h"
-    assert await rates.used([PER_HOUR]) == {"envios/hora": 3}
+    assert await rates.count_used([PER_HOUR]) == {"envios/hora": 3}
     await use(rates, PER_HOUR, rui)
-    assert await rates.used([PER_HOUR, PER_DAY]) == {"envios/hora": 4, "envios/dia": 4}
+    assert await rates.count_used([PER_HOUR, PER_DAY]) == {"envios/hora": 4, "envios/dia": 4}
 
 
 async def test_there_is_a_pause_between_two_to_the_same_phone(rates: SqlRates, clock: FakeClock) -> None:
@@ -176,10 +176,10 @@ async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates
 
     assert (await admitted()).by == clock.now() + MINUTE
     await clock.advance(3700)
-    await (await admitted()).ticket.used(EffectReport(Effect.UNREACHED))
-    await (await admitted()).ticket.unused()
-    await (await admitted()).ticket.used(EffectReport(Effect.TIMED_OUT))
-    await (await admitted()).ticket.used(WORKED)
+    await (await admitted()).ticket.report(EffectReport(Effect.UNREACHED))
+    await (await admitted()).ticket.give_back()
+    await (await admitted()).ticket.report(EffectReport(Effect.TIMED_OUT))
+    await (await admitted()).ticket.report(WORKED)
     assert isinstance(await guard.admit(clock.now()), Hold)
 
 

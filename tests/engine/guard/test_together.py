@@ -31,10 +31,10 @@ class Box:
             await self.clock.advance(self.takes)
         return Hold(now, "full") if self.holds else Admit(self, self.by)
 
-    async def used(self, report: EffectReport) -> None:
+    async def report(self, report: EffectReport) -> None:
         self.reports.append(report)
 
-    async def unused(self) -> None:
+    async def give_back(self) -> None:
         self.reports.append(None)
 
 
@@ -67,7 +67,7 @@ async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
     one, other = Box(), Box()
     verdict = await AllOf(HOURS, one, other, clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
-    await verdict.ticket.used(WORKED)
+    await verdict.ticket.report(WORKED)
     assert (one.reports, other.reports) == ([WORKED], [WORKED])
 
 

@@ -36,10 +36,10 @@ class House:
     async def do(self, report: EffectReport = WORKED) -> None:
         verdict = await self.asked()
         assert isinstance(verdict, Admit), verdict
-        await verdict.ticket.used(report)
+        await verdict.ticket.report(report)
 
     async def used(self) -> int:
-        return (await self.work.rates.used([HOUR]))["hora"]
+        return (await self.work.rates.count_used([HOUR]))["hora"]
 
     async def set_switch(self, key: str, on: bool) -> None:
         await self.work.switches.set(key, on, by="ana", reason="x", now=self.clock.now())

@@ -11,7 +11,7 @@ from batuta.health.alerts import (
     LastSeen,
     Said,
     change_incident,
-    speak,
+    decide_alerts,
     stats,
 )
 from batuta.health.finding import QUEUES, Assessment, Finding, Report, Severity, assess
@@ -31,7 +31,7 @@ class Plain:
     def next_step(self, finding: Finding) -> str:
         return "do"
 
-    def recovered(self, alerted: AlertedCause, now: datetime) -> str:
+    def describe_recovery(self, alerted: AlertedCause, now: datetime) -> str:
         return f"over: {alerted.cause}"
 
 
@@ -50,7 +50,7 @@ class Room:
         self.known: dict[str, AlertedCause] = {}
 
     def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
-        said: Said = speak(seen(*findings), self.known, POLICY, Plain(), now)
+        said: Said = decide_alerts(seen(*findings), self.known, POLICY, Plain(), now)
         self.known |= {alerted.cause: alerted for alerted in said.alerted}
         for cause in said.forgotten:
             del self.known[cause]

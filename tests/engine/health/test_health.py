@@ -111,13 +111,13 @@ async def test_a_worker_that_lives_shows_its_loops_and_one_that_ended_in_order_i
     running = asyncio.create_task(work.supervisor().run(stop, 5 * SECOND))
     for _ in range(100):
         await settle()
-        signs = await work.beats.seen(within=HOUR, now=clock.now())
+        signs = await work.beats.read_signs(within=HOUR, now=clock.now())
         if signs.living_loops:
             break
     assert {"worker:default", "worker:other", "rescuer:default"} <= signs.living_loops
     stop.set()
     await running
-    (ended,) = (await work.beats.seen(within=HOUR, now=clock.now())).beats
+    (ended,) = (await work.beats.read_signs(within=HOUR, now=clock.now())).beats
     assert (ended.role, ended.is_offline) == ("worker", True)
     clock.step(HOUR)
     assert causes(await work.health.look(fresh=True)) == {}
@@ -141,7 +141,7 @@ async def test_the_age_of_a_tick_is_told_as_a_length(migrated: Database, clock: 
     """So that the clocks of two machines need not agree."""
     beats = SqlBeats(migrated, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 1.5, "failures": 2}}, now=clock.now())
-    (beat,) = (await beats.seen(within=HOUR, now=clock.now())).beats
+    (beat,) = (await beats.read_signs(within=HOUR, now=clock.now())).beats
     assert beat.loops["dispatcher"].worked_at == clock.now() - timedelta(milliseconds=1500)
     assert beat.loops["dispatcher"].failures == 2
 
@@ -149,7 +149,7 @@ async def test_the_age_of_a_tick_is_told_as_a_length(migrated: Database, clock: 
 async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Database) -> None:
     beats = SqlBeats(migrated, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 0, "failures": 0}})
-    signs = await beats.seen(within=HOUR)
+    signs = await beats.read_signs(within=HOUR)
     (beat,) = signs.beats
     assert timedelta(0) <= signs.now - beat.beat_at < MINUTE
     assert beat.lives(signs.now)
@@ -167,7 +167,7 @@ async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batut
         if second % 10 == 0:
             await work.beats.beat("a:1", "api", {"x": {"failures": 0}}, now=clock.now())
         clock.step(SECOND)
-    signs = await work.beats.seen(within=HOUR, now=clock.now())
+    signs = await work.beats.read_signs(within=HOUR, now=clock.now())
     assert signs.living_loops == {"x"}
     assert [each.cause for each in judge_scheduler(signs, None).findings] == [SCHEDULER_SILENT]
 
@@ -179,7 +179,7 @@ async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batu
     clock.step(-5 * HOUR)
     for who in ("s:1", "w:1"):
         await work.beats.beat(who, "scheduler", loops, now=clock.now())
-        signs = await work.beats.seen(within=HOUR, now=clock.now())
+        signs = await work.beats.read_signs(within=HOUR, now=clock.now())
         assert judge_scheduler(signs, None).findings == judge_workers(signs).findings == ()
         clock.step(5 * SECOND)
 
@@ -188,5 +188,5 @@ async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeCloc
     await work.beats.beat("w:1", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=8))
     await work.beats.beat("w:2", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=6))
     await Pruner(work.retentions()).tick()
-    count = await work.beats.seen(within=timedelta(days=30), now=clock.now())
+    count = await work.beats.read_signs(within=timedelta(days=30), now=clock.now())
     assert [beat.worker_id for beat in count.beats] == ["w:2"]

@@ -13,7 +13,7 @@ import pytest
 import app
 import batuta
 from batuta.kernel.errors import DeadlineExceeded, reason_of_error
-from batuta.kernel.reasons import CODES, Reason, ReasonCode, code_of, decode, described, encode, heard
+from batuta.kernel.reasons import CODES, Reason, ReasonCode, code_of, decode, describe_reason, encode, read_reason
 from batuta.kernel.writable import mask_text
 from batuta.runlog.execution import HELD, WINDOW_CLOSED
 from batuta.texts import HERE, Texts, read_table
@@ -62,7 +62,7 @@ def test_every_code_is_rendered_in_both_languages_after_storage(codes: list[Reas
         assert ENGLISH.reason(stored) == code.english.format(**facts)
         portuguese = PORTUGUESE.reason(stored)
         assert "{" not in portuguese
-        assert all(str(facts[name]) in portuguese for name in fields(PORTUGUESE.known(f"reason.{code}", "")))
+        assert all(str(facts[name]) in portuguese for name in fields(PORTUGUESE.get(f"reason.{code}", "")))
 
 
 def test_a_reason_within_a_reason_is_rendered_in_the_same_language() -> None:
@@ -112,11 +112,11 @@ def test_an_error_is_stored_as_a_reason_and_told_by_its_class() -> None:
 
 
 def test_another_process_hears_the_reason_that_was_sent() -> None:
-    sent = {"reason": str(CLOSED), **described(CLOSED)}
-    reason = heard(str(sent["reason"]), sent["reason_code"], sent["reason_facts"])
+    sent = {"reason": str(CLOSED), **describe_reason(CLOSED)}
+    reason = read_reason(str(sent["reason"]), sent["reason_code"], sent["reason_facts"])
     assert PORTUGUESE.reason(reason) == "suspensa: janela manha fechada"
-    assert heard("words", None, {}) == "words"
-    assert heard("words", "held", "no facts") == "words"
+    assert read_reason("words", None, {}) == "words"
+    assert read_reason("words", "held", "no facts") == "words"
 
 
 def test_personal_data_is_masked_in_the_sentence_and_in_the_facts() -> None:

@@ -29,7 +29,7 @@ from batuta.kernel.events import (
 )
 from batuta.kernel.masking import is_sensitive
 from batuta.logs import LogSubscriber
-from batuta.logs.subscriber import LINES, shown_name
+from batuta.logs.subscriber import LINES, field_label
 from batuta.texts.wording import Wording
 from scripts.public_api import list_events
 from tests.engine.logs.log_lines import json_lines, logging_to
@@ -64,7 +64,7 @@ def test_no_words_are_kept_for_a_fact_that_is_no_more() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_field_of_ours_is_hidden_or_hides_one_of_the_lines_own(kind: type) -> None:
     for field in fields(kind):
-        name = shown_name(kind, field.name)
+        name = field_label(kind, field.name)
         assert not is_sensitive(name)
         assert name not in {"timestamp", "level", "event", "service", "logger", "exception", "exc_info"}
 

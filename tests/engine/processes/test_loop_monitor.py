@@ -63,7 +63,7 @@ def monitor(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: py
     monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # it works all the time
     words: list[str] = []
 
-    async def last_words(stack: str, silent: timedelta) -> None:
+    async def report_block(stack: str, silent: timedelta) -> None:
         words.append(stack)
 
     made = LoopMonitor(
@@ -73,7 +73,7 @@ def monitor(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: py
         clock=clock,
         events=events,
         notifier=Parent(),
-        last_words=last_words,
+        report_block=report_block,
         noticed=lambda: None,
         dump=None,
         exit=lambda code: words.append(f"exit {code}"),
@@ -119,7 +119,7 @@ async def test_a_blocked_loop_is_warned_of_then_told_with_its_stack_and_ended_at
     assert Parent.signs == 15  # from here on the parent hears nothing
 
 
-async def test_last_words_that_the_database_does_not_take_are_left_for_whoever_comes_next(
+async def test_a_stack_that_the_database_does_not_take_is_left_for_the_next_process(
     monitor: LoopMonitor, clock: FakeClock, tmp_path: Path
 ) -> None:
     async def refused(stack: str, silent: timedelta) -> None:
@@ -127,7 +127,7 @@ async def test_last_words_that_the_database_does_not_take_are_left_for_whoever_c
 
     await monitor.tick()
     await passes(monitor, clock, 14)
-    monitor.last_words = refused
+    monitor.report_block = refused
     with (tmp_path / "worker.stack").open("w", encoding="utf-8") as dump:
         monitor.dump = dump
         await passes(monitor, clock, 1)
@@ -221,8 +221,10 @@ def test_what_a_process_left_is_found_once_and_that_of_a_living_one_is_not(tmp_p
     ):
         with folder.open(role, pid) as file:
             file.write(text)
-    assert [(left.pid, left.stack) for left in folder.left("worker")] == [(2**22 + 1, "Timeout (0:00:16)!\nThread 1")]
-    assert folder.left("worker") == []
+    assert [(left.pid, left.stack) for left in folder.list_orphaned("worker")] == [
+        (2**22 + 1, "Timeout (0:00:16)!\nThread 1")
+    ]
+    assert folder.list_orphaned("worker") == []
     assert folder.take("api", 2**22 + 2) == "x"
     assert folder.take("api", 2**22 + 2) is None
     assert oct((tmp_path / "stacks").stat().st_mode)[-3:] == "700"
@@ -234,7 +236,7 @@ def test_where_no_folder_takes_a_file_there_are_no_stacks_and_everything_else(mo
 
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
     folder = StackFolder.for_database(f"sqlite:///{uuid4()}.db")
-    assert (folder.take("worker", 2**22 + 1), folder.left("worker")) == (None, [])
+    assert (folder.take("worker", 2**22 + 1), folder.list_orphaned("worker")) == (None, [])
 
 
 def test_the_main_thread_comes_first_and_the_reason_is_read_from_the_first_line() -> None:

@@ -167,7 +167,7 @@ async def test_an_owner_that_nobody_could_prove_dead_leaves_no_file(tmp_path: Pa
 async def test_an_owner_of_this_process_is_judged_alive_by_another_watch(tmp_path: Path) -> None:
     owner = make_owner(Ids(FakeClock()))
     first = PresenceFolder(tmp_path / "owners")
-    with first.announced(owner):
+    with first.present(owner):
         assert PresenceFolder(tmp_path / "owners", judge_here).dead() == []
     assert not (tmp_path / "owners").exists()
 

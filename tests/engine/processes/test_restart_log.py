@@ -45,7 +45,7 @@ class Parent:
 
     def note(self, pid: int, times: int = 1) -> None:
         facts = {"worker_name": "worker", "reason": Reason.CRASHED, "detail": "exit code 3", "host": "here"}
-        self.restart_log.restarted(NewRestart(**facts, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
+        self.restart_log.record_restart(NewRestart(**facts, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
 
     async def written(self) -> list[tuple[int, datetime]]:
         rows = await self.restarts.since(datetime.min.replace(year=2000, tzinfo=self.clock.now().tzinfo), limit=1000)
@@ -82,9 +82,9 @@ async def test_a_database_file_that_was_replaced_is_opened_again(parent: Parent)
 
 async def test_what_a_silent_child_cannot_say_its_parent_says(parent: Parent, clock: FakeClock) -> None:
     await parent.beats.beat("here:7:a", "worker", {"heartbeat": {}}, now=clock.now(), host="here", pid=7)
-    parent.restart_log.stalled("here", 7)
+    parent.restart_log.record_stall("here", 7)
     await parent.restart_log.tick()
-    assert not await parent.beats.stalled(host="here", pid=8)
+    assert not await parent.beats.record_stall(host="here", pid=8)
 
 
 async def test_while_the_database_is_away_nothing_is_lost_and_the_time_stays_what_it_was(parent: Parent) -> None:

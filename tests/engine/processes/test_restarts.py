@@ -63,9 +63,9 @@ async def test_a_parent_says_that_a_child_is_stalled_and_one_that_ended_in_order
     beats = SqlBeats(migrated, "1")
     await beats.beat("a", "worker", {"l": {"failures": 0}}, now=clock.now(), host="here", pid=7)
     await beats.beat("b", "worker", {"l": {"failures": 0}}, now=clock.now(), host="here", pid=8, status="offline")
-    assert await beats.stalled(host="here", pid=7)
-    assert not await beats.stalled(host="here", pid=8)
-    assert not await beats.stalled(host="there", pid=7)
+    assert await beats.record_stall(host="here", pid=7)
+    assert not await beats.record_stall(host="here", pid=8)
+    assert not await beats.record_stall(host="there", pid=7)
 
 
 async def test_a_stack_without_end_is_cut_and_one_that_cannot_be_stored_is_mended(
@@ -96,6 +96,6 @@ async def test_the_engine_keeps_a_heartbeat_a_week_and_a_restart_a_month(databas
         for days in (6, 2, 23):
             await clock.advance(timedelta(days=days))
             await pruner.tick()
-            signs = await work.observability.beats.seen(within=timedelta(days=365), now=clock.now())
+            signs = await work.observability.beats.read_signs(within=timedelta(days=365), now=clock.now())
             kept.append((len(signs.beats), len(await work.observability.restarts.since(start))))
         assert kept == [(1, 1), (0, 1), (0, 0)]

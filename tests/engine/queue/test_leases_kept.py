@@ -86,7 +86,7 @@ async def test_items_that_run_are_renewed_while_a_turn_hangs(office: Office, mon
 
         with monkeypatch.context() as patch:
             patch.setattr(office.store, "settle_and_claim", hang)
-            office.work.wakeups.ring("default")
+            office.work.wakeups.wake("default")
             await office.passes(80)
             row = await office.row(id)
             hangs.set()

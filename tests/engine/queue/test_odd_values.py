@@ -151,7 +151,7 @@ async def test_an_instant_beyond_the_calendar_stops_no_other(
     assert {(await row(plain, id))["status"] for id in odd} <= {"ready", "done", "dead"}
     assert (await plain.pulse()).due == (await plain.depth()).due == 0
     for state in ("ready", "done", "dead"):
-        await plain.listed(state, 10)
+        await plain.list_items(state, 10)
     await plain.next_at()
 
 
@@ -189,7 +189,7 @@ async def test_a_text_that_is_none_harms_its_own_item_alone(
     else:
         assert (spoilt["status"], spoilt["lease_until"]) == ("dead", None)
         assert spoilt["error"].startswith(f"its row cannot be read ({column})")
-        assert [each["id"] for each in await plain.listed("dead", 10)] == [second]
+        assert [each["id"] for each in await plain.list_items("dead", 10)] == [second]
 
 
 @pytest.mark.parametrize(("column", "value"), [("crashes", "'many'"), ("lembrado_em", "x'00'"), ("dia", "'soon'")])

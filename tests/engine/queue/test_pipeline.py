@@ -463,15 +463,15 @@ async def test_the_dead_of_a_stage_are_listed_counted_and_revived_there(line: Li
     stage, other = line.queue("extracao"), line.queue("classificacao")
     assert (await stage.counts(), await other.counts()) == ({"erro": 2}, {})
     assert ((await stage.depth()).dead, (await stage.pulse()).dead, (await other.depth()).dead) == (2, 2, 0)
-    assert {row["id"] for row in await stage.listed(ItemState.DEAD, 10)} == set(ids)
-    assert await other.listed(ItemState.DEAD, 10) == []
+    assert {row["id"] for row in await stage.list_items(ItemState.DEAD, 10)} == set(ids)
+    assert await other.list_items(ItemState.DEAD, 10) == []
     assert await stage.revive(str(ids[0]), by="ana")
     assert await stage.counts() == {"extracao": 1, "erro": 1}
-    assert [row["id"] for row in await stage.listed(ItemState.READY, 10)] == [ids[0]]
+    assert [row["id"] for row in await stage.list_items(ItemState.READY, 10)] == [ids[0]]
     (lease,) = (await stage.settle_and_claim([], LeaseHolder(owner="w", lease=LEASE), 1)).leases
     assert await stage.counts() == {"running": 1, "erro": 1}
-    assert [row["id"] for row in await stage.listed(ItemState.RUNNING, 10)] == [lease.id]
-    assert await stage.listed(ItemState.READY, 10) == []
+    assert [row["id"] for row in await stage.list_items(ItemState.RUNNING, 10)] == [lease.id]
+    assert await stage.list_items(ItemState.READY, 10) == []
 
 
 async def test_the_dead_of_a_stage_that_is_gone_belong_to_the_first_and_are_revived_there(line: Line) -> None:
@@ -481,6 +481,6 @@ async def test_the_dead_of_a_stage_that_is_gone_belong_to_the_first_and_are_revi
     )
     first = line.queue("pendente")
     assert await first.counts() == {"erro": 1}
-    assert [row["id"] for row in await first.listed(ItemState.DEAD, 10)] == [id]
+    assert [row["id"] for row in await first.list_items(ItemState.DEAD, 10)] == [id]
     assert await first.revive(str(id))
     assert await line.where() == {"m1": "pendente"}

@@ -15,7 +15,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, BEN, ITEM_LEASE, SECOND, QueueContract, Shelf
+from batuta.testing.contracts.queue import ANN, BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
 from tests.plans.test_hot_statements import FILL, WORDS
 
 FILA = QueueTable(
@@ -48,7 +48,7 @@ CREATE UNIQUE INDEX fila_teste_alive ON fila_teste (chave) WHERE status IN ('pen
 
 
 @dataclass
-class SqlShelf(Shelf):
+class SqlQueueFixture(QueueFixture):
     table: QueueTable
     switches: SqlSwitches
     values: dict[str, Any]
@@ -72,18 +72,18 @@ class SqlShelf(Shelf):
 
 class TestTheEnginesOwnTable(QueueContract):
     @pytest.fixture
-    def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Shelf:
+    def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
         store = SqlQueue(migrated, TASKS, ids, clock, queue="default", own_time=True)
         switches = SqlSwitches(migrated, ids, events)
-        return SqlShelf(store, clock, TASKS, switches, {"name": "f", "args": AsJson([[], {}])})
+        return SqlQueueFixture(store, clock, TASKS, switches, {"name": "f", "args": AsJson([[], {}])})
 
-    async def test_queues_in_one_table_do_not_meet(self, queue: Shelf, migrated: Database, ids: Ids) -> None:
+    async def test_queues_in_one_table_do_not_meet(self, queue: QueueFixture, migrated: Database, ids: Ids) -> None:
         other = SqlQueue(migrated, TASKS, ids, queue.clock, queue="other", own_time=True)
         await queue.put()
         assert not (await other.settle_and_claim([], ANN, 10)).leases
         assert len(await queue.claim()) == 1
 
-    async def test_items_that_fill_different_columns_are_put_together(self, queue: Shelf) -> None:
+    async def test_items_that_fill_different_columns_are_put_together(self, queue: QueueFixture) -> None:
         values = {"name": "f", "args": AsJson([])}
         ids = await queue.put(
             NewItem(values=values), NewItem(values=values, priority=-3), NewItem(values=values, key="k")
@@ -91,7 +91,7 @@ class TestTheEnginesOwnTable(QueueContract):
         assert len(ids) == 3
         assert [lease.id for lease in await queue.claim(limit=1)] == [ids[1]]
 
-    async def test_of_many_priorities_the_next_one_is_known_at_once(self, queue: Shelf) -> None:
+    async def test_of_many_priorities_the_next_one_is_known_at_once(self, queue: QueueFixture) -> None:
         values, now = {"name": "f", "args": AsJson([])}, queue.clock.now()
         later = [now + SECOND * n for n in range(1, 301)]
         ids = await queue.put(*(NewItem(values=values, priority=n, available_at=at) for n, at in enumerate(later)))
@@ -100,7 +100,7 @@ class TestTheEnginesOwnTable(QueueContract):
         queue.clock.step(300 * SECOND)
         assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
-    async def test_of_hundreds_of_priorities_the_most_urgent_that_are_due_come_first(self, queue: Shelf) -> None:
+    async def test_of_hundreds_of_priorities_the_most_urgent_that_are_due_come_first(self, queue: QueueFixture) -> None:
         """More than a claim looks at one by one; every other one waits for its time."""
         values, later = {"name": "f", "args": AsJson([])}, queue.clock.now() + 60 * SECOND
         items = [
@@ -125,7 +125,7 @@ class TestTheEnginesOwnTable(QueueContract):
 
     @pytest.mark.parametrize("ends", ["cancelled", "crashed"])
     async def test_what_ended_without_a_worker_is_kept_for_a_while_and_not_for_ever(
-        self, queue: Shelf, ends: str
+        self, queue: QueueFixture, ends: str
     ) -> None:
         (id,) = await queue.put()
         for _ in range(3 if ends == "crashed" else 0):
@@ -147,13 +147,15 @@ class TestTheEnginesOwnTable(QueueContract):
 
 class TestAnApplicationsTable(QueueContract):
     @pytest.fixture
-    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Shelf:
+    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
         await migrated.script(FILA_SQL)
         store = SqlQueue(migrated, FILA, ids, clock, own_time=True)
-        return SqlShelf(store, clock, FILA, SqlSwitches(migrated, ids, events), {"telefone": "+55 11 00000-0000"})
+        return SqlQueueFixture(
+            store, clock, FILA, SqlSwitches(migrated, ids, events), {"telefone": "+55 11 00000-0000"}
+        )
 
     async def test_an_item_is_put_with_the_business_change_it_belongs_to_or_not_at_all(
-        self, queue: Shelf, migrated: Database
+        self, queue: QueueFixture, migrated: Database
     ) -> None:
         store = queue.store
         assert isinstance(store, SqlQueue)
@@ -167,14 +169,14 @@ class TestAnApplicationsTable(QueueContract):
         (lease,) = await queue.claim()
         assert lease.row["telefone"] == "+55 11 00000-0000"
 
-    async def test_a_handler_is_given_its_whole_row_with_the_types_of_its_columns(self, queue: Shelf) -> None:
+    async def test_a_handler_is_given_its_whole_row_with_the_types_of_its_columns(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         (lease,) = await queue.claim()
         row = await queue.store.item(id)  # type: ignore[attr-defined]
         assert dict(lease.row) == dict(row)
 
     async def test_a_table_may_give_a_handler_a_part_of_its_row(
-        self, queue: Shelf, migrated: Database, ids: Ids
+        self, queue: QueueFixture, migrated: Database, ids: Ids
     ) -> None:
         part = SqlQueue(migrated, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
         await queue.put()
@@ -208,18 +210,18 @@ class TestATableWhoseGroupsTakeTurns:
     """One item of a chip at a time, in all processes; and a chip with many items does not keep the others waiting."""
 
     @pytest.fixture
-    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlShelf:
+    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
         await migrated.script(
             FILA_SQL.replace("(prioridade, agendar_para, id)", "(chip, prioridade, agendar_para, id)")
             + "CREATE UNIQUE INDEX fila_teste_one ON fila_teste (chip) WHERE lease_until IS NOT NULL;"
         )
         store = SqlQueue(migrated, PER_CHIP, ids, clock, own_time=True)
-        return SqlShelf(store, clock, PER_CHIP, SqlSwitches(migrated, ids, events), {"telefone": "-"})
+        return SqlQueueFixture(store, clock, PER_CHIP, SqlSwitches(migrated, ids, events), {"telefone": "-"})
 
     def item(self, chip: str) -> NewItem:
         return NewItem(values={"telefone": "-", "chip": chip})
 
-    async def test_a_group_has_one_item_going(self, queue: SqlShelf) -> None:
+    async def test_a_group_has_one_item_going(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item(chip) for chip in ("a", "a", "a", "b", "b")))
         first = await queue.claim()
         assert sorted(lease.row["chip"] for lease in first) == ["a", "b"]
@@ -227,18 +229,18 @@ class TestATableWhoseGroupsTakeTurns:
         await queue.settle([lease for lease in first if lease.row["chip"] == "a"])
         assert [lease.row["chip"] for lease in await queue.claim(BEN)] == ["a"]
 
-    async def test_a_group_with_many_items_does_not_keep_the_others_waiting(self, queue: SqlShelf) -> None:
+    async def test_a_group_with_many_items_does_not_keep_the_others_waiting(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item("busy") for _ in range(200)), self.item("quiet"))
         assert {lease.row["chip"] for lease in await queue.claim(limit=2)} == {"busy", "quiet"}
 
-    async def test_of_many_claimers_no_two_have_the_same_group(self, queue: SqlShelf) -> None:
+    async def test_of_many_claimers_no_two_have_the_same_group(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item(f"chip{n % 5}") for n in range(50)))
         lease_holders = [LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE) for n in range(10)]
         claims = await asyncio.gather(*(queue.claim(lease_holder, limit=5) for lease_holder in lease_holders))
         taken = [lease.row["chip"] for claim in claims for lease in claim]
         assert len(taken) == len(set(taken))
 
-    async def test_groups_take_turns_however_few_are_claimed_at_a_time(self, queue: SqlShelf) -> None:
+    async def test_groups_take_turns_however_few_are_claimed_at_a_time(self, queue: SqlQueueFixture) -> None:
         chips = [f"chip{n}" for n in range(6)]
         await queue.put(*(self.item(chip) for chip in chips * 3))
         for _ in range(3):
@@ -250,7 +252,7 @@ class TestATableWhoseGroupsTakeTurns:
             assert sorted(served) == chips
 
     async def test_of_many_groups_no_more_are_looked_at_than_it_takes(
-        self, queue: SqlShelf, migrated: Database
+        self, queue: SqlQueueFixture, migrated: Database
     ) -> None:
         """Each that is looked at is locked: nobody else could claim of it, and a server holds only so many locks."""
         if migrated.dialect != "postgres":
@@ -270,7 +272,7 @@ class TestATableWhoseGroupsTakeTurns:
         assert held["held"] <= 10
 
     async def test_tens_of_thousands_of_groups_wait_and_a_few_are_due(
-        self, queue: SqlShelf, migrated: Database
+        self, queue: SqlQueueFixture, migrated: Database
     ) -> None:
         """PostgreSQL holds some ten thousand locks for the whole server: a claim locks the groups that it takes, no others."""
         text = FILL[migrated.dialect].format(rows=40_000)
@@ -292,7 +294,7 @@ class TestATableWhoseGroupsTakeTurns:
         assert await queue.claim() == []
 
     async def test_of_many_claimers_no_two_have_the_same_group_without_an_index_that_forbids_it(
-        self, queue: SqlShelf, migrated: Database
+        self, queue: SqlQueueFixture, migrated: Database
     ) -> None:
         await migrated.script("DROP INDEX fila_teste_one")
         await queue.put(*(self.item(f"chip{n % 4}") for n in range(60)))
@@ -315,20 +317,20 @@ class TestATableWhoseGroupsTakeTurns:
         await asyncio.gather(*(work(LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE)) for n in range(4)))
         assert len(done) == 60
 
-    async def test_a_row_without_a_group_waits_for_no_other(self, queue: SqlShelf) -> None:
+    async def test_a_row_without_a_group_waits_for_no_other(self, queue: SqlQueueFixture) -> None:
         ungrouped = [NewItem(values={"telefone": "-"}) for _ in range(3)]
         await queue.put(*ungrouped, self.item("a"), self.item("a"))
         assert sorted(str(lease.row["chip"]) for lease in await queue.claim()) == ["None", "None", "None", "a"]
         assert await queue.claim() == []
 
-    async def test_rows_with_and_without_a_group_take_turns(self, queue: SqlShelf) -> None:
+    async def test_rows_with_and_without_a_group_take_turns(self, queue: SqlQueueFixture) -> None:
         ungrouped = [NewItem(values={"telefone": "-"}) for _ in range(3)]
         await queue.put(*ungrouped, *(self.item(f"chip{n}") for n in range(3)))
         taken = [lease.row["chip"] is None for _ in range(6) for lease in await queue.claim(limit=1)]
         assert sorted(taken) == [False] * 3 + [True] * 3
         assert taken[:2] in ([True, False], [False, True])
 
-    async def test_every_item_of_every_group_is_worked_on_in_the_end(self, queue: SqlShelf) -> None:
+    async def test_every_item_of_every_group_is_worked_on_in_the_end(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item(f"chip{n % 3}") for n in range(30)))
         done = 0
         while leases := await queue.claim():

@@ -158,7 +158,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
         patch.setattr(bench.store, "settle_and_claim", fail)
         with pytest.raises(StoreUnavailable):
             await worker.tick()
-    await worker._settler.release_strays(worker.held())
+    await worker._settler.release_strays(worker.held_leases())
     assert len((await settle_and_claim([], worker._lease_holder, 5)).leases) == 1  # the server commits it late
     await bench.clock.advance(11)
     await bench.works(worker)

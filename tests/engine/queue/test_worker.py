@@ -14,7 +14,7 @@ from batuta.queue.rescuer import Rescuer
 from batuta.queue.worker import WorkerPolicy
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.supervise.loop import Doorbell
+from batuta.supervise.loop import Wakeup
 from batuta.testing.clock import settle
 from tests.engine.queue.queue_bench import LEASE, SECOND, Bench, fine, for_ever, until
 
@@ -293,8 +293,8 @@ async def test_what_ended_is_written_although_the_turn_failed_that_was_to_write_
 async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) -> None:
     bench.handles("slow", for_ever)
     (id,) = await bench.put("slow")
-    worker, bell = bench.worker(), Doorbell()
-    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events, bell)
+    worker, wakeup = bench.worker(), Wakeup()
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events, wakeup)
     await worker.tick()
     await rescuer.tick()
     bench.clock.step(timedelta(hours=1))  # the machine slept, or somebody set the clock
@@ -313,7 +313,7 @@ async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) ->
         await bench.clock.advance(10)
         await rescuer.tick()
     assert (await bench.row(id))["crashes"] == 1
-    await asyncio.wait_for(bell.wait(), 30)
+    await asyncio.wait_for(wakeup.wait(), 30)
 
 
 async def test_a_stop_between_claiming_and_starting_leaves_nothing_behind(bench: Bench) -> None:

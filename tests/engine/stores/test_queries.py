@@ -9,7 +9,7 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class SampleQueries:
     one: Query
     two: Query
 
@@ -27,14 +27,16 @@ RETURNING "n [INTEGER]";
 """
 
 
-def book(tmp_path: Path, text: str) -> Path:
+def write_queries(tmp_path: Path, text: str) -> Path:
     file = tmp_path / "book.sql"
     file.write_text(text)
     return file
 
 
 def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
-    sqlite, postgres = (load_queries(Book, book(tmp_path, GOOD), dialect) for dialect in ("sqlite", "postgres"))
+    sqlite, postgres = (
+        load_queries(SampleQueries, write_queries(tmp_path, GOOD), dialect) for dialect in ("sqlite", "postgres")
+    )
     assert sqlite.one == Query("one", "SELECT 1 WHERE :a = :b AND :a > 0", ("a", "b"), writes=False)
     assert postgres.one.text == "SELECT 1 WHERE $1 = $2 AND $1 > 0"
     assert sqlite.two.text == "UPDATE t SET x = :x"
@@ -55,7 +57,7 @@ def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
 )
 def test_a_book_and_its_readers_must_agree(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(QueryFileError, match=complaint):
-        load_queries(Book, book(tmp_path, text), "sqlite")
+        load_queries(SampleQueries, write_queries(tmp_path, text), "sqlite")
 
 
 def test_a_parameter_used_twice_has_one_number() -> None:

@@ -9,7 +9,7 @@ import pytest
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import LoopEnded, LoopFailed, ShutdownPhase
 from batuta.processes.heartbeat import Status, status_of
-from batuta.supervise.loop import Doorbell, FunctionLoop, Idle, LoopPolicy, Pace, loop_of
+from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy, Pace, Wakeup, loop_of
 from batuta.supervise.shutdown import MARGIN, Phase, Shutdown
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
@@ -26,7 +26,7 @@ class Draining:
 
     def __init__(self, name: str, clock: FakeClock, *, tick: float = 0, drain: float = 0) -> None:
         self.name = name
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self.ticks = 0
         self.began_at: float | None = None
         self.ended_at: float | None = None
@@ -319,10 +319,10 @@ async def test_each_phase_is_announced_with_the_loops_that_are_in_it(
 
 def test_the_phases_share_one_deadline(clock: FakeClock) -> None:
     shutdown = Shutdown.begin(clock, 20 * SECOND)
-    assert [shutdown.left(phase) for phase in Phase] == [SECOND, 18 * SECOND, 19 * SECOND, 20 * SECOND]
+    assert [shutdown.time_left(phase) for phase in Phase] == [SECOND, 18 * SECOND, 19 * SECOND, 20 * SECOND]
     clock._pass(18.5)
-    assert [shutdown.left(phase) for phase in Phase] == [0 * SECOND, 0 * SECOND, SECOND / 2, 3 * SECOND / 2]
-    assert Shutdown.begin(clock, SECOND).left(Phase.QUIET) == SECOND / 20
+    assert [shutdown.time_left(phase) for phase in Phase] == [0 * SECOND, 0 * SECOND, SECOND / 2, 3 * SECOND / 2]
+    assert Shutdown.begin(clock, SECOND).time_left(Phase.QUIET) == SECOND / 20
 
 
 async def test_work_within_a_phase_ends_by_itself_or_is_cancelled_with_the_phase(clock: FakeClock) -> None:

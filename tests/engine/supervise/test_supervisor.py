@@ -10,7 +10,7 @@ import pytest
 
 from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreReadOnly, StoreTimeout, StoreUnavailable
 from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopFailed, LoopRecovered
-from batuta.supervise.loop import Again, Doorbell, FunctionLoop, Idle, LoopPolicy, Pace
+from batuta.supervise.loop import Again, FunctionLoop, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -25,7 +25,7 @@ class Ticker:
 
     def __init__(self, *script: Pace | Exception, name: str = "ticker") -> None:
         self.name = name
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self.ticks = 0
         self.drained = False
         self._script = list(script)
@@ -81,7 +81,7 @@ async def test_a_ring_wakes_a_resting_loop_at_once(supervisor: Supervisor) -> No
     loop = Ticker()
     supervisor.add(loop, EVERY_TEN)
     async with running(supervisor):
-        loop.doorbell.ring()
+        loop.wakeup.set()
         await settle()
         assert loop.ticks == 2
 
@@ -93,7 +93,7 @@ async def test_a_ring_during_a_tick_is_kept(supervisor: Supervisor) -> None:
         nonlocal ticks
         ticks += 1
         if ticks == 1:
-            loop.doorbell.ring()
+            loop.wakeup.set()
 
     loop = FunctionLoop("self-ringer", rings_itself_once)
     supervisor.add(loop, EVERY_TEN)

@@ -363,7 +363,7 @@ class Handing:
         queue, clock = self.work.queues[QUEUE], self.work.clock
         result = await queue.settle_and_claim([], self.lease_holder, 1)
         (lease,) = result.leases
-        running = asyncio.create_task(self.relay.run(self.work.task_registry.named(TASK), lease))
+        running = asyncio.create_task(self.relay.run(self.work.task_registry.get(TASK), lease))
         while not running.done():
             await meanwhile()
             await asyncio.sleep(0)
@@ -430,11 +430,11 @@ async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis
             while (await agendamentos.contagem())["completed"] < 1:
                 assert not running.done()
                 await work.clock.sleep(0.05)
-            while ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+            while ARQ_RUNNER not in (await work.beats.read_signs(within=timedelta(hours=1))).living_loops:
                 await work.clock.sleep(0.05)
             stop.set()
             await running
-        assert ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops
+        assert ARQ_RUNNER not in (await work.beats.read_signs(within=timedelta(hours=1))).living_loops
     own = Settings.model_validate({"database_url": url})
     assert "arq" not in [each.name for each in build(own).work.extension.roles]
 
@@ -527,7 +527,7 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
                 while (await agendamentos.contagem())["completed"] < 60:
                     assert worker.poll() is None, (tmp_path / "log").read_text()[-2000:]
                     await work.clock.sleep(0.1)
-                while ARQ_RUNNER not in (await work.beats.seen(within=timedelta(hours=1))).living_loops:
+                while ARQ_RUNNER not in (await work.beats.read_signs(within=timedelta(hours=1))).living_loops:
                     await work.clock.sleep(0.1)
         finally:
             worker.send_signal(signal.SIGTERM)

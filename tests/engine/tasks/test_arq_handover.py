@@ -304,7 +304,7 @@ async def test_the_progress_of_a_call_is_stored_whichever_relay_holds_the_task(
     Line().add_to(work)
     async with work:
         id = await work.enqueue("espera", 1)
-        store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
+        store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake)
         (lease,) = (
             await work.queues["default"].settle_and_claim([], LeaseHolder(owner="heir", lease=timedelta(hours=1)), 1)
         ).leases

@@ -60,8 +60,8 @@ async def arq_working(work: Batuta) -> AsyncIterator[None]:
         yield
         return
     pool = await runner.__self__._connect()  # type: ignore[attr-defined]
-    store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.ring)
-    made = functions(work.task_registry, Here(store.report_of_call, store.wanted, work.clock, work.events))
+    store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake)
+    made = functions(work.task_registry, Here(store.report_of_call, store.find_wanted, work.clock, work.events))
     worker = Worker(
         made,
         redis_pool=pool,

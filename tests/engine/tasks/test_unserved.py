@@ -64,16 +64,16 @@ async def test_tasks_of_a_queue_that_nothing_serves_are_counted_by_name(
     since = clock.now()
     await old.enqueue_many("send", [()] * 5)
     await old.enqueue("keep")
-    assert await old._task_store.unserved(old.task_registry.queues) == []
+    assert await old._task_store.find_unserved(old.task_registry.queues) == []
     stranded = [Unserved(queue="x", name="send", count=5, oldest=since)]
-    assert await new._task_store.unserved(new.task_registry.queues) == stranded
+    assert await new._task_store.find_unserved(new.task_registry.queues) == stranded
 
 
 async def test_a_worker_that_knows_a_task_moves_it_to_its_queue(old: Batuta, new: Batuta) -> None:
     ids = await old.enqueue_many("send", [()] * (REHOMED_AT_ONCE + 1))
     assert await rehomer(new).tick() == Again()
     assert await rehomer(new).tick() == Idle()
-    assert await new._task_store.unserved(new.task_registry.queues) == []
+    assert await new._task_store.find_unserved(new.task_registry.queues) == []
     assert (await new.queues["y"].depth()).due == len(ids)
 
 
@@ -81,7 +81,7 @@ async def test_a_task_whose_name_no_code_knows_stays_where_it_is_and_is_reported
     old.task(name="gone", queue="w")(_nothing())
     await old.enqueue("gone")
     await rehomer(new).tick()
-    assert [(each.queue, each.name) for each in await new._task_store.unserved(new.task_registry.queues)] == [
+    assert [(each.queue, each.name) for each in await new._task_store.find_unserved(new.task_registry.queues)] == [
         ("w", "gone")
     ]
 
@@ -140,11 +140,11 @@ class TestARemovedStage:
         return first
 
     async def test_its_items_are_counted(self, line: SqlQueue, clock: FakeClock) -> None:
-        assert await line.unserved() == [Unserved(queue="removed", name=None, count=3, oldest=clock.now())]
+        assert await line.find_unserved() == [Unserved(queue="removed", name=None, count=3, oldest=clock.now())]
 
     async def test_an_operator_moves_them_to_another_stage(self, line: SqlQueue, migrated: Database) -> None:
         assert [await line.rehome("removed", "pendente", 2, by="ana") for _ in range(3)] == [2, 1, 0]
-        assert await line.unserved() == []
+        assert await line.find_unserved() == []
         assert (await line.depth()).due == 4
         rows = await migrated.all(in_dialect(AUDIT, migrated.dialect))
         assert [(row["actor"], row["action"], row["subject"]) for row in rows] == [
@@ -157,7 +157,7 @@ class TestARemovedStage:
 
     async def test_an_operator_discards_them_with_a_reason(self, line: SqlQueue, migrated: Database) -> None:
         assert await line.discard_waiting("removed", 10, by="ana") == 3
-        assert await line.unserved() == []
+        assert await line.find_unserved() == []
         query = query_of("rows", "SELECT estagio, ultimo_erro FROM fila_grupos ORDER BY chave", writes=False)
         rows = [
             (row["estagio"], decode(row["ultimo_erro"]))
@@ -167,4 +167,4 @@ class TestARemovedStage:
 
     async def test_a_table_without_stages_has_none(self, migrated: Database, clock: FakeClock, ids: Ids) -> None:
         table = replace(FILA, queue=None, running="rodando")
-        assert await SqlQueue(migrated, table, ids, clock, own_time=True).unserved() == []
+        assert await SqlQueue(migrated, table, ids, clock, own_time=True).find_unserved() == []

@@ -8,7 +8,7 @@ import pytest
 from batuta import Batuta, Idle
 from batuta.kernel.errors import UnknownWord
 from batuta.kernel.events import LoopFailed, LoopRecovered, LoopRestarted
-from batuta.testing import EventRecorder, FakeClock, Puppet, kept, loops_of, tick
+from batuta.testing import EventRecorder, FakeClock, Puppet, loops_of, supervise, tick
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_a_loop_that_hangs_is_seen_to_come_back(
     work: Batuta, clock: FakeClock, events: EventRecorder, sent: list[str]
 ) -> None:
     outbound = Puppet(*loops_of(work)["outbound"])
-    async with kept(outbound, clock=clock, events=events):
+    async with supervise(outbound, clock=clock, events=events):
         assert sent == ["message"]
         outbound.hang()
         await clock.advance(60)
@@ -54,7 +54,7 @@ async def test_a_loop_that_hangs_is_seen_to_come_back(
 
 async def test_a_loop_that_fails_is_seen_to_back_off(work: Batuta, clock: FakeClock, events: EventRecorder) -> None:
     outbound = Puppet(*loops_of(work)["outbound"])
-    async with kept(outbound, clock=clock, events=events):
+    async with supervise(outbound, clock=clock, events=events):
         outbound.fail(OSError("away"), OSError("away"))
         await clock.advance(4)
     assert [each.again_in.total_seconds() for each in events.of(LoopFailed)] == [1, 2]
@@ -65,7 +65,7 @@ async def test_what_hangs_at_the_end_of_the_test_does_not_hold_it(
     work: Batuta, clock: FakeClock, events: EventRecorder
 ) -> None:
     outbound, before = Puppet(*loops_of(work)["outbound"]), asyncio.all_tasks()
-    async with kept(outbound, clock=clock, events=events):
+    async with supervise(outbound, clock=clock, events=events):
         outbound.hang(times=100)
         await clock.advance(10)
         supervised = asyncio.all_tasks() - before

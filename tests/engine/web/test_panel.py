@@ -17,7 +17,7 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.runlog.execution import BY_HAND, WINDOW_CLOSED, held
+from batuta.runlog.execution import BY_HAND, WINDOW_CLOSED, hold_reason
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts
@@ -206,7 +206,7 @@ async def test_an_execution_tells_its_whole_story(panel: Panel) -> None:
         "timeout",
         due=panel.clock.now() - 7 * MINUTE,
         trigger="catch_up",
-        reason=BY_HAND(why=held(WINDOW_CLOSED(window="manha"))),
+        reason=BY_HAND(why=hold_reason(WINDOW_CLOSED(window="manha"))),
         error="it did not answer",
         result={"nested": {"é": [1, None]}, "large": 12345678901234567890},
     )

@@ -230,8 +230,8 @@ async def test_sheets_that_nobody_filled_in_take_no_place_of_the_twenty() -> Non
 
 async def test_a_second_sheet_of_one_name_is_told() -> None:
     sheets = [sheet_xml([HEADER, patient(n)]) for n in (1, 2)]
-    book = workbook(dict(zip(("Dia", "Outro"), sheets, strict=True)))
-    with zipfile.ZipFile(io.BytesIO(book)) as parts:
+    content = workbook(dict(zip(("Dia", "Outro"), sheets, strict=True)))
+    with zipfile.ZipFile(io.BytesIO(content)) as parts:
         same = {name: parts.read(name).replace(b'name="Outro"', b'name="Dia"') for name in parts.namelist()}
     lida = await read(package(same))
     assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]

@@ -140,8 +140,8 @@ async def test_a_hidden_sheet_is_not_taken_for_the_first() -> None:
     made = xlsx([HEADER, patient()])
     with zipfile.ZipFile(io.BytesIO(made)) as packed:
         parts: dict[str, str | bytes] = {name: packed.read(name) for name in packed.namelist()}
-    book = bytes(parts["xl/workbook.xml"]).decode()  # type: ignore[arg-type]
-    parts["xl/workbook.xml"] = book.replace(
+    xml = bytes(parts["xl/workbook.xml"]).decode()  # type: ignore[arg-type]
+    parts["xl/workbook.xml"] = xml.replace(
         "<sheets>", '<sheets><sheet name="X" sheetId="2" state="hidden" r:id="rId2"/>'
     )
     relations = bytes(parts["xl/_rels/workbook.xml.rels"]).decode()  # type: ignore[arg-type]

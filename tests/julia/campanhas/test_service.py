@@ -32,7 +32,7 @@ from batuta.queue.item import LeaseHolder
 from batuta.queue.outcome import Done, Partial, Skipped
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.receive.endpoints import JobCall
-from batuta.supervise.loop import Doorbell
+from batuta.supervise.loop import Wakeup
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.julia.line import ScriptedLine
@@ -426,7 +426,7 @@ async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: 
     id = await office.campaign()
     await office.starts()
     await office.campanhas.pausar(id, by="ana")
-    here, heard = Doorbell(), asyncio.Event()
+    here, heard = Wakeup(), asyncio.Event()
     office.work.wakeups.add(FILA_MENSAGENS.name, here)
     elsewhere = office.work.observability.another()
     await elsewhere.open()

@@ -10,8 +10,8 @@ from app.contexts.chips.sincronia import (
     Sumida,
     Vista,
     Volta,
+    find_unlisted,
     plan,
-    unlisted,
 )
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 
@@ -98,7 +98,7 @@ def test_why_whatsapp_cut_it_off_is_passed_on_only_while_it_is_cut_off() -> None
 def test_who_is_missing_from_the_list_is_asked_for_and_only_the_gateways_word_that_it_is_gone_counts() -> None:
     gone, there, silent = chip("sumido"), chip("presente", telefone=OTHER), chip("mudo", telefone=None)
     known, instances = [gone, there, silent], [listed("novo", telefone="5511900000009")]
-    assert unlisted(known, instances) == known
+    assert find_unlisted(known, instances) == known
     asked: dict[str, Conexao | Unavailable] = {
         "sumido": Unavailable("HTTP 404", permanent=True, is_nobody=True),
         "presente": Conexao.OPEN,
@@ -114,7 +114,7 @@ def test_who_is_missing_from_the_list_is_asked_for_and_only_the_gateways_word_th
 
 def test_whoever_is_out_of_service_is_not_missed() -> None:
     assert (
-        unlisted(
+        find_unlisted(
             [chip(status="banned"), chip("dois", status="cancelled", telefone=OTHER)], [listed("x", telefone=None)]
         )
         == []

@@ -123,8 +123,8 @@ async def test_what_was_given_up_because_its_workers_died_is_buried_once(office:
         await office.clock.advance(20 * MINUTE)
     assert (await office.message(id))["status"] == "erro"
     assert ((await office.runs())["para_a_dlq"], (await office.runs())["para_a_dlq"]) == (1, 0)
-    buried = await one(office.database, "SELECT mensagem_original_id, reprocessado FROM fila_mensagens_dlq")
-    assert buried == {"mensagem_original_id": id, "reprocessado": False}
+    dead_letter = await one(office.database, "SELECT mensagem_original_id, reprocessado FROM fila_mensagens_dlq")
+    assert dead_letter == {"mensagem_original_id": id, "reprocessado": False}
     assert (await office.message(id))["outcome"] == "FAILED_TIMEOUT"
 
 
@@ -134,10 +134,10 @@ async def test_a_dead_letter_that_somebody_tries_again_waits_for_nobody_any_more
     await office.runs()
     assert await office.store.revive(id, by="operadora")
     await office.runs()
-    buried = await one(
+    dead_letter = await one(
         office.database, "SELECT reprocessado, reprocessado_em, reprocessado_por FROM fila_mensagens_dlq"
     )
-    assert buried == {
+    assert dead_letter == {
         "reprocessado": True, "reprocessado_em": office.clock.now(), "reprocessado_por": "operadora",
     }  # fmt: skip
     # And if it dies once more, it is buried once more.

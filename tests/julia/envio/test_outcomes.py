@@ -220,7 +220,7 @@ async def _others(office: Office, count: int, first: int = 0) -> list[str]:
 
 async def _used(office: Office) -> int:
     hora = limits(office.settings).hora
-    return (await office.work.rates.used([hora]))[hora.name]
+    return (await office.work.rates.count_used([hora]))[hora.name]
 
 
 async def _circuit(office: Office, name: str) -> str:

@@ -352,7 +352,7 @@ async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send
         await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
     ).leases  # and it is taken up again
     office.line.receipts = left
-    assert await office.reconciler._settled(seen_by_the_slow)
+    assert await office.reconciler._settle(seen_by_the_slow)
     sent = await office.remetente.handle(lease)
     assert isinstance(sent, Snooze)
     assert (await office.store.settle_and_claim([(lease, Settlement(state=ItemState.DONE))], ANOTHER, 0)).lost == [
@@ -377,7 +377,7 @@ async def test_who_is_sending_it_already_is_not_disturbed_by_what_is_found_late(
 
     async def found_now() -> None:
         office.line.receipts = left
-        assert not await office.reconciler._settled(seen_by_the_slow)
+        assert not await office.reconciler._settle(seen_by_the_slow)
 
     office.line.before_sending = found_now
     await office.works()
@@ -396,14 +396,14 @@ async def test_a_doubt_that_cannot_be_looked_for_holds_up_no_other(
     other = await add_doctor(office.work.database, "5511900000002", now=OPEN)
     second = await office.put(other, telefone_destino="5511900000002")
     await office.works()
-    sent_to = office.line.sent_to
+    sent_to = office.line.list_sent
 
     async def fails_for_one(instance: str, telefone: str, *, since: datetime) -> Any:
         if telefone == PHONE:
             raise RuntimeError("an answer nobody expected")
         return await sent_to(instance, telefone, since=since)
 
-    monkeypatch.setattr(office.line, "sent_to", fails_for_one)
+    monkeypatch.setattr(office.line, "list_sent", fails_for_one)
     await office.later(5 * MINUTE)
     for _ in range(2):
         await office.reconciler.look()
@@ -430,7 +430,7 @@ async def test_a_database_that_is_away_is_no_doubts_fault(
     async def away(*arguments: Any, **named: Any) -> Any:
         raise StoreUnavailable(where="-", why="it restarts")
 
-    monkeypatch.setattr(Registro, "record_sent", away)
+    monkeypatch.setattr(Registro, "record_delivery", away)
     with pytest.raises(StoreUnavailable):
         await office.reconciler.look()
     assert (await office.message(id))["envio_estado"] == "unknown"
@@ -530,7 +530,7 @@ async def test_of_two_who_look_for_the_same_message_the_second_does_not_say_that
     await office.later(3 * MINUTE)
     (seen_by_the_second,) = await office.registro.in_doubt(office.work.database, limit=10)
     await office.reconciler.look()
-    assert not await office.reconciler._settled(seen_by_the_second)
+    assert not await office.reconciler._settle(seen_by_the_second)
     row = await office.message(id)
     assert (row["status"], row["outcome"]) == ("enviada", "SENT")
     assert await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq") == []
@@ -544,8 +544,8 @@ async def test_whom_nobody_has_on_whatsapp_is_an_error_for_people_to_look_at(
     await office.works()
     row = await office.message(id)
     assert (row["status"], row["outcome"]) == ("erro", "FAILED_VALIDATION")
-    buried = await one(office.work.database, "SELECT mensagem_original_id, outcome FROM fila_mensagens_dlq")
-    assert buried == {"mensagem_original_id": id, "outcome": "FAILED_VALIDATION"}
+    dead_letter = await one(office.work.database, "SELECT mensagem_original_id, outcome FROM fila_mensagens_dlq")
+    assert dead_letter == {"mensagem_original_id": id, "outcome": "FAILED_VALIDATION"}
 
 
 @pytest.mark.parametrize(
@@ -885,4 +885,4 @@ async def test_a_gateway_that_cannot_be_asked_does_not_keep_old_messages(
     await office.later(11 * MINUTE)
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
-    assert isinstance(await office.line.sent_to("julia-sim", PHONE, since=OPEN), Unavailable)
+    assert isinstance(await office.line.list_sent("julia-sim", PHONE, since=OPEN), Unavailable)

@@ -247,11 +247,11 @@ async def test_a_person_who_posts_is_no_doctor_to_campaigns_and_a_doctor_stays_o
     assert (await asks(office))["dms_enviados"] == 2
     found = await rows(database, "SELECT telefone, tipo FROM clientes ORDER BY telefone")
     assert [tuple(row.values()) for row in found] == [(FULANA, "divulgador"), (SICRANO, "medico")]
-    desk = julia_of(office.work).campaigns.campanhas
+    campanhas = julia_of(office.work).campaigns.campanhas
     nova = NovaCampanha(
         nome="teste", tipo=TipoDeCampanha.OFERTA, corpo="Olá.", audience_filters={"quantidade_alvo": 10}
     )
-    await desk.agendar(await desk.criar(nova, by="gestora"), None, by="gestora")
+    await campanhas.agendar(await campanhas.criar(nova, by="gestora"), None, by="gestora")
     await julia_of(office.work).campaigns.inicio.passar()
     considered = "SELECT telefone FROM campanha_destinatarios JOIN clientes ON clientes.id = cliente_id"
     assert [row["telefone"] for row in await rows(database, considered)] == [SICRANO]

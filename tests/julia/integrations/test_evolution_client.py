@@ -264,8 +264,8 @@ async def test_what_left_for_a_number_is_found_under_every_form_of_it() -> None:
 
     since = datetime.fromtimestamp(at - 60, UTC)
     async with gateway(store) as client:
-        found = await client.sent_to("i", "5531988880001", since=since)
-        assert await client.sent_to("i", "5531988880001", since=since + timedelta(hours=1)) == []
+        found = await client.list_sent("i", "5531988880001", since=since)
+        assert await client.list_sent("i", "5531988880001", since=since + timedelta(hours=1)) == []
     assert asked[:2] == ["5531988880001@s.whatsapp.net", "553188880001@s.whatsapp.net"]
     assert found == [
         Encontrada(

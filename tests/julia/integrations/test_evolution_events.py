@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.contexts.webhooks.api import DeGrupo, Entregue, Fato, Recebida
-from app.integrations.evolution.answers import found_of
+from app.integrations.evolution.answers import read_stored
 from app.integrations.evolution.events import delivery_of, facts_of
 
 SENT = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -113,7 +113,7 @@ def test_an_instant_is_read_however_it_is_written(written: Any) -> None:
     assert isinstance(fact, DeGrupo)
     assert fact.em == SENT
     row: dict[str, Any] = {"key": {"id": "1", "remoteJid": GROUP, "fromMe": True}, "message": {"conversation": OFFER}}
-    found = found_of({**row, "messageTimestamp": written})
+    found = read_stored({**row, "messageTimestamp": written})
     assert found is not None
     assert found.em == SENT
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_an_instant_is_now(written: Any) -> None:
     fact = read_message({"conversation": OFFER}, messageTimestamp=written)
     assert isinstance(fact, DeGrupo)
     assert fact.em == LATER
-    found_of(
+    read_stored(
         {
             "key": {"id": "1", "remoteJid": GROUP, "fromMe": True},
             "message": {"conversation": "x"},

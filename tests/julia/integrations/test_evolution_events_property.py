@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.contexts.comum.telefone import address, chave, forms
 from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Recebida
-from app.integrations.evolution.answers import found_of, instance_of, number_of, send_result, unavailable
+from app.integrations.evolution.answers import instance_of, number_of, read_stored, send_result, unavailable
 from app.integrations.evolution.events import WANTED, delivery_of, facts_of
 from app.integrations.evolution.http import Answer
 from batuta.kernel.json import dumps
@@ -82,7 +82,7 @@ def test_any_answer_of_the_gateway_is_one_of_our_values(status: int, body: Any) 
     assert send_result(answer, NOW) is not None
     assert (unavailable(answer) is None) == (200 <= status < 300)
     for row in body if isinstance(body, list) else [body]:
-        instance_of(row), number_of(row), found_of(row)
+        instance_of(row), number_of(row), read_stored(row)
 
 
 @given(st.text("0123456789", min_size=8, max_size=15))

@@ -172,7 +172,7 @@ async def test_a_chip_whose_circuit_is_open_is_passed_over(office: Office) -> No
     for _ in range(3):
         verdict = await breaker.admit(office.clock.now())
         assert isinstance(verdict, Admit)
-        await verdict.ticket.used(EffectReport(Effect.BROKE, "429"))
+        await verdict.ticket.report(EffectReport(Effect.BROKE, "429"))
     office.line.known = [number(phone) for phone in PHONES]
     await office.run()
     assert [instance for instance, _ in office.line.looked_up] == ["julia-sim"]

@@ -12,8 +12,8 @@ from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import BEN, ITEM_LEASE, SECOND, QueueContract, Shelf
-from tests.engine.queue.test_queue import SqlShelf
+from batuta.testing.contracts.queue import BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
+from tests.engine.queue.test_queue import SqlQueueFixture
 from tests.julia.tables import PHONE, add_chip, add_doctor, one, rows, write
 
 DOUBT = "UPDATE fila_mensagens SET envio_estado = :state, envio_desde = :now WHERE id = :id"
@@ -21,14 +21,14 @@ DOUBT = "UPDATE fila_mensagens SET envio_estado = :state, envio_desde = :now WHE
 
 class TestFilaMensagens(QueueContract):
     @pytest.fixture
-    async def queue(self, julia: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlShelf:
+    async def queue(self, julia: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
         store = SqlQueue(julia, FILA_MENSAGENS, ids, clock, own_time=True)
         values = {"cliente_id": await add_doctor(julia), "telefone_destino": PHONE, "conteudo": "mensagem de teste"}
-        return SqlShelf(store, clock, FILA_MENSAGENS, SqlSwitches(julia, ids, events), values)
+        return SqlQueueFixture(store, clock, FILA_MENSAGENS, SqlSwitches(julia, ids, events), values)
 
     @pytest.mark.parametrize("state", list(EnvioEstado))
     async def test_nobody_claims_a_row_with_an_open_doubt_whatever_an_operator_wrote(
-        self, queue: Shelf, julia: Database, state: EnvioEstado
+        self, queue: QueueFixture, julia: Database, state: EnvioEstado
     ) -> None:
         (id,) = await queue.put()
         await queue.claim()
@@ -44,7 +44,7 @@ class TestFilaMensagens(QueueContract):
         assert [lease.id for lease in await queue.claim(BEN)] == [id]
 
     async def test_a_worker_that_dies_with_an_intent_leaves_a_doubt_and_no_second_message(
-        self, queue: Shelf, julia: Database
+        self, queue: QueueFixture, julia: Database
     ) -> None:
         (id,) = await queue.put()
         await queue.claim()
@@ -57,7 +57,7 @@ class TestFilaMensagens(QueueContract):
         assert row == {"status": "pendente", "envio_estado": "intent"}
 
     async def test_a_dead_message_in_doubt_that_somebody_revives_is_not_sent(
-        self, queue: Shelf, julia: Database
+        self, queue: QueueFixture, julia: Database
     ) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()
@@ -66,12 +66,14 @@ class TestFilaMensagens(QueueContract):
         assert await queue.store.revive(id)
         assert await queue.claim() == []
 
-    async def test_a_doubt_has_a_beginning(self, queue: Shelf, julia: Database) -> None:
+    async def test_a_doubt_has_a_beginning(self, queue: QueueFixture, julia: Database) -> None:
         (id,) = await queue.put()
         with pytest.raises(StoreConflict):
             await write(julia, "UPDATE fila_mensagens SET envio_estado = 'intent' WHERE id = :id", id=id)
 
-    async def test_the_claim_says_since_when_and_the_operators_see_it(self, queue: Shelf, julia: Database) -> None:
+    async def test_the_claim_says_since_when_and_the_operators_see_it(
+        self, queue: QueueFixture, julia: Database
+    ) -> None:
         await queue.put()
         await queue.claim()
         row = await one(julia, "SELECT status, processando_desde, updated_at FROM fila_mensagens")

@@ -59,7 +59,7 @@ class Julia:
         for _ in range(times):
             verdict = await breaker.admit(self.work.clock.now())
             assert isinstance(verdict, Admit)
-            await verdict.ticket.used(BROKE)
+            await verdict.ticket.report(BROKE)
 
     async def send(self, tipo: TipoDeMensagem, medico: str) -> Reserved | Hold:
         reserved = await self.work.rates.reserve(limits(self.settings).de(tipo, medico=medico, telefone=medico))

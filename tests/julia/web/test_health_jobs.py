@@ -116,9 +116,9 @@ async def test_a_critical_job_that_falls_silent_is_critical(julia: Julia, clock:
 
 async def test_a_job_that_always_fails_is_stale_and_told_with_its_error(julia: Julia, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500: boom", response_code=500))
-    book = julia.work.registry
-    book._jobs["continuo"] = {"processar_grupos": job("processar_grupos", target=endpoint, critical=True)}
-    scheduler = julia.house().scheduler(registry=book)
+    registry = julia.work.registry
+    registry._jobs["continuo"] = {"processar_grupos": job("processar_grupos", target=endpoint, critical=True)}
+    scheduler = julia.house().scheduler(registry=registry)
     start = clock.now()
     for n in range(6):
         await tick_at(scheduler, clock, start + n * MINUTE)

@@ -34,7 +34,7 @@ JID = f"{PHONE}@s.whatsapp.net"
 
 
 @dataclass
-class Desk:
+class Harness:
     """An inbox, whoever works it off, and the hands of a test."""
 
     database: Database
@@ -93,13 +93,13 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(julia: Database, clock: FakeClock, ids: Ids) -> Desk:
+async def harness(julia: Database, clock: FakeClock, ids: Ids) -> Harness:
     await add_chip(julia, CHIP)
-    return Desk(julia, clock, ids)
+    return Harness(julia, clock, ids)
 
 
-async def queued(desk: Desk, doctor: str, count: int = 1) -> list[str]:
-    store = SqlQueue(desk.database, FILA_MENSAGENS, desk.ids, desk.clock, own_time=True)
+async def queued(harness: Harness, doctor: str, count: int = 1) -> list[str]:
+    store = SqlQueue(harness.database, FILA_MENSAGENS, harness.ids, harness.clock, own_time=True)
     values = {"cliente_id": doctor, "telefone_destino": PHONE, "conteudo": "mensagem de teste"}
     return [id for id in await store.put([NewItem(values=values) for _ in range(count)]) if id is not None]
 
@@ -107,38 +107,38 @@ async def queued(desk: Desk, doctor: str, count: int = 1) -> list[str]:
 # The inbox itself
 
 
-async def test_a_delivery_is_kept_once_and_without_the_instances_key(desk: Desk) -> None:
-    message = desk.message()
-    assert await desk.hears("messages.upsert", message)
-    await desk.works()
-    assert not await desk.hears("messages.upsert", message, at=desk.clock.now() + timedelta(minutes=5))
-    row = await one(desk.database, "SELECT payload, status, evento FROM webhook_inbox")
+async def test_a_delivery_is_kept_once_and_without_the_instances_key(harness: Harness) -> None:
+    message = harness.message()
+    assert await harness.hears("messages.upsert", message)
+    await harness.works()
+    assert not await harness.hears("messages.upsert", message, at=harness.clock.now() + timedelta(minutes=5))
+    row = await one(harness.database, "SELECT payload, status, evento FROM webhook_inbox")
     assert (row["status"], row["evento"]) == ("processada", "messages.upsert")
     assert "apikey" not in row["payload"]
     assert "chave-da-instancia" not in str(row)
 
 
-async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginning(desk: Desk) -> None:
-    await add_doctor(desk.database)
-    await desk.hears("messages.upsert", desk.message())
-    (lease,) = (await desk.queue.settle_and_claim([], ANN, 1)).leases
-    await desk.work.handle(lease)  # and dies before it could settle: nothing was written
-    assert await rows(desk.database, "SELECT id FROM interacoes") == []
-    desk.clock.step(ANN.lease + timedelta(seconds=1))
-    await desk.queue.rescue(10)
-    await desk.works()
-    assert len(await rows(desk.database, "SELECT id FROM interacoes")) == 1
+async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginning(harness: Harness) -> None:
+    await add_doctor(harness.database)
+    await harness.hears("messages.upsert", harness.message())
+    (lease,) = (await harness.queue.settle_and_claim([], ANN, 1)).leases
+    await harness.work.handle(lease)  # and dies before it could settle: nothing was written
+    assert await rows(harness.database, "SELECT id FROM interacoes") == []
+    harness.clock.step(ANN.lease + timedelta(seconds=1))
+    await harness.queue.rescue(10)
+    await harness.works()
+    assert len(await rows(harness.database, "SELECT id FROM interacoes")) == 1
 
 
-async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> None:
-    await desk.hears("messages.upsert", desk.message())
-    (late,) = (await desk.queue.settle_and_claim([], ANN, 1)).leases
-    desk.clock.step(ANN.lease + timedelta(seconds=1))
-    await desk.queue.rescue(10)
-    await desk.queue.settle_and_claim([], BEN, 1)
-    settlement = settle(1, await desk.work.handle(late), after_seconds([1]), random.random)
-    assert not await desk.queue.conclude(late, settlement)
-    assert await rows(desk.database, "SELECT id FROM interacoes") == []
+async def test_a_worker_that_lost_its_delivery_writes_nothing(harness: Harness) -> None:
+    await harness.hears("messages.upsert", harness.message())
+    (late,) = (await harness.queue.settle_and_claim([], ANN, 1)).leases
+    harness.clock.step(ANN.lease + timedelta(seconds=1))
+    await harness.queue.rescue(10)
+    await harness.queue.settle_and_claim([], BEN, 1)
+    settlement = settle(1, await harness.work.handle(late), after_seconds([1]), random.random)
+    assert not await harness.queue.conclude(late, settlement)
+    assert await rows(harness.database, "SELECT id FROM interacoes") == []
 
 
 @pytest.mark.parametrize(
@@ -155,174 +155,184 @@ async def test_a_worker_that_lost_its_delivery_writes_nothing(desk: Desk) -> Non
         ("send.message", {"key": {"id": "e", "remoteJid": GROUP}, "message": None}),
     ],
 )  # fmt: skip
-async def test_strange_deliveries_are_worked_off_and_harm_nobody(desk: Desk, event: str, data: Any) -> None:
-    await desk.deliver(event, data)
-    assert (await one(desk.database, "SELECT status FROM webhook_inbox"))["status"] == "processada"
+async def test_strange_deliveries_are_worked_off_and_harm_nobody(harness: Harness, event: str, data: Any) -> None:
+    await harness.deliver(event, data)
+    assert (await one(harness.database, "SELECT status FROM webhook_inbox"))["status"] == "processada"
 
 
-async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(desk: Desk) -> None:
-    await desk.deliver("messages.upsert", desk.message())
-    await desk.deliver("send.message", desk.message(mine=True))
-    await desk.hears("messages.upsert", desk.message())
-    before = desk.clock.now()
-    assert await prune(desk.database, "webhooks", before=before) == {"webhook_inbox": 0, "provedor_mensagens": 0}
+async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(harness: Harness) -> None:
+    await harness.deliver("messages.upsert", harness.message())
+    await harness.deliver("send.message", harness.message(mine=True))
+    await harness.hears("messages.upsert", harness.message())
+    before = harness.clock.now()
+    assert await prune(harness.database, "webhooks", before=before) == {"webhook_inbox": 0, "provedor_mensagens": 0}
     later = before + timedelta(seconds=1)
-    assert await prune(desk.database, "webhooks", before=later, limit=1) == {
+    assert await prune(harness.database, "webhooks", before=later, limit=1) == {
         "webhook_inbox": 1,
         "provedor_mensagens": 1,
     }
-    assert await prune(desk.database, "webhooks", before=later) == {"webhook_inbox": 1, "provedor_mensagens": 0}
-    assert [row["status"] for row in await rows(desk.database, "SELECT status FROM webhook_inbox")] == ["pendente"]
+    assert await prune(harness.database, "webhooks", before=later) == {"webhook_inbox": 1, "provedor_mensagens": 0}
+    assert [row["status"] for row in await rows(harness.database, "SELECT status FROM webhook_inbox")] == ["pendente"]
 
 
 # Messages that come
 
 
-async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conversation(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database)
-    await desk.deliver("messages.upsert", desk.message("Tenho interesse"))
-    row = await one(desk.database, "SELECT * FROM interacoes")
+async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conversation(harness: Harness) -> None:
+    doctor = await add_doctor(harness.database)
+    await harness.deliver("messages.upsert", harness.message("Tenho interesse"))
+    row = await one(harness.database, "SELECT * FROM interacoes")
     assert (row["tipo"], row["autor_tipo"], row["conteudo"]) == ("entrada", "medico", "Tenho interesse")
     assert (row["cliente_id"], row["telefone"]) == (doctor, PHONE)
-    talk = await one(desk.database, "SELECT id, message_count, stage FROM conversations")
+    talk = await one(harness.database, "SELECT id, message_count, stage FROM conversations")
     assert (row["conversation_id"], talk["message_count"], talk["stage"]) == (talk["id"], 1, "respondeu")
-    state = await one(desk.database, "SELECT permission_state, last_inbound_at FROM doctor_state")
-    assert state == {"permission_state": "active", "last_inbound_at": desk.clock.now()}
-    assert (await one(desk.database, "SELECT msgs_recebidas_hoje FROM chips"))["msgs_recebidas_hoje"] == 1
+    state = await one(harness.database, "SELECT permission_state, last_inbound_at FROM doctor_state")
+    assert state == {"permission_state": "active", "last_inbound_at": harness.clock.now()}
+    assert (await one(harness.database, "SELECT msgs_recebidas_hoje FROM chips"))["msgs_recebidas_hoje"] == 1
 
 
-async def test_a_repeat_by_another_event_counts_nothing_twice(desk: Desk) -> None:
-    await add_doctor(desk.database)
-    message = desk.message()
-    await desk.deliver("messages.upsert", message)
-    await desk.deliver("messages.upsert", {**message, "status": "DELIVERY_ACK"})  # another delivery of the same message
-    assert len(await rows(desk.database, "SELECT id FROM interacoes")) == 1
-    assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 1
-    assert (await one(desk.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 1
+async def test_a_repeat_by_another_event_counts_nothing_twice(harness: Harness) -> None:
+    await add_doctor(harness.database)
+    message = harness.message()
+    await harness.deliver("messages.upsert", message)
+    await harness.deliver(
+        "messages.upsert", {**message, "status": "DELIVERY_ACK"}
+    )  # another delivery of the same message
+    assert len(await rows(harness.database, "SELECT id FROM interacoes")) == 1
+    assert (await one(harness.database, "SELECT message_count FROM conversations"))["message_count"] == 1
+    assert (await one(harness.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 1
 
 
-async def test_a_doctor_is_known_with_and_without_the_ninth_digit(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database, "5531988880001")
-    await desk.deliver("messages.upsert", desk.message(jid="553188880001@s.whatsapp.net"))
-    assert (await one(desk.database, "SELECT cliente_id FROM interacoes"))["cliente_id"] == doctor
+async def test_a_doctor_is_known_with_and_without_the_ninth_digit(harness: Harness) -> None:
+    doctor = await add_doctor(harness.database, "5531988880001")
+    await harness.deliver("messages.upsert", harness.message(jid="553188880001@s.whatsapp.net"))
+    assert (await one(harness.database, "SELECT cliente_id FROM interacoes"))["cliente_id"] == doctor
 
 
-async def test_a_stranger_is_recorded_and_becomes_no_doctor(desk: Desk) -> None:
-    await desk.deliver("messages.upsert", desk.message("quem é?"))
-    row = await one(desk.database, "SELECT cliente_id, autor_tipo, telefone FROM interacoes")
+async def test_a_stranger_is_recorded_and_becomes_no_doctor(harness: Harness) -> None:
+    await harness.deliver("messages.upsert", harness.message("quem é?"))
+    row = await one(harness.database, "SELECT cliente_id, autor_tipo, telefone FROM interacoes")
     assert row == {"cliente_id": None, "autor_tipo": "externo", "telefone": PHONE}
-    assert await rows(desk.database, "SELECT id FROM clientes") == []
+    assert await rows(harness.database, "SELECT id FROM clientes") == []
 
 
-async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_somebody_tells(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database)
-    await desk.deliver("messages.upsert", desk.message("oi", jid=HIDDEN))
-    row = await one(desk.database, "SELECT telefone, cliente_id, remote_jid FROM interacoes")
+async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_somebody_tells(
+    harness: Harness,
+) -> None:
+    doctor = await add_doctor(harness.database)
+    await harness.deliver("messages.upsert", harness.message("oi", jid=HIDDEN))
+    row = await one(harness.database, "SELECT telefone, cliente_id, remote_jid FROM interacoes")
     assert row == {"telefone": None, "cliente_id": None, "remote_jid": HIDDEN}
-    await desk.deliver("messages.upsert", desk.message("sou eu", jid=HIDDEN, remoteJidAlt=JID))
-    assert {row["cliente_id"] for row in await rows(desk.database, "SELECT cliente_id FROM interacoes")} == {doctor}
-    await desk.deliver("messages.upsert", desk.message("de novo", jid=HIDDEN))
-    found = await rows(desk.database, "SELECT cliente_id FROM interacoes WHERE telefone = :phone", phone=PHONE)
+    await harness.deliver("messages.upsert", harness.message("sou eu", jid=HIDDEN, remoteJidAlt=JID))
+    assert {row["cliente_id"] for row in await rows(harness.database, "SELECT cliente_id FROM interacoes")} == {doctor}
+    await harness.deliver("messages.upsert", harness.message("de novo", jid=HIDDEN))
+    found = await rows(harness.database, "SELECT cliente_id FROM interacoes WHERE telefone = :phone", phone=PHONE)
     assert len(found) == 3
 
 
-async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_nothing(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database)
+async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_nothing(harness: Harness) -> None:
+    doctor = await add_doctor(harness.database)
     for n in range(15):
-        await desk.hears("messages.upsert", desk.message(f"mensagem {n}"))
-        await desk.hears("messages.upsert", desk.message(f"vaga fictícia {n}", GROUP, participant=JID))
-        await desk.hears("messages.update", {"keyId": "3EB0A", "fromMe": True, "status": ("SERVER_ACK", "READ")[n % 2]})
+        await harness.hears("messages.upsert", harness.message(f"mensagem {n}"))
+        await harness.hears("messages.upsert", harness.message(f"vaga fictícia {n}", GROUP, participant=JID))
+        await harness.hears(
+            "messages.update", {"keyId": "3EB0A", "fromMe": True, "status": ("SERVER_ACK", "READ")[n % 2]}
+        )
 
     async def one_of_them(lease: Lease) -> bool:
-        settlement = settle(1, await desk.work.handle(lease), after_seconds([1]), random.random)
-        return await desk.queue.conclude(lease, settlement)
+        settlement = settle(1, await harness.work.handle(lease), after_seconds([1]), random.random)
+        return await harness.queue.conclude(lease, settlement)
 
-    leases = (await desk.queue.settle_and_claim([], ANN, 100)).leases
+    leases = (await harness.queue.settle_and_claim([], ANN, 100)).leases
     assert len(leases) == 15 + 15 + 2  # the same receipt again is no other delivery
     assert all(await asyncio.gather(*(one_of_them(lease) for lease in leases)))
-    assert (await one(desk.database, "SELECT message_count FROM conversations"))["message_count"] == 15
-    assert (await one(desk.database, "SELECT total_interacoes FROM clientes WHERE id = :id", id=doctor))[
+    assert (await one(harness.database, "SELECT message_count FROM conversations"))["message_count"] == 15
+    assert (await one(harness.database, "SELECT total_interacoes FROM clientes WHERE id = :id", id=doctor))[
         "total_interacoes"
     ] == 15
-    assert (await one(desk.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 15
-    assert (await one(desk.database, "SELECT total_mensagens FROM grupos_whatsapp"))["total_mensagens"] == 15
-    assert (await one(desk.database, "SELECT total_mensagens FROM contatos_grupo"))["total_mensagens"] == 15
-    assert (await one(desk.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
+    assert (await one(harness.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 15
+    assert (await one(harness.database, "SELECT total_mensagens FROM grupos_whatsapp"))["total_mensagens"] == 15
+    assert (await one(harness.database, "SELECT total_mensagens FROM contatos_grupo"))["total_mensagens"] == 15
+    assert (await one(harness.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
 
 
-async def test_nobody_can_have_written_tomorrow(desk: Desk) -> None:
-    await add_doctor(desk.database)
-    ahead = int((desk.clock.now() + timedelta(hours=6)).timestamp())
-    await desk.deliver("messages.upsert", {**desk.message(), "messageTimestamp": ahead})
-    assert (await one(desk.database, "SELECT last_inbound_at FROM doctor_state"))["last_inbound_at"] == desk.clock.now()
+async def test_nobody_can_have_written_tomorrow(harness: Harness) -> None:
+    await add_doctor(harness.database)
+    ahead = int((harness.clock.now() + timedelta(hours=6)).timestamp())
+    await harness.deliver("messages.upsert", {**harness.message(), "messageTimestamp": ahead})
+    assert (await one(harness.database, "SELECT last_inbound_at FROM doctor_state"))[
+        "last_inbound_at"
+    ] == harness.clock.now()
 
 
 # The wish to be left alone
 
 
-async def test_whoever_asks_us_to_stop_is_left_alone_at_once(desk: Desk) -> None:
-    doctor, other = await add_doctor(desk.database), await add_doctor(desk.database, "5511900000002")
-    waiting = await queued(desk, doctor, 3)
-    (kept,) = await queued(desk, other)
-    await desk.deliver("messages.upsert", desk.message("Não me mande mais mensagens"))
-    person = await one(desk.database, "SELECT opt_out, opted_out, opted_out_at FROM clientes WHERE id = :id", id=doctor)
-    assert person == {"opt_out": True, "opted_out": True, "opted_out_at": desk.clock.now()}
-    states = await rows(desk.database, "SELECT permission_state FROM doctor_state")
+async def test_whoever_asks_us_to_stop_is_left_alone_at_once(harness: Harness) -> None:
+    doctor, other = await add_doctor(harness.database), await add_doctor(harness.database, "5511900000002")
+    waiting = await queued(harness, doctor, 3)
+    (kept,) = await queued(harness, other)
+    await harness.deliver("messages.upsert", harness.message("Não me mande mais mensagens"))
+    person = await one(
+        harness.database, "SELECT opt_out, opted_out, opted_out_at FROM clientes WHERE id = :id", id=doctor
+    )
+    assert person == {"opt_out": True, "opted_out": True, "opted_out_at": harness.clock.now()}
+    states = await rows(harness.database, "SELECT permission_state FROM doctor_state")
     assert states == [{"permission_state": "opted_out"}]
-    found = await rows(desk.database, "SELECT id, status, outcome FROM fila_mensagens")
+    found = await rows(harness.database, "SELECT id, status, outcome FROM fila_mensagens")
     by_id = {row["id"]: (row["status"], row["outcome"]) for row in found}
     assert {by_id[id] for id in waiting} == {("cancelada", "BLOCKED_OPTED_OUT")}
     assert by_id[kept] == ("pendente", None)
-    event = await one(desk.database, "SELECT event_type, cliente_id, event_props FROM business_events")
+    event = await one(harness.database, "SELECT event_type, cliente_id, event_props FROM business_events")
     assert event == {"event_type": "medico_optout", "cliente_id": doctor, "event_props": {"canceladas": 3}}
-    assert (await one(desk.database, "SELECT stage FROM conversations"))["stage"] == "optout"
+    assert (await one(harness.database, "SELECT stage FROM conversations"))["stage"] == "optout"
 
 
-async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_stays_one(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database)
-    running, doubted = await queued(desk, doctor, 2)
-    until = desk.clock.now() + timedelta(minutes=1)
+async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_stays_one(harness: Harness) -> None:
+    doctor = await add_doctor(harness.database)
+    running, doubted = await queued(harness, doctor, 2)
+    until = harness.clock.now() + timedelta(minutes=1)
     await write(
-        desk.database,
+        harness.database,
         "UPDATE fila_mensagens SET status = 'processando', lease_until = :t WHERE id = :id",
         t=until,
         id=running,
     )
     await write(
-        desk.database,
+        harness.database,
         "UPDATE fila_mensagens SET envio_estado = 'unknown', envio_desde = :now WHERE id = :id",
-        now=desk.clock.now(),
+        now=harness.clock.now(),
         id=doubted,
     )
-    await desk.deliver("messages.upsert", desk.message("parar"))
-    found = await rows(desk.database, "SELECT id, status, cancelamento_pedido, envio_estado FROM fila_mensagens")
+    await harness.deliver("messages.upsert", harness.message("parar"))
+    found = await rows(harness.database, "SELECT id, status, cancelamento_pedido, envio_estado FROM fila_mensagens")
     assert {row["id"]: (row["status"], row["cancelamento_pedido"], row["envio_estado"]) for row in found} == {
         running: ("processando", True, None),
         doubted: ("pendente", True, "unknown"),
     }
 
 
-async def test_writing_again_does_not_take_the_wish_back(desk: Desk) -> None:
-    await add_doctor(desk.database)
-    await desk.deliver("messages.upsert", desk.message("parar"))
-    await desk.deliver("messages.upsert", desk.message("bom dia"))
-    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
+async def test_writing_again_does_not_take_the_wish_back(harness: Harness) -> None:
+    await add_doctor(harness.database)
+    await harness.deliver("messages.upsert", harness.message("parar"))
+    await harness.deliver("messages.upsert", harness.message("bom dia"))
+    assert (await one(harness.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
-async def test_a_strangers_wish_counts_as_well(desk: Desk) -> None:
-    await desk.deliver("messages.upsert", desk.message("pare"))
-    row = await one(desk.database, "SELECT telefone, permission_state FROM external_contacts")
+async def test_a_strangers_wish_counts_as_well(harness: Harness) -> None:
+    await harness.deliver("messages.upsert", harness.message("pare"))
+    row = await one(harness.database, "SELECT telefone, permission_state FROM external_contacts")
     assert row == {"telefone": PHONE, "permission_state": "opted_out"}
 
 
-async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_is(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database)
-    await queued(desk, doctor)
-    await desk.deliver("messages.upsert", desk.message("parar", jid=HIDDEN))
-    assert (await one(desk.database, "SELECT status FROM fila_mensagens"))["status"] == "pendente"
-    await desk.deliver("messages.upsert", desk.message("?", jid=JID, remoteJidAlt=HIDDEN))
-    assert (await one(desk.database, "SELECT status FROM fila_mensagens"))["status"] == "cancelada"
-    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
+async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_is(harness: Harness) -> None:
+    doctor = await add_doctor(harness.database)
+    await queued(harness, doctor)
+    await harness.deliver("messages.upsert", harness.message("parar", jid=HIDDEN))
+    assert (await one(harness.database, "SELECT status FROM fila_mensagens"))["status"] == "pendente"
+    await harness.deliver("messages.upsert", harness.message("?", jid=JID, remoteJidAlt=HIDDEN))
+    assert (await one(harness.database, "SELECT status FROM fila_mensagens"))["status"] == "cancelada"
+    assert (await one(harness.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
 # Messages that went
@@ -332,158 +342,165 @@ async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_i
     "order",
     [("SERVER_ACK", "DELIVERY_ACK", "READ"), ("READ", "SERVER_ACK", "DELIVERY_ACK"), ("DELIVERY_ACK", "READ", "ERROR")],
 )
-async def test_delivery_only_moves_forward(desk: Desk, order: tuple[str, ...]) -> None:
-    doctor = await add_doctor(desk.database)
-    async with desk.database.transaction() as transaction:
-        await desk.conversas.saiu(transaction, saida(desk, doctor))
+async def test_delivery_only_moves_forward(harness: Harness, order: tuple[str, ...]) -> None:
+    doctor = await add_doctor(harness.database)
+    async with harness.database.transaction() as transaction:
+        await harness.conversas.saiu(transaction, saida(harness, doctor))
     for status in order:
-        await desk.deliver("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": status})
-    assert (await one(desk.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "read"
-    assert (await one(desk.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
+        await harness.deliver("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": status})
+    assert (await one(harness.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "read"
+    assert (await one(harness.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
 
 
-async def test_a_receipt_that_is_faster_than_our_own_note_is_not_lost(desk: Desk) -> None:
-    doctor = await add_doctor(desk.database)
-    await desk.deliver(
+async def test_a_receipt_that_is_faster_than_our_own_note_is_not_lost(harness: Harness) -> None:
+    doctor = await add_doctor(harness.database)
+    await harness.deliver(
         "messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "DELIVERY_ACK"}
     )
-    async with desk.database.transaction() as transaction:
-        assert await desk.conversas.saiu(transaction, saida(desk, doctor))
-        assert not await desk.conversas.saiu(transaction, saida(desk, doctor))
-    assert (await one(desk.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "delivered"
+    async with harness.database.transaction() as transaction:
+        assert await harness.conversas.saiu(transaction, saida(harness, doctor))
+        assert not await harness.conversas.saiu(transaction, saida(harness, doctor))
+    assert (await one(harness.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "delivered"
 
 
-async def test_an_unknown_send_is_found_again_by_its_echo(desk: Desk) -> None:
-    await add_doctor(desk.database)
-    since = desk.clock.now() - timedelta(seconds=5)
-    message = desk.message("Olá,  teste\n", id="3EB0A", mine=True)
-    await desk.deliver("messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "SERVER_ACK"})
-    await desk.deliver("send.message", {**message, "status": "PENDING"})
-    await desk.deliver("messages.upsert", message)
-    (found,) = await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("Olá, teste"), since=since)
+async def test_an_unknown_send_is_found_again_by_its_echo(harness: Harness) -> None:
+    await add_doctor(harness.database)
+    since = harness.clock.now() - timedelta(seconds=5)
+    message = harness.message("Olá,  teste\n", id="3EB0A", mine=True)
+    await harness.deliver(
+        "messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "SERVER_ACK"}
+    )
+    await harness.deliver("send.message", {**message, "status": "PENDING"})
+    await harness.deliver("messages.upsert", message)
+    (found,) = await harness.conversas.ecos(harness.database, PHONE, hash_do_texto("Olá, teste"), since=since)
     assert (found.provider_message_id, found.instance, found.entrega) == ("3EB0A", CHIP, Entrega.SENT)
     assert found.fila_id is None
-    assert await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("outra"), since=since) == []
-    later = desk.clock.now() + timedelta(seconds=5)
-    assert await desk.conversas.ecos(desk.database, PHONE, hash_do_texto("Olá, teste"), since=later) == []
-    assert await rows(desk.database, "SELECT id FROM interacoes") == []  # an echo alone says not who sent it
+    assert await harness.conversas.ecos(harness.database, PHONE, hash_do_texto("outra"), since=since) == []
+    later = harness.clock.now() + timedelta(seconds=5)
+    assert await harness.conversas.ecos(harness.database, PHONE, hash_do_texto("Olá, teste"), since=later) == []
+    assert await rows(harness.database, "SELECT id FROM interacoes") == []  # an echo alone says not who sent it
 
 
-def saida(desk: Desk, doctor: str) -> Saida:
+def saida(harness: Harness, doctor: str) -> Saida:
     return Saida(
         message_id="3EB0A", jid=JID, telefone=PHONE, cliente_id=doctor, conversation_id=None, chip_id=None, campaign_id=None,
-        texto="Olá", autor="julia", em=desk.clock.now(),
+        texto="Olá", autor="julia", em=harness.clock.now(),
     )  # fmt: skip
 
 
 # Chips
 
 
-async def test_a_connection_that_comes_and_goes_changes_no_status(desk: Desk) -> None:
+async def test_a_connection_that_comes_and_goes_changes_no_status(harness: Harness) -> None:
     for state in ("connecting", "open", "connecting"):
-        await desk.deliver("connection.update", {"instance": CHIP, "state": state, "statusReason": 200})
-        desk.clock.step(timedelta(seconds=1))
-    chip = await one(desk.database, "SELECT status, evolution_connected FROM chips")
+        await harness.deliver("connection.update", {"instance": CHIP, "state": state, "statusReason": 200})
+        harness.clock.step(timedelta(seconds=1))
+    chip = await one(harness.database, "SELECT status, evolution_connected FROM chips")
     assert chip == {"status": "active", "evolution_connected": False}
-    await desk.deliver("connection.update", {"instance": CHIP, "state": "open", "statusReason": 200, "wuid": JID})
-    chip = await one(desk.database, "SELECT status, evolution_connected, telefone FROM chips")
+    await harness.deliver("connection.update", {"instance": CHIP, "state": "open", "statusReason": 200, "wuid": JID})
+    chip = await one(harness.database, "SELECT status, evolution_connected, telefone FROM chips")
     assert chip == {"status": "active", "evolution_connected": True, "telefone": PHONE}
 
 
-async def test_an_older_word_that_comes_later_changes_nothing(desk: Desk) -> None:
-    earlier = desk.clock.now() - timedelta(seconds=30)
-    await desk.deliver("connection.update", {"state": "open", "statusReason": 200})
-    await desk.deliver("connection.update", {"state": "close", "statusReason": 401}, at=earlier)
-    chip = await one(desk.database, "SELECT status, evolution_connected FROM chips")
+async def test_an_older_word_that_comes_later_changes_nothing(harness: Harness) -> None:
+    earlier = harness.clock.now() - timedelta(seconds=30)
+    await harness.deliver("connection.update", {"state": "open", "statusReason": 200})
+    await harness.deliver("connection.update", {"state": "close", "statusReason": 401}, at=earlier)
+    chip = await one(harness.database, "SELECT status, evolution_connected FROM chips")
     assert chip == {"status": "active", "evolution_connected": True}
 
 
-async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(desk: Desk) -> None:
-    await desk.deliver(
-        "connection.update", {"state": "close", "statusReason": 428}, at=desk.clock.now() + timedelta(days=400)
+async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(harness: Harness) -> None:
+    await harness.deliver(
+        "connection.update", {"state": "close", "statusReason": 428}, at=harness.clock.now() + timedelta(days=400)
     )
-    assert not (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
-    desk.clock.step(timedelta(seconds=5))
-    await desk.deliver("connection.update", {"state": "open", "statusReason": 200})
-    assert (await one(desk.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
+    assert not (await one(harness.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
+    harness.clock.step(timedelta(seconds=5))
+    await harness.deliver("connection.update", {"state": "open", "statusReason": 200})
+    assert (await one(harness.database, "SELECT evolution_connected FROM chips"))["evolution_connected"]
 
 
 @pytest.mark.parametrize("code", [402, 403, 406])
-async def test_a_ban_marks_the_chip_for_good_however_it_is_told(desk: Desk, code: int) -> None:
-    await desk.deliver("connection.update", {"state": "close", "statusReason": code})
-    await desk.deliver("status.instance", {"instance": CHIP, "status": "closed", "disconnectionReasonCode": code})
-    desk.clock.step(timedelta(seconds=5))
-    await desk.deliver("connection.update", {"state": "open", "statusReason": 200})
-    chip = await one(desk.database, "SELECT status, ban_reason FROM chips")
+async def test_a_ban_marks_the_chip_for_good_however_it_is_told(harness: Harness, code: int) -> None:
+    await harness.deliver("connection.update", {"state": "close", "statusReason": code})
+    await harness.deliver("status.instance", {"instance": CHIP, "status": "closed", "disconnectionReasonCode": code})
+    harness.clock.step(timedelta(seconds=5))
+    await harness.deliver("connection.update", {"state": "open", "statusReason": 200})
+    chip = await one(harness.database, "SELECT status, ban_reason FROM chips")
     assert chip["status"] == "banned"
     assert chip["ban_reason"].startswith(str(code))
-    (moved,) = await rows(desk.database, "SELECT from_status, to_status FROM chip_transitions")
+    (moved,) = await rows(harness.database, "SELECT from_status, to_status FROM chip_transitions")
     assert moved == {"from_status": "active", "to_status": "banned"}
-    assert len(await rows(desk.database, "SELECT id FROM business_events WHERE event_type = 'chip_banido'")) == 1
+    assert len(await rows(harness.database, "SELECT id FROM business_events WHERE event_type = 'chip_banido'")) == 1
 
 
-async def test_a_phone_that_logged_out_needs_a_person(desk: Desk) -> None:
-    await desk.deliver("connection.update", {"state": "close", "statusReason": 401})
-    assert (await one(desk.database, "SELECT status FROM chips"))["status"] == "pending"
-    await desk.deliver("connection.update", {"state": "open"}, instance="nobody's")  # an instance without a chip
+async def test_a_phone_that_logged_out_needs_a_person(harness: Harness) -> None:
+    await harness.deliver("connection.update", {"state": "close", "statusReason": 401})
+    assert (await one(harness.database, "SELECT status FROM chips"))["status"] == "pending"
+    await harness.deliver("connection.update", {"state": "open"}, instance="nobody's")  # an instance without a chip
 
 
 # Groups
 
 
-async def test_what_a_group_says_is_kept_once_through_however_many_chips(desk: Desk) -> None:
-    await add_chip(desk.database, "escuta", tipo="listener")
-    message = desk.message("Vaga teste: plantão fictício", GROUP, participant=JID)
+async def test_what_a_group_says_is_kept_once_through_however_many_chips(harness: Harness) -> None:
+    await add_chip(harness.database, "escuta", tipo="listener")
+    message = harness.message("Vaga teste: plantão fictício", GROUP, participant=JID)
     for chip in (CHIP, "escuta"):
-        await desk.deliver("messages.upsert", message, instance=chip)
-    row = await one(desk.database, "SELECT * FROM mensagens_grupo")
+        await harness.deliver("messages.upsert", message, instance=chip)
+    row = await one(harness.database, "SELECT * FROM mensagens_grupo")
     assert (row["status"], row["texto"], row["sender_nome"]) == (
         "pendente",
         "Vaga teste: plantão fictício",
         "Pessoa Teste",
     )
-    assert (row["timestamp_msg"], row["is_forwarded"], row["instance_name"]) == (desk.clock.now(), False, CHIP)
-    assert (await one(desk.database, "SELECT jid, total_mensagens FROM grupos_whatsapp")) == {
+    assert (row["timestamp_msg"], row["is_forwarded"], row["instance_name"]) == (harness.clock.now(), False, CHIP)
+    assert (await one(harness.database, "SELECT jid, total_mensagens FROM grupos_whatsapp")) == {
         "jid": GROUP,
         "total_mensagens": 1,
     }
-    assert (await one(desk.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE
-    assert await rows(desk.database, "SELECT id FROM interacoes") == []
+    assert (await one(harness.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE
+    assert await rows(harness.database, "SELECT id FROM interacoes") == []
 
 
-async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(desk: Desk) -> None:
+async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(harness: Harness) -> None:
     picture = {"messageType": "imageMessage", "message": {"imageMessage": {"caption": "Plantão fictício 12h"}}}
-    await desk.deliver("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **picture})
+    await harness.deliver("messages.upsert", {**harness.message(jid=GROUP, participant=JID), **picture})
     bare = {"messageType": "imageMessage", "message": {"imageMessage": {"contextInfo": {"isForwarded": True}}}}
-    await desk.deliver("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **bare})
-    await desk.deliver("messages.upsert", desk.message("ok", GROUP, participant=JID))
-    await desk.deliver("messages.upsert", desk.message("dito por nós", GROUP, mine=True))
-    found = await rows(desk.database, "SELECT status, tem_midia, is_forwarded FROM mensagens_grupo ORDER BY id")
+    await harness.deliver("messages.upsert", {**harness.message(jid=GROUP, participant=JID), **bare})
+    await harness.deliver("messages.upsert", harness.message("ok", GROUP, participant=JID))
+    await harness.deliver("messages.upsert", harness.message("dito por nós", GROUP, mine=True))
+    found = await rows(harness.database, "SELECT status, tem_midia, is_forwarded FROM mensagens_grupo ORDER BY id")
     assert [(row["status"], row["tem_midia"], row["is_forwarded"]) for row in found] == [
         ("pendente", True, False), ("ignorada_midia", True, True), ("ignorada_curta", False, False),
     ]  # fmt: skip
 
 
-async def test_what_a_message_answers_is_kept_with_it(desk: Desk) -> None:
+async def test_what_a_message_answers_is_kept_with_it(harness: Harness) -> None:
     answer = {"messageType": "extendedTextMessage", "message": {"extendedTextMessage": {
         "text": "vaga preenchida", "contextInfo": {"stanzaId": "3EB0FICTICIO", "participant": JID}}}}  # fmt: skip
-    await desk.deliver("messages.upsert", {**desk.message(jid=GROUP, participant=JID), **answer})
+    await harness.deliver("messages.upsert", {**harness.message(jid=GROUP, participant=JID), **answer})
     beside = {"contextInfo": {"stanzaId": "3EB0OUTRA"}}
-    await desk.deliver("messages.upsert", {**desk.message("plantão fechado", GROUP, participant=JID), **beside})
-    await desk.deliver("messages.upsert", desk.message("uma vaga", GROUP, participant=JID))
-    found = await rows(desk.database, "SELECT citada FROM mensagens_grupo ORDER BY id")
+    await harness.deliver("messages.upsert", {**harness.message("plantão fechado", GROUP, participant=JID), **beside})
+    await harness.deliver("messages.upsert", harness.message("uma vaga", GROUP, participant=JID))
+    found = await rows(harness.database, "SELECT citada FROM mensagens_grupo ORDER BY id")
     assert [row["citada"] for row in found] == ["3EB0FICTICIO", "3EB0OUTRA", None]
 
 
-async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(desk: Desk) -> None:
-    await add_doctor(desk.database)
-    await desk.deliver("messages.upsert", desk.message("parar", jid=HIDDEN))
-    await desk.deliver("messages.upsert", desk.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
-    assert (await one(desk.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
+async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(harness: Harness) -> None:
+    await add_doctor(harness.database)
+    await harness.deliver("messages.upsert", harness.message("parar", jid=HIDDEN))
+    await harness.deliver("messages.upsert", harness.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
+    assert (await one(harness.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
-async def test_a_hidden_author_has_no_phone_until_somebody_tells_it(desk: Desk) -> None:
-    await desk.deliver("messages.upsert", desk.message("primeira vaga", GROUP, participant=HIDDEN))
-    assert (await one(desk.database, "SELECT jid, telefone FROM contatos_grupo")) == {"jid": HIDDEN, "telefone": None}
-    await desk.deliver("messages.upsert", desk.message("segunda vaga", GROUP, participant=HIDDEN, participantAlt=JID))
-    assert (await one(desk.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE
+async def test_a_hidden_author_has_no_phone_until_somebody_tells_it(harness: Harness) -> None:
+    await harness.deliver("messages.upsert", harness.message("primeira vaga", GROUP, participant=HIDDEN))
+    assert (await one(harness.database, "SELECT jid, telefone FROM contatos_grupo")) == {
+        "jid": HIDDEN,
+        "telefone": None,
+    }
+    await harness.deliver(
+        "messages.upsert", harness.message("segunda vaga", GROUP, participant=HIDDEN, participantAlt=JID)
+    )
+    assert (await one(harness.database, "SELECT telefone FROM contatos_grupo"))["telefone"] == PHONE

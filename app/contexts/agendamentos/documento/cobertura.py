@@ -18,7 +18,7 @@ def cpf_coberto(cpf: str | None) -> str | None:
 
 def sem_cpf(texto: str) -> str:
     """With every CPF in it covered, wherever somebody wrote it."""
-    return _CPF.sub(lambda found: _covered("".join(found.groups())) or found[0], texto)
+    return _CPF.sub(lambda found: _cover("".join(found.groups())) or found[0], texto)
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
@@ -26,5 +26,5 @@ def esta_coberto(campo: str, texto: str) -> bool:
     return COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None)
 
 
-def _covered(digits: str) -> str | None:
+def _cover(digits: str) -> str | None:
     return cpf_coberto(digits) if cpf_valido(digits) else None

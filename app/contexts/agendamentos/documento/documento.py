@@ -329,10 +329,10 @@ def _kind(now: _Estado, texto: str, digits: str, following: Token | None) -> Tip
         return Tipo.CNS
     if now.esperados or _TELEPHONE.fullmatch(texto):
         return None
-    return _unlabelled(now, texto, digits, following)
+    return _classify(now, texto, digits, following)
 
 
-def _unlabelled(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
+def _classify(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
     if len(digits) == 11 and digits.isdigit():
         return Tipo.CPF if cpf_valido(digits) else None
     if cns_valido(digits):

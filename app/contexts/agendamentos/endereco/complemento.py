@@ -58,9 +58,9 @@ def _item(texto: str, start: int) -> tuple[str, int] | None:
     word = _WORD.match(texto, start)
     if word is None:
         return None
-    name = _known(plano(word[1]))
+    name = _look_up(plano(word[1]))
     if name in COM_VALOR and (value := _VALUE.match(texto, word.end())) is not None and _is_value(name, value):
-        return _spelled(COM_VALOR[name], value), value.end()
+        return _spell(COM_VALOR[name], value), value.end()
     if name in COM_NOME and (named := _name(texto, word.end())) is not None:
         text, end = named
         return f"{COM_NOME[name]} {titulo(text)}", end
@@ -70,7 +70,7 @@ def _item(texto: str, start: int) -> tuple[str, int] | None:
 
 
 @lru_cache(maxsize=8192)
-def _known(word: str) -> str:
+def _look_up(word: str) -> str:
     if word in COM_VALOR or word in SEM_VALOR or word in COM_NOME or len(word) < 5:
         return word
     return next((right for right in COMPLEMENTOS_LONGOS if quase(word, right)), word)
@@ -83,7 +83,7 @@ def _is_value(name: str, value: "re.Match[str]") -> bool:
     return value[2] is None or name not in SEM_VALOR or plano(value[2]) not in ("e", "o")
 
 
-def _spelled(full: str, value: "re.Match[str]") -> str:
+def _spell(full: str, value: "re.Match[str]") -> str:
     said = re.sub(r"\s", "", value[1] or value[2]).upper()
     return f"{full} {said}"
 

@@ -95,7 +95,7 @@ def endereco_de(texto: str) -> Endereco:
         return Endereco()
     resto, cep, avisos = _without_cep(_LIVES_AT.sub("", bare))
     resto, referencias = _without_landmarks(resto)
-    rotulados = _labelled(_PHONE.sub(" ", resto))
+    rotulados = _read_labels(_PHONE.sub(" ", resto))
     lida = _leitura(_parts(rotulados.livre))
     if "numero" in rotulados.campos and lida.logradouro and lida.numero and lida.numero.isdigit():
         lida.logradouro = f"{lida.logradouro} {lida.numero}"
@@ -112,13 +112,13 @@ def endereco_de(texto: str) -> Endereco:
         cep=cep,
         referencia="; ".join((*referencias, *lida.referencias)) or None,
     )
-    endereco = _written(_overlaid(endereco, rotulados.campos))
+    endereco = _restore_signs(_overlaid(endereco, rotulados.campos))
     if endereco.cep and endereco.uf and not cep_concorda(endereco.cep, endereco.uf):
         avisos = (*avisos, CEP_DE_OUTRA_UF)
     return replace(endereco, avisos=avisos)
 
 
-def _written(endereco: Endereco) -> Endereco:
+def _restore_signs(endereco: Endereco) -> Endereco:
     """What stood for signs while it was read is a sign again; a field without a letter left is none."""
     said = {each.name: getattr(endereco, each.name) for each in fields(endereco) if each.name != "avisos"}
     texts = {
@@ -166,7 +166,7 @@ def _is_landmark(texto: str) -> bool:
     return plano(texto).strip(" .-").startswith(REFERENCIAS)
 
 
-def _labelled(texto: str) -> _Rotulados:
+def _read_labels(texto: str) -> _Rotulados:
     """``Bairro: Centro. Cidade: Campinas``: each label's value is the part after it; what follows that is free text again."""
     livre: list[str] = []
     campos: dict[str, str] = {}

@@ -108,14 +108,14 @@ def nome_da_cidade(texto: str, uf: str | None) -> str:
 @lru_cache(maxsize=4096)
 def _cidade(texto: str, uf: str | None) -> Cidade | None:
     words = _plain_words(texto)
-    return _exact(words, uf) or _shortened(words, uf) or _mistyped(words, uf)
+    return _exact(words, uf) or _match_shortened(words, uf) or _match_mistyped(words, uf)
 
 
 def _exact(words: list[str], uf: str | None) -> Cidade | None:
-    return _preferred(_atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ()), uf)
+    return _prefer(_atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ()), uf)
 
 
-def _shortened(words: list[str], uf: str | None) -> Cidade | None:
+def _match_shortened(words: list[str], uf: str | None) -> Cidade | None:
     """ "Rib. Preto", "S. Bernardo do Campo": every word is the city's, or begins it, and one of them is whole."""
     known = _atlas().by_words.get(len(words), ())
     found = [cidade for name, cidade in known if _abbreviates(words, name) and (uf is None or cidade.uf == uf)]
@@ -135,7 +135,7 @@ def _abbreviates(words: list[str], name: tuple[str, ...]) -> bool:
     return whole
 
 
-def _mistyped(words: list[str], uf: str | None) -> Cidade | None:
+def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
     text = " ".join(words)
     if uf is None or len(text) < 6:
         return None
@@ -144,7 +144,7 @@ def _mistyped(words: list[str], uf: str | None) -> Cidade | None:
     return found[0] if len(found) == 1 else None
 
 
-def _preferred(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
+def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
     """The one of that state; a name we know of another state alone is not changed by that."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)

@@ -60,9 +60,9 @@ def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None
         return Rua(brasilia[0].upper(), resto=parte[brasilia.end() :].strip(" ,-/"))
     tipo = _tipo(parte)
     if tipo is None:
-        return _taken_apart("", parte, following) if sure else None
+        return _take_apart("", parte, following) if sure else None
     full, start = tipo
-    return _taken_apart(full, parte[start:], following)
+    return _take_apart(full, parte[start:], following)
 
 
 def numero_no_inicio(parte: str, *, bare: bool) -> Numero | None:
@@ -89,7 +89,7 @@ def _tipo(parte: str) -> tuple[str, int] | None:
     return full, found.end()
 
 
-def _taken_apart(tipo: str, texto: str, following: str) -> Rua:
+def _take_apart(tipo: str, texto: str, following: str) -> Rua:
     """Name, number and whatever comes after, where no comma parts them."""
     begins = _ROAD.match(texto) if tipo in ("Rodovia", "Estrada", "") else None
     start = begins.end() if begins else 0
@@ -99,9 +99,9 @@ def _taken_apart(tipo: str, texto: str, following: str) -> Rua:
         if _is_of_the_name(texto, found, following):
             continue
         numero = _numero(found, texto[found.end() :])
-        return Rua(_named(tipo, texto[: found.start()]), numero.numero, numero.extra, numero.resto)
+        return Rua(_name_street(tipo, texto[: found.start()]), numero.numero, numero.extra, numero.resto)
     name, resto = _before_complement(texto)
-    return Rua(_named(tipo, name), resto=resto)
+    return Rua(_name_street(tipo, name), resto=resto)
 
 
 def _is_of_the_name(texto: str, found: "re.Match[str]", following: str) -> bool:
@@ -151,7 +151,7 @@ def _before_complement(texto: str) -> tuple[str, str]:
     return texto, ""
 
 
-def _named(tipo: str, name: str) -> str:
+def _name_street(tipo: str, name: str) -> str:
     name = name.replace(S_N, "").strip(" ,.-/")
     if _ROAD.fullmatch(name):
         return f"{tipo} {name.upper()}".strip()

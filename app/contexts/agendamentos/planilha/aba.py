@@ -167,9 +167,9 @@ def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
         raise Recusa(MotivoDaLinha.VAZIA)
     header = cabecalho_de(top)
     if header is None:
-        raise Recusa(MotivoDaLinha.SEM_CABECALHO, colunas=_called(SIMPLES))
+        raise Recusa(MotivoDaLinha.SEM_CABECALHO, colunas=_titles(SIMPLES))
     if missing := _missing(header):
-        raise Recusa(MotivoDaLinha.SEM_COLUNAS, colunas=_called(missing))
+        raise Recusa(MotivoDaLinha.SEM_COLUNAS, colunas=_titles(missing))
     return header
 
 
@@ -204,7 +204,7 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
     some: list[dict[str, Json]] = []
     number = weight = 0
     for number, cells in enumerate(lendo.aba.linhas(), start=1):
-        row = _counted(lendo, header, number, cells) if number > header.linha else None
+        row = _read_row(lendo, header, number, cells) if number > header.linha else None
         if row is None or number <= apos:
             continue
         some.append(row)
@@ -216,7 +216,7 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
         yield lendo.pedaco(some, number, is_last=is_last)
 
 
-def _counted(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
+def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
     if not _says_something(linha) or _is_header_again(header, linha):
         return None
     lendo.total += 1
@@ -286,7 +286,7 @@ def _says_something(linha: Sequence[Celula]) -> bool:
     return any(valor is not None and valor != "" and (not isinstance(valor, str) or valor.strip()) for valor in linha)
 
 
-def _called(fields: Iterable[str]) -> str:
+def _titles(fields: Iterable[str]) -> str:
     return ", ".join(CABECALHOS[each][0] for each in fields)
 
 
@@ -326,9 +326,9 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
         "hora_agendamento": hora,
         "carro": carro,
     }
-    row["hora_dita"] = _hour_said(cells) if hora is None else None
+    row["hora_dita"] = _hour_words(cells) if hora is None else None
     row |= _texts(lendo, cells, remark)
-    row |= _checked(lendo, cells, remark, is_coleta=lendo.is_coleta)
+    row |= _check_cells(lendo, cells, remark, is_coleta=lendo.is_coleta)
     row |= _confirmation(lendo, cells)
     return {name: value for name, value in row.items() if value is not None}
 
@@ -353,7 +353,7 @@ def _when(
     return None if dia is None else dia.isoformat(), hora
 
 
-def _hour_said(cells: Mapping[str, Celula]) -> str | None:
+def _hour_words(cells: Mapping[str, Celula]) -> str | None:
     """``manhã``: no hour, and yet not the afternoon."""
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
@@ -374,7 +374,7 @@ def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[
     return row
 
 
-def _checked(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, is_coleta: bool) -> "dict[str, Json]":
+def _check_cells(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, is_coleta: bool) -> "dict[str, Json]":
     row: dict[str, Json] = {"telefone": telefone_da(cells.get("telefone")), "cep": cep_da(cells.get("cep"))}
     if row["telefone"] is None and dito(cells.get("telefone")) is not None:
         remark(lendo.avisos, "telefone", Problema.TELEFONE_ILEGIVEL)

@@ -174,7 +174,7 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
                 since_1904 = since_1904 or (entry.filename == _WORKBOOK and bool(_DATE1904.search(chunk)))
                 if entry.filename.startswith("xl/worksheets/"):
                     _measure(chunk)
-                    formulas.setdefault(entry.filename, set()).update(_uncounted(chunk))
+                    formulas.setdefault(entry.filename, set()).update(_find_uncounted(chunk))
                 elif entry.filename in (_WORKBOOK, _RELATIONS):
                     parts[entry.filename] = parts.get(entry.filename, b"")[:_CHUNK] + chunk
     return Examinado(
@@ -228,7 +228,7 @@ def _measure(chunk: bytes) -> None:
             raise Recusa(MotivoDaLinha.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
 
 
-def _uncounted(chunk: bytes) -> set[int]:
+def _find_uncounted(chunk: bytes) -> set[int]:
     return {int(found[1]) for found in _UNCOUNTED.finditer(chunk)} if b"<f" in chunk else set()
 
 

@@ -88,13 +88,13 @@ def dito(valor: Celula) -> str | None:
     """What a cell says; None: nothing. What no database holds is left out."""
     if valor is None or valor == "":
         return None
-    texto = _armed(texto_da(valor)[:LONGEST_TEXT])
+    texto = _strip_apostrophe(texto_da(valor)[:LONGEST_TEXT])
     if not texto.isprintable():
         texto = "".join(each for each in texto if each.isspace() or each.isprintable()).translate(_SEPARATORS)
     return None if not texto.strip() or (len(texto) < 40 and _nada(texto)) else texto.strip()
 
 
-def _armed(texto: str) -> str:
+def _strip_apostrophe(texto: str) -> str:
     """Without the apostrophe that keeps a spreadsheet program from taking it for a formula, as our own exports write it."""
     return texto[1:] if texto[:1] == "'" and texto[1:2] in FORMULA else texto
 
@@ -133,7 +133,7 @@ def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
         case float() | int():
             return _serial(float(valor), since_1904=since_1904)
         case _:
-            return _written_date(plano(limpo(valor)))
+            return _parse_date(plano(limpo(valor)))
 
 
 def hora_da(valor: Celula) -> str | None:
@@ -150,7 +150,7 @@ def hora_da(valor: Celula) -> str | None:
         case float() | int():
             return _fraction(float(valor))
         case _:
-            return _written_time(plano(limpo(valor)))
+            return _parse_time(plano(limpo(valor)))
 
 
 def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | None, str | None]:
@@ -182,7 +182,7 @@ def _serial(valor: float, *, since_1904: bool) -> date | None:
     return _within((EPOCH_1904 if since_1904 else EPOCH) + timedelta(days=int(valor)))
 
 
-def _written_date(texto: str) -> date | None:
+def _parse_date(texto: str) -> date | None:
     if found := _ISO.search(texto):
         return _day(int(found[1]), int(found[2]), int(found[3]))
     if found := _DAY_FIRST.search(texto):
@@ -207,7 +207,7 @@ def _within(day: date) -> date | None:
     return day if FIRST_YEAR <= day.year <= LAST_YEAR else None
 
 
-def _written_time(texto: str) -> str | None:
+def _parse_time(texto: str) -> str | None:
     found = _CLOCK.search(texto) or _DOTTED.search(texto) or _BARE.search(texto)
     if found is None:
         return None

@@ -101,18 +101,18 @@ def _of_workbook(content: bytes, examined: Examinado) -> Folha:
     heights: dict[str, int] = {}
     headers: dict[str, Cabecalho] = {}
     try:
-        book = _Livro(content)
-        seen = book.visiveis()
+        livro = _Livro(content)
+        seen = livro.visiveis()
         for name in seen:
             if sum(look not in NOTHING for look in looks.values()) == MOST_SHEETS:
                 break
-            top, heights[name] = _top(book.aba(name)), book.altura(name)
+            top, heights[name] = _top(livro.aba(name)), livro.altura(name)
             looks[name] = aspecto_de(top, goes_on=heights[name] > TOP)
             if looks[name] is Aspecto.DE_AGENDAMENTOS:
                 headers[name] = cabecalho_conferido(top)
         if not headers:
             best = min(looks, key=lambda name: looks[name], default=None)
-            headers = {} if best is None else {best: cabecalho_conferido(_top(book.aba(best)))}
+            headers = {} if best is None else {best: cabecalho_conferido(_top(livro.aba(best)))}
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if not headers:
@@ -124,13 +124,13 @@ def _of_workbook(content: bytes, examined: Examinado) -> Folha:
             name[:LONGEST_NAME] if len(headers) > 1 else None,
             heights[name],
             header,
-            partial(book.linhas, name),
+            partial(livro.linhas, name),
             examined.formulas_de(name),
         )
         for name, header in headers.items()
     ]
     left = {name: Problema.ABA_IGNORADA for name, look in looks.items() if name not in headers and look not in NOTHING}
-    left |= dict.fromkeys(book.repetidas(), Problema.ABA_DE_MESMO_NOME)
+    left |= dict.fromkeys(livro.repetidas(), Problema.ABA_DE_MESMO_NOME)
     return Folha(abas, examined.since_1904, left | dict.fromkeys(seen[len(looks) :], Problema.ABA_DEMAIS))
 
 

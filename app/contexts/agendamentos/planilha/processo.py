@@ -70,7 +70,7 @@ class LeitorDeArquivos:
                 limit=AHEAD,
             )
             try:
-                altura = await self._opened(child, content)
+                altura = await self._open(child, content)
                 yield ArquivoAberto(child, altura, self._clock, self._within)
             finally:
                 if child.returncode is None:
@@ -88,9 +88,9 @@ class LeitorDeArquivos:
             raise Recusa(MotivoDaLinha.ILEGIVEL) from None
         return Lida(linhas=linhas, total=pedaco.total, puladas=pedaco.puladas, erros=pedaco.erros, avisos=pedaco.avisos)
 
-    async def _opened(self, child: asyncio.subprocess.Process, content: bytes) -> int:
+    async def _open(self, child: asyncio.subprocess.Process, content: bytes) -> int:
         try:
-            said = await with_timeout(self._within, _begun(child, content), self._clock, "opening a spreadsheet")
+            said = await with_timeout(self._within, _send_content(child, content), self._clock, "opening a spreadsheet")
         except DeadlineExceeded:
             raise Recusa(MotivoDaLinha.DEMORADA, segundos=int(self._within.total_seconds())) from None
         except asyncio.IncompleteReadError:
@@ -105,7 +105,7 @@ class LeitorDeArquivos:
 _KILLED_BY_LIMITS: Final = (OUT_OF_MEMORY, -6, -9, -11, -24)
 
 
-async def _begun(child: asyncio.subprocess.Process, content: bytes) -> Any:
+async def _send_content(child: asyncio.subprocess.Process, content: bytes) -> Any:
     assert child.stdin is not None
     child.stdin.write(content)
     with suppress(BrokenPipeError, ConnectionResetError):  # it has heard enough: what it says is its answer

@@ -114,7 +114,7 @@ def _contra(
     ):
         return Juizo(Categoria.AVISO, _certeza(count["aviso"]), "aviso") if not count["conversa"] else None
     wanted = count["oferta"] + count["tema"] + count["procura"] + len(folha.precos) + len(folha.turnos)
-    if count["nao_medico"] and wanted and not _doctor_wanted(texto, folha, found):
+    if count["nao_medico"] and wanted and not _asks_for_doctor(texto, folha, found):
         return Juizo(Categoria.OUTRO, 0.9, "nao_medico")
     of_other_things = count["venda"] > count["troca"] or (count["aviso"] > 1 and not folha.dias and not folha.lugares)
     if count["troca"] and not count["cede"] and not of_other_things and not _gives_away(texto, found):
@@ -169,7 +169,7 @@ def _sem_palavras(texto: Texto) -> str | None:
     return "link" if _LINK_ALONE.fullmatch(texto.plano) else None
 
 
-def _doctor_wanted(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
+def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
     """ "equipe com enfermeiro" beside a wanted doctor is no nurse's vacancy."""
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):

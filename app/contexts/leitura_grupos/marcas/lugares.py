@@ -175,7 +175,7 @@ class _Nomes:
 
     def _fim(self, head: int, end: int) -> int:
         words = self._texto.palavras
-        cased = self._cased_from(head, end)
+        cased = self._has_capitals(head, end)
         for place in range(end, min(head + 1 + _MAX_WORDS, len(words))):
             if not self._goes_on(words[place - 1], words[place], cased):
                 break
@@ -197,7 +197,7 @@ class _Nomes:
         after = self._livre[words[link + 1].fim : words[link + 1].fim + 2]
         return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
-    def _cased_from(self, head: int, end: int) -> bool:
+    def _has_capitals(self, head: int, end: int) -> bool:
         """Whether this writer gives names capitals, seen on the first word of the name."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)

@@ -35,12 +35,12 @@ class _Folding(dict[int, str]):
     """One character for each, so that places stay what they were; learns as it goes."""
 
     def __missing__(self, code: int) -> str:
-        folded = _folded(chr(code))
+        folded = _fold(chr(code))
         self[code] = folded
         return folded
 
 
-def _folded(char: str) -> str:
+def _fold(char: str) -> str:
     known = _LIKE_ASCII.get(char)
     if known is not None:
         return known

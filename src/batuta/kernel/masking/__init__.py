@@ -14,7 +14,7 @@ EMAIL, WHATSAPP = "[email]", "[whatsapp]"
 def mask(text: str) -> str:
     """The text with a mark such as ``[cpf]`` or ``[token]`` in place of each thing that must not be seen."""
     for _ in range(_MOST_PASSES):
-        masked = _masked_once(text)
+        masked = _mask_once(text)
         if masked == text:
             break
         # What stuck to something masked stands alone now, and may be recognised only so.
@@ -25,7 +25,7 @@ def mask(text: str) -> str:
 _MOST_PASSES = 4
 
 
-def _masked_once(text: str) -> str:
+def _mask_once(text: str) -> str:
     text = without_credentials(text)
     if "@" in text or "%40" in text:
         text = _JID.sub(WHATSAPP, text)

@@ -7,7 +7,7 @@ No group is possessive (``(…)++``): Debian 12's Python 3.11.2 takes those wron
 import re
 from collections.abc import Iterator
 
-from batuta.kernel.masking.fields import HIDDEN, Kind, hidden, kind_of
+from batuta.kernel.masking.fields import HIDDEN, Kind, kind_of, mask_value
 
 TOKEN = "[token]"  # noqa: S105 - what is shown instead of one
 SECRET = "[segredo]"  # noqa: S105
@@ -104,7 +104,7 @@ def _without_values(text: str) -> Iterator[str]:
         kind = _kind_of_key(head)
         body = _BODIES[(head["quote"] or "?")[0]].match(text, done) if kind else None
         if kind and body and body[0] and not body[0].startswith(_MARKED):
-            yield hidden(body[0], kind)
+            yield mask_value(body[0], kind)
             done = body.end()
     yield text[done:]
 

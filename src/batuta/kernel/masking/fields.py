@@ -75,7 +75,7 @@ def kind_of(field_name: str) -> Kind | None:
     return Kind.TEXT if telling & TEXT_FIELDS else None
 
 
-def hidden(value: object, kind: Kind) -> str:
+def mask_value(value: object, kind: Kind) -> str:
     """What is shown in place of the value."""
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"

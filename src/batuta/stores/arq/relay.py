@@ -31,7 +31,7 @@ from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze
 from batuta.stores.arq import calls
 from batuta.stores.arq.calls import REDIS_ERRORS, CallId, TaskId, in_time
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.registry import Task
 
 LOOK: Final = timedelta(milliseconds=20)
@@ -71,7 +71,7 @@ class ArqRelay:
     name = "arq"
 
     def __init__(self, connect: Callable[[], Awaitable[ArqRedis]], clock: Clock, wanted: Wanted) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._connect = connect
         self._clock = clock
         self._wanted = wanted
@@ -86,7 +86,7 @@ class ArqRelay:
     async def run(self, task: Task, lease: Lease) -> Outcome:
         """Return the outcome of the task's call, sent now or before. A Redis that is away costs no attempt."""
         try:
-            redis = await self._opened()
+            redis = await self._open()
             async with in_time():
                 call = await calls.current_call(redis, lease)
         except REDIS_ERRORS as error:
@@ -97,12 +97,12 @@ class ArqRelay:
             await self._send(redis, task, lease, call)
         sent = self._waiting[call] = _Sent(lease, 2 * task.timeout + SPARE)
         self._dropped.pop(call, None)
-        self.doorbell.ring()
+        self.wakeup.set()
         try:
             return await sent.heard
         except asyncio.CancelledError:
             self._dropped[call] = lease.id
-            self.doorbell.ring()
+            self.wakeup.set()
             raise
         finally:
             if self._waiting.get(call) is sent:
@@ -112,7 +112,7 @@ class ArqRelay:
         if not (self._waiting or self._dropped):
             return Idle()
         try:
-            redis = await self._opened()
+            redis = await self._open()
             async with in_time():
                 await self._hear(redis)
             await self._withdraw_cancelled(redis)
@@ -127,7 +127,7 @@ class ArqRelay:
         """Withdraw cancelled calls; the others stay in Redis for the next relay."""
         if self._dropped:
             with suppress(*REDIS_ERRORS):
-                await self._withdraw_cancelled(await self._opened())
+                await self._withdraw_cancelled(await self._open())
 
     async def close(self) -> None:
         if self._redis is not None:
@@ -147,10 +147,10 @@ class ArqRelay:
             async with in_time():
                 await redis.enqueue_job(task.name, dumps(said), _job_id=call)
 
-    async def _opened(self) -> ArqRedis:
+    async def _open(self) -> ArqRedis:
         async with in_time(), self._opening:
             if self._redis is None:
-                self._redis = await _limited(await self._connect())
+                self._redis = await _limit_answers(await self._connect())
         return self._redis
 
     async def _hang_up(self) -> None:
@@ -165,7 +165,7 @@ class ArqRelay:
     async def _hear(self, redis: ArqRedis) -> None:
         """Take the outcomes of calls that were reported as ended; every few seconds look at all calls."""
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
-        ids = list(self._waiting) if is_all else await self._reported(redis)
+        ids = list(self._waiting) if is_all else await self._read_reports(redis)
         heard = await self._outcomes(redis, ids)
         if is_all:
             self._looked_at = self._clock.now()
@@ -174,7 +174,7 @@ class ArqRelay:
             await self._look_for(unheard, redis)
             await self._give_up([id for id in unheard if id in self._waiting], redis)
 
-    async def _reported(self, redis: ArqRedis) -> list[CallId]:
+    async def _read_reports(self, redis: ArqRedis) -> list[CallId]:
         said = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MOST_HEARD))
         self._ended.update(each.decode() for each in said or ())
         ids = [id for id in self._ended if id in self._waiting]
@@ -237,7 +237,7 @@ class ArqRelay:
             sent.heard.set_result(outcome)
 
 
-async def _limited(redis: ArqRedis) -> ArqRedis:
+async def _limit_answers(redis: ArqRedis) -> ArqRedis:
     """Limit every answer: a cancelled call sends Redis one more command to clean up, and must not wait for it."""
     pool: Any = redis.connection_pool
     await pool.disconnect()

@@ -13,13 +13,13 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
-from batuta.kernel.usercode import Raised, Returned, attempt
+from batuta.kernel.usercode import Raised, Returned, call_with_deadline
 from batuta.kernel.writable import MAX_PAYLOAD
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
 from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq.relay import Wanted
-from batuta.supervise.loop import Doorbell, Idle, Pace
+from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.registry import Task
 
 RESULT_RETENTION: Final = timedelta(hours=1)
@@ -40,7 +40,7 @@ class ArqRunner:
     name = ARQ_RUNNER
 
     def __init__(self, redis: ArqRedis) -> None:
-        self.doorbell = Doorbell()
+        self.wakeup = Wakeup()
         self._redis = redis
 
     async def tick(self) -> Pace:
@@ -76,7 +76,7 @@ class Here:
 def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RESULT_RETENTION) -> list[Function]:
     """Return the functions of an ARQ worker: every task under its own name."""
 
-    def made(task: Task) -> Function:
+    def make_function(task: Task) -> Function:
         async def run(ctx: dict[Any, Any], call: str) -> Json:
             here.under_way.add(ctx["job_id"])
             try:
@@ -87,7 +87,7 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RES
         timeout = (task.timeout + CALL_MARGIN).total_seconds()
         return func(run, name=task.name, timeout=timeout, keep_result=keep_result.total_seconds(), max_tries=1000)
 
-    return [made(task) for task in tasks]
+    return [make_function(task) for task in tasks]
 
 
 async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here: Here) -> Json:
@@ -96,7 +96,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
     lease = Lease(said["id"], said["fence"], said["attempt"], row)
     clock = here.clock
-    ran = await _instead(lease, here) or await attempt(
+    ran = await _instead(lease, here) or await call_with_deadline(
         lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"
     )
     if isinstance(ran, Raised):

@@ -191,12 +191,12 @@ class EngineRestoring:
             f"UPDATE {table.name} SET {table.lease_until} = NULL, {table.owner} = NULL, {table.state} = {state}"
             f" WHERE {table.lease_until} IS NOT NULL"
         )
-        released = await new.run(self._made("release", release))
+        released = await new.run(self._query("release", release))
         ended = ", ".join(f"'{state}'" for state in (table.done, table.dead, table.cancelled))
         step = (
             f"UPDATE {table.name} SET {table.fence} = {table.fence} + {FENCE_STEP} WHERE {table.state} NOT IN ({ended})"
         )
-        await new.run(self._made("step_fence", step))
+        await new.run(self._query("step_fence", step))
         return released
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
@@ -252,5 +252,5 @@ class EngineRestoring:
             now=restored.restored_at,
         )
 
-    def _made(self, name: str, text: str) -> Query:
+    def _query(self, name: str, text: str) -> Query:
         return in_dialect(query_of(name, text, writes=True), self._dialect)

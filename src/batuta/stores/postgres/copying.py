@@ -43,7 +43,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 @asynccontextmanager
 async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
     """One state of the whole database, for as long as the block runs; writers go on meanwhile."""
-    async with database.dedicated() as connection:
+    async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection
@@ -82,7 +82,7 @@ async def replacement(
     database: PostgresDatabase, ours: Sequence[str], *, force: bool
 ) -> "AsyncIterator[tuple[Connection, PostgresTransaction]]":
     """One transaction in which the tables are replaced; it commits if the block ends without an error."""
-    async with database.dedicated() as connection:
+    async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN")
             limits = f"SET LOCAL lock_timeout = {int(LOCK_WAIT.total_seconds() * 1000)};"
@@ -97,10 +97,10 @@ async def replacement(
                     ),
                 )
             if there := await present(connection, ours):
-                await connection.execute(f"LOCK TABLE {_listed(there)} IN ACCESS EXCLUSIVE MODE")
+                await connection.execute(f"LOCK TABLE {_join_names(there)} IN ACCESS EXCLUSIVE MODE")
             yield connection, PostgresTransaction(connection, database.where)
             await connection.execute("COMMIT")
-            await connection.execute(f"ANALYZE {_listed(await present(connection, ours))}")
+            await connection.execute(f"ANALYZE {_join_names(await present(connection, ours))}")
 
 
 async def present(connection: "Connection", ours: Sequence[str]) -> list[str]:
@@ -109,12 +109,12 @@ async def present(connection: "Connection", ours: Sequence[str]) -> list[str]:
 
 
 async def empty(connection: "Connection", ours: Sequence[str]) -> None:
-    await connection.execute(f"TRUNCATE {_listed(await present(connection, ours))}")
+    await connection.execute(f"TRUNCATE {_join_names(await present(connection, ours))}")
 
 
 async def drop(connection: "Connection", ours: Sequence[str]) -> None:
     if there := await present(connection, ours):
-        await connection.execute(f"DROP TABLE {_listed(there)}")
+        await connection.execute(f"DROP TABLE {_join_names(there)}")
 
 
 async def in_order(connection: "Connection", ours: Sequence[str]) -> list[str]:
@@ -159,7 +159,7 @@ def _member(table: str) -> str:
     return f"tables/{table}.copy"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 

@@ -238,7 +238,7 @@ class PostgresDatabase:
     async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
         url = self.server.listens_at
         if url is None:
-            return PollingEar(said)
+            return PollingListener(said)
         try:
             with translate_errors(self.where, connecting=True):
                 return await self._listening(url, said)
@@ -267,7 +267,7 @@ class PostgresDatabase:
         return listener
 
     @asynccontextmanager
-    async def dedicated(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
+    async def dedicated_connection(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
         """A connection outside the pool, without time limits for its statements: for a backup or a restore.
 
         Behind a transaction pooler its session holds for one transaction only.
@@ -368,7 +368,7 @@ class PostgresListener:
         self._connection.terminate()
 
 
-class PollingEar:
+class PollingListener:
     """Where nothing can listen: everything is rung for at short intervals, so that work starts nearly at once."""
 
     period = timedelta(seconds=1)
@@ -378,9 +378,9 @@ class PollingEar:
         self._timer = self._next()
 
     def _next(self) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(self.period.total_seconds(), self._ring)
+        return asyncio.get_running_loop().call_later(self.period.total_seconds(), self._notify)
 
-    def _ring(self) -> None:
+    def _notify(self) -> None:
         self._timer = self._next()
         self._said(None)
 
@@ -409,7 +409,7 @@ class PostgresTransaction(Transaction):
     async def run(self, query: Query, **values: object) -> int:
         arguments = _in_order(query, values)
         with self._statement():
-            return _count_touched(await self._connection.execute(query.text, *arguments))
+            return _row_count(await self._connection.execute(query.text, *arguments))
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
         arguments = [_in_order(query, values) for values in rows]
@@ -448,7 +448,7 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, AsJson) else value
 
 
-def _count_touched(tag: str) -> int:
+def _row_count(tag: str) -> int:
     """The count at the end of a command's tag: ``UPDATE 3``, ``INSERT 0 1``."""
     last = tag.rpartition(" ")[2]
     return int(last) if last.isdigit() else 0

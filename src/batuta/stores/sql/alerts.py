@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from batuta.health.alerts import AUTOMATIC, Alert, AlertedCause, Incident, IncidentChange, Kind, LastSeen, NewIncident
 from batuta.health.finding import Grade, Severity
-from batuta.health.hub import Before, Decision, Pending, SaidAlone
+from batuta.health.hub import Before, Decision, Pending, UnstoredAlert
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.events import Events, IncidentChanged
 from batuta.kernel.ids import Ids
@@ -129,7 +129,7 @@ class SqlAlerts:
         self._queries = load_queries(AlertQueries, STATEMENTS / "alerts.sql", database.dialect)
 
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
-        return await self._led(self._database, owner, lease, now) is not None
+        return await self._lead(self._database, owner, lease, now) is not None
 
     async def decide(
         self,
@@ -141,7 +141,7 @@ class SqlAlerts:
         now: datetime | None,
     ) -> Decision | None:
         async with self._database.transaction() as transaction:
-            led = await self._led(transaction, owner, lease, now)
+            led = await self._lead(transaction, owner, lease, now)
             if led is None:
                 return None
             before = await self._before(transaction, led["now"])
@@ -152,7 +152,7 @@ class SqlAlerts:
             self._events.emit(event)
         return decision
 
-    async def remember(self, said: Sequence[SaidAlone]) -> None:
+    async def remember(self, said: Sequence[UnstoredAlert]) -> None:
         async with self._database.transaction() as transaction:
             for each in said:
                 await transaction.run(self._queries.tell, **_cause_values(each.alerted))
@@ -163,10 +163,10 @@ class SqlAlerts:
         rows = await self._database.all(self._queries.pending, limit=limit, now=now)
         return [_pending(row) for row in rows]
 
-    async def sent(self, id: str, *, now: datetime | None) -> None:
+    async def record_delivery(self, id: str, *, now: datetime | None) -> None:
         await self._database.run(self._queries.sent, id=id, now=now)
 
-    async def failed(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
+    async def record_failure(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
         if again_in is None:
             await self._database.run(self._queries.give_up, id=id)
         else:
@@ -175,7 +175,7 @@ class SqlAlerts:
     async def prune(self, *, before: datetime, limit: int) -> int:
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
-    async def _led(self, asked: Reading, owner: str, lease: timedelta, now: datetime | None) -> Row | None:
+    async def _lead(self, asked: Reading, owner: str, lease: timedelta, now: datetime | None) -> Row | None:
         return await asked.one(self._queries.lead, name=LEASE_NAME, owner=owner, lease=in_microseconds(lease), now=now)
 
     async def _before(self, transaction: Transaction, now: datetime) -> Before:

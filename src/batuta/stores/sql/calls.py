@@ -14,7 +14,7 @@ from batuta.stores.sql.queries import load_queries
 
 @dataclass(frozen=True, slots=True)
 class CallQueries:
-    bury: Query
+    expire: Query
     open: Query
     call: Query
     close: Query
@@ -35,7 +35,7 @@ class SqlJobCalls:
 
     async def open(self, call: NewCall) -> CallOpening:
         async with self._database.transaction() as transaction:
-            await transaction.run(self._queries.bury, subject=call.subject, key=call.key, now=self._now())
+            await transaction.run(self._queries.expire, subject=call.subject, key=call.key, now=self._now())
             taken = await transaction.one(
                 self._queries.open,
                 key=call.key,
@@ -48,7 +48,7 @@ class SqlJobCalls:
             if taken is not None:
                 return CallOpened(taken["started_at"])
             known = await transaction.one(self._queries.call, key=call.key)
-        return Busy() if known is None else _what_is_known(known, call)
+        return Busy() if known is None else _known_outcome(known, call)
 
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         await self._database.run(
@@ -74,7 +74,7 @@ class SqlJobCalls:
         )
 
 
-def _what_is_known(known: Row, call: NewCall) -> CallOpening:
+def _known_outcome(known: Row, call: NewCall) -> CallOpening:
     if known["fingerprint"] != call.fingerprint:
         return KeyReused()
     if known["finished_at"] is None:

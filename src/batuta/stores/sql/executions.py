@@ -119,7 +119,7 @@ class ExecutionQueries:
     hand_back: Query
     silent: Query
     take_over: Query
-    bury: Query
+    expire: Query
     prune: Query
 
 
@@ -183,7 +183,7 @@ class SqlExecutionLog:
         # In the order in which everybody holds them: two who want the same rows must not wait for each other.
         await transaction.all(self._queries.hold_firmly, jobs=AsJson(left))
         since = _news_since(await self._controls.changed_at(transaction), known, now)
-        missed = [row for name in left if name in known for row in _left_behind(known[name], since)]
+        missed = [row for name in left if name in known for row in _leftover_openings(known[name], since)]
         await self._open(transaction, missed, lease_holder, now)
         await transaction.run_many(self._queries.register, [{**_values(job), "since": since} for job in changed])
         await transaction.run_many(self._queries.silence, [{"job": name} for name in sorted(gone)])
@@ -216,7 +216,7 @@ class SqlExecutionLog:
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **_values(job), now=now)
         await self._database.run(
-            self._queries.bury,
+            self._queries.expire,
             job=job.job,
             reason=encode(SILENT()),
             lease=in_microseconds(lease_holder.lease),
@@ -334,7 +334,7 @@ class SqlExecutionLog:
         return Opened(
             now=now,
             ahead=self._ahead,
-            started=[_started(id, each, now) for id, each in won.items() if each.status is Status.RUNNING],
+            started=[_execution_of(id, each, now) for id, each in won.items() if each.status is Status.RUNNING],
             explained=[each for each in won.values() if each.status is not Status.RUNNING],
         )
 
@@ -363,7 +363,7 @@ def _news_since(changed_at: datetime | None, known: Mapping[str, Row], now: date
     return changed_at if is_news and changed_at is not None else now
 
 
-def _left_behind(row: Row, until: datetime) -> list[Opening]:
+def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
     """What a job still owed under the schedule it had: it is not run, and it is not passed over in silence."""
     if not row["active"]:
         return []
@@ -372,14 +372,14 @@ def _left_behind(row: Row, until: datetime) -> list[Opening]:
     except (InvalidCron, ZoneInfoNotFoundError):
         return []
     owed = due(cron, zone, since=row["accounted_until"], until=until, policy=CatchUp.SKIP, max_age=timedelta(seconds=1))
-    openings = [_missed(row, fire) for fire in (*owed.missed, *owed.run)]
+    openings = [_missed_opening(row, fire) for fire in (*owed.missed, *owed.run)]
     if (gap := owed.gap) is not None:
         covers: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
-        openings.insert(0, replace(_missed(row, gap.last), covers=covers))
+        openings.insert(0, replace(_missed_opening(row, gap.last), covers=covers))
     return openings
 
 
-def _missed(row: Row, fire: datetime) -> Opening:
+def _missed_opening(row: Row, fire: datetime) -> Opening:
     return Opening(
         job=row["job_name"],
         category=row["categoria"],
@@ -412,7 +412,7 @@ def _describe(id: str, opening: Opening) -> dict[str, Json]:
     }
 
 
-def _started(id: str, opening: Opening, now: datetime) -> Execution:
+def _execution_of(id: str, opening: Opening, now: datetime) -> Execution:
     return Execution(
         id=id,
         job=opening.job,

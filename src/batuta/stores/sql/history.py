@@ -74,7 +74,7 @@ class SqlReports:
             if (name := row["job_name"])
         }
 
-    async def answered(self, expected: Mapping[str, datetime], now: datetime) -> frozenset[str]:
+    async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> frozenset[str]:
         instants = AsJson({job: microseconds(instant) for job, instant in expected.items()})
         rows = await self._database.all(self._queries.answered, expected=instants, now=now)
         return frozenset(row["job_name"] for row in rows)
@@ -105,13 +105,13 @@ class SqlReports:
                 rows = await self._database.all(queries.recent_in_status, status=status, **asked)
             case _:
                 rows = await self._database.all(queries.recent_of_job_in_status, job=job, status=status, **asked)
-        return [_recorded(row) for row in rows]
+        return [_record_of(row) for row in rows]
 
     async def execution(self, id: str) -> Recorded | None:
         if not is_uuid(id):
             return None  # PostgreSQL would take it for a mistake, not for a miss
         row = await self._database.one(self._queries.execution, id=id)
-        return None if row is None else _recorded(row)
+        return None if row is None else _record_of(row)
 
 
 def is_uuid(text: str) -> bool:
@@ -142,6 +142,6 @@ def _last(row: Row) -> LastRun:
     return from_row(LastRun, row, items=row["items_processed"], **said)
 
 
-def _recorded(row: Row) -> Recorded:
+def _record_of(row: Row) -> Recorded:
     named = {"job": row["job_name"], "category": row["categoria"], "items": row["items_processed"]}
     return from_row(Recorded, row, **named, error=decode(row["error"]), reason=decode(row["reason"]))

@@ -63,11 +63,11 @@ class SqlBeats:
         )
         await self._liveness.run(self._queries.put_back, now=now)
 
-    async def stalled(self, *, host: str, pid: int) -> bool:
+    async def record_stall(self, *, host: str, pid: int) -> bool:
         """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
-    async def seen(self, *, within: timedelta, now: datetime | None = None) -> Signs:
+    async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         rows = await self._database.all(self._queries.seen, within=in_microseconds(within), now=now)
         return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
 

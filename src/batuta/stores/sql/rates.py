@@ -48,7 +48,7 @@ class SqlRates:
             return await self._reserve(within, limits, use_within)
         asked = tuple(limits)
         # Where one was held most who ask are: they are told so beside the writers, and only who may pass waits for the lock.
-        if asked in self._full and (held := await self._held_beside(limits)) is not None:
+        if asked in self._full and (held := await self._find_hold_unlocked(limits)) is not None:
             return held
         self._full.discard(asked)
         reserved: Reservation | None = await self._at_once(limits, use_within)
@@ -66,7 +66,7 @@ class SqlRates:
     async def release(self, id: str, *, within: Any | None = None) -> None:
         await (within or self._database).run(self._queries.release, id=id)
 
-    async def used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
+    async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)
             counts = {}
@@ -81,9 +81,9 @@ class SqlRates:
             now = await self._now(snapshot)
         return await self._database.run(self._queries.prune, before=now - spare, limit=limit)
 
-    async def _held_beside(self, limits: Sequence[Limit]) -> Hold | None:
+    async def _find_hold_unlocked(self, limits: Sequence[Limit]) -> Hold | None:
         async with self._database.snapshot() as snapshot:
-            return await self._held(snapshot, limits, await self._now(snapshot))
+            return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _at_once(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
         """Of one limit in a file: one statement counts and takes, and shares its commit with others. None: not so, or full."""
@@ -107,7 +107,7 @@ class SqlRates:
         await transaction.all(self._queries.lock, keys=AsJson(keys))
         # Asked after the keys are ours: whoever waited for them must not decide with an old time.
         now = await self._now(transaction)
-        if (held := await self._held(transaction, limits, now)) is not None:
+        if (held := await self._find_hold(transaction, limits, now)) is not None:
             return held
         reserved = Reserved(self._ids.new(), now + use_within)
         longest = max((limit.per for limit in limits), default=timedelta(0))
@@ -118,7 +118,7 @@ class SqlRates:
         )
         return reserved
 
-    async def _held(self, reading: Reading, limits: Sequence[Limit], now: datetime) -> Hold | None:
+    async def _find_hold(self, reading: Reading, limits: Sequence[Limit], now: datetime) -> Hold | None:
         full = {}
         for limit in limits:
             row = await reading.one(self._queries.blocking, key=limit.key, since=now - limit.per, others=limit.most - 1)

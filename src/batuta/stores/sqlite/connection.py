@@ -107,7 +107,7 @@ def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | 
         connection.set_progress_handler(None, 0)
 
 
-def bound(query: Query, values: Values) -> Mapping[str, object]:
+def bind(query: Query, values: Values) -> Mapping[str, object]:
     return {name: plain(value) for name, value in check_values(query, values).items()}
 
 
@@ -192,7 +192,7 @@ class Acts:
         self._limit = limits.statement
 
     def all(self, query: Query, values: Values) -> Act:
-        ready = bound(query, values)
+        ready = bind(query, values)
 
         def act(connection: sqlite3.Connection) -> list[Any]:
             with time_limit(connection, self._clock, self._limit):
@@ -201,7 +201,7 @@ class Acts:
         return act
 
     def run(self, query: Query, values: Values) -> Act:
-        ready = bound(query, values)
+        ready = bind(query, values)
 
         def act(connection: sqlite3.Connection) -> int:
             with time_limit(connection, self._clock, self._limit):
@@ -210,7 +210,7 @@ class Acts:
         return act
 
     def run_many(self, query: Query, rows: Sequence[Values]) -> Act:
-        ready = [bound(query, values) for values in rows]
+        ready = [bind(query, values) for values in rows]
 
         def act(connection: sqlite3.Connection) -> None:
             with time_limit(connection, self._clock, self._limit):

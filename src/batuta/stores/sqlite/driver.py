@@ -113,7 +113,7 @@ class SqliteDatabase:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reading]:
         with self._held.by_this_task():
-            async with self._open_readers().pinned() as pinned:
+            async with self._open_readers().pin() as pinned:
                 await pinned.call(_begin_reading)
                 try:
                     yield SqliteSnapshot(pinned, self._acts)

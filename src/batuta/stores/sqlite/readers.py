@@ -155,7 +155,7 @@ class Readers:
         return version
 
     @asynccontextmanager
-    async def pinned(self) -> AsyncIterator[Pinned]:
+    async def pin(self) -> AsyncIterator[Pinned]:
         if (lost := self.file.lost) is not None:
             raise lost
         try:

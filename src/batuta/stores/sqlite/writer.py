@@ -41,8 +41,8 @@ class Unit(Protocol):
     repeatable: bool  # it may be performed a second time after a rollback
 
     def perform(self, connection: sqlite3.Connection) -> None: ...
-    def committed(self) -> None: ...
-    def failed(self, error: BatutaError) -> None: ...
+    def report_commit(self) -> None: ...
+    def report_failure(self, error: BatutaError) -> None: ...
 
 
 @dataclass(slots=True)
@@ -58,10 +58,10 @@ class Single:
     def perform(self, connection: sqlite3.Connection) -> None:
         self.result = self.act(connection)
 
-    def committed(self) -> None:
+    def report_commit(self) -> None:
         settle(self.future, self.result, None)
 
-    def failed(self, error: BatutaError) -> None:
+    def report_failure(self, error: BatutaError) -> None:
         settle(self.future, None, error)
 
 
@@ -141,10 +141,10 @@ class Session:
                 if future is not None:
                     self.loop.call_soon_threadsafe(settle, future, None, why)
 
-    def committed(self) -> None:
+    def report_commit(self) -> None:
         settle(self.ended, None, None)
 
-    def failed(self, error: BatutaError) -> None:
+    def report_failure(self, error: BatutaError) -> None:
         # The writer may never have come to it: whoever waits for its first statement waits for this.
         self._close(error)
         settle(self.ended, None, error)
@@ -192,18 +192,18 @@ class Writer:
 
     def _work(self) -> None:
         while (waiting := self._inbox.get()) is not None:
-            unit = self._still_wanted(waiting)
+            unit = self._check_unit(waiting)
             while unit is not None:
                 self._write_group(unit)
                 unit, self._postponed = self._postponed, None
 
-    def _still_wanted(self, waiting: tuple[float, Unit]) -> Unit | None:
+    def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
         """Refuse a unit that waited longer than its limit, and every unit after the file was lost."""
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:
-            self._tell_failed([unit], lost)
+            self._fail([unit], lost)
         elif self._clock.monotonic() - asked_at > self._timeout:
-            self._tell_failed([unit], StoreTimeout(where=self._where, why="the writer was busy"))
+            self._fail([unit], StoreTimeout(where=self._where, why="the writer was busy"))
         else:
             return unit
         return None
@@ -216,7 +216,7 @@ class Writer:
         except sqlite3.Error as error:
             # BEGIN or a savepoint failed: roll back whatever is open, and go on with the next group.
             self._roll_back()
-            self._tell_failed(performed or [first], our_name_for(error, self._where))
+            self._fail(performed or [first], our_name_for(error, self._where))
 
     def _perform_what_waits(self, first: Unit, performed: list[Unit]) -> None:
         ends = self._clock.monotonic() + GROUP_TIME.total_seconds()
@@ -227,7 +227,7 @@ class Writer:
             if not self._connection.in_transaction:
                 # SQLite gave up the whole transaction (disk full, I/O error): nobody's change is there any more.
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
-                self._tell_failed(performed, lost)
+                self._fail(performed, lost)
                 return
             unit = self._next(unit, performed, ends)
         self._commit(performed)
@@ -242,7 +242,7 @@ class Writer:
         if waiting is None:
             self._inbox.put(None)  # the stop is for the thread: finish this group first
             return None
-        unit = self._still_wanted(waiting)
+        unit = self._check_unit(waiting)
         if unit is not None and not (last.repeatable and unit.repeatable) and self._deferring.is_possible():
             self._postponed = unit
             return None
@@ -253,7 +253,7 @@ class Writer:
             self._connection.execute("SAVEPOINT unit")
         _, error = attempt(unit.perform, self._connection, self._where)
         if error is not None:
-            self._tell_failed([unit], error)
+            self._fail([unit], error)
         if unit.needs_savepoint and self._connection.in_transaction:
             if error is not None:
                 self._connection.execute("ROLLBACK TO unit")
@@ -269,14 +269,14 @@ class Writer:
             self._repeat_one_by_one(performed, error)
             return
         if (lost := self._file.find_loss()) is not None:
-            self._tell_failed(performed, lost)
+            self._fail(performed, lost)
         else:
-            self._on_loop(_all_committed, performed)
+            self._on_loop(_report_commits, performed)
 
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
         """A deferred constraint was violated by one of the units: give each its own commit to find which."""
         if len(performed) == 1:
-            self._tell_failed(performed, our_name_for(error, self._where))
+            self._fail(performed, our_name_for(error, self._where))
             return
         for unit in performed:
             if unit.repeatable:
@@ -284,7 +284,7 @@ class Writer:
             else:
                 # Only after PRAGMA defer_foreign_keys, which the schema does not show.
                 why = "a transaction that shared its commit violated a constraint"
-                self._tell_failed([unit], StoreUnavailable(where=self._where, why=why))
+                self._fail([unit], StoreUnavailable(where=self._where, why=why))
 
     def _write_alone(self, unit: Unit) -> None:
         try:
@@ -295,14 +295,14 @@ class Writer:
                 self._roll_back()
         except sqlite3.Error as error:
             self._roll_back()
-            self._tell_failed([unit], our_name_for(error, self._where))
+            self._fail([unit], our_name_for(error, self._where))
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _tell_failed(self, units: Sequence[Unit], error: BatutaError) -> None:
-        self._on_loop(_all_failed, units, error)
+    def _fail(self, units: Sequence[Unit], error: BatutaError) -> None:
+        self._on_loop(_report_failures, units, error)
 
     def _on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         if not self._loop.is_closed():  # closed: everybody who asked has gone
@@ -328,14 +328,14 @@ class SchemaCheck:
 _DEFERRED = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY DEFERRED%' LIMIT 1"
 
 
-def _all_committed(units: Sequence[Unit]) -> None:
+def _report_commits(units: Sequence[Unit]) -> None:
     for unit in units:
-        unit.committed()
+        unit.report_commit()
 
 
-def _all_failed(units: Sequence[Unit], error: BatutaError) -> None:
+def _report_failures(units: Sequence[Unit], error: BatutaError) -> None:
     for unit in units:
-        unit.failed(error)
+        unit.report_failure(error)
 
 
 _FAILED_BEFORE = TransactionMisuse(why="a statement of this transaction failed before")

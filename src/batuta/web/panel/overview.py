@@ -10,7 +10,7 @@ from typing import Self
 from starlette.datastructures import QueryParams
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import held_by_switch, rules_of
+from batuta.dispatch.plan import find_holding_switch, rules_of
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
 from batuta.guard.switches import judge_switch as verdict_of
@@ -88,7 +88,7 @@ class Finding:
     jobs: Sequence[Job]
 
     @property
-    def named(self) -> Sequence[Job]:
+    def named_jobs(self) -> Sequence[Job]:
         return self.jobs[:MOST_NAMES]
 
     @property
@@ -143,11 +143,11 @@ def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
     if health.why is None:
         return None
     text = words.texts.reason(health.why)
-    until = _held_until(health.job, seen) if health.state is JobState.HELD else None
+    until = _hold_end(health.job, seen) if health.state is JobState.HELD else None
     return text if until is None else text + words.texts("panel.why.until", until=words.minute(until))
 
 
-def _held_until(job: Job, seen: JobsSeen) -> datetime | None:
+def _hold_end(job: Job, seen: JobsSeen) -> datetime | None:
     for rule in rules_of(job):
         switch = seen.switches.get(rule.key)
         if isinstance(verdict_of(rule, switch, seen.now), Hold):
@@ -245,7 +245,7 @@ class HealthShown:
     more: int
 
 
-def shown(assessment: Assessment, texts: Texts) -> HealthShown:
+def show_health(assessment: Assessment, texts: Texts) -> HealthShown:
     roots = [finding for finding in assessment.findings if finding.cause not in assessment.silenced]
     return HealthShown(
         score=assessment.score,
@@ -298,12 +298,12 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[Fire]:
     for _ in range(FIRES):
         at = job.cron.next_after(at, job.zone)
         day = at.astimezone(job.zone).date()
-        found.append(Fire(at, _stopped(job, seen, at, words), holiday_at(day, job.zone)))
+        found.append(Fire(at, _stop_reason(job, seen, at, words), holiday_at(day, job.zone)))
     return found
 
 
-def _stopped(job: Job, seen: JobsSeen, at: datetime, words: Words) -> str | None:
-    if (held := held_by_switch(job, seen.switches, at)) is not None:
+def _stop_reason(job: Job, seen: JobsSeen, at: datetime, words: Words) -> str | None:
+    if (held := find_holding_switch(job, seen.switches, at)) is not None:
         return words.texts.reason(held)
     if job.window is not None and not seen.windows[job.window].is_open(at, job.zone):
         return words.texts.reason(WINDOW_CLOSED(window=job.window))

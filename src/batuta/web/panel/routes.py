@@ -87,7 +87,7 @@ async def jobs(request: Request) -> HTMLResponse:
         rows=overview.rows(seen, asked, words),
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
-        health=panel_health.shown(await work.health.look(), words.texts),
+        health=panel_health.show_health(await work.health.look(), words.texts),
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
         lanes=strip.lanes(categories, slices, since, words),
@@ -99,7 +99,7 @@ async def jobs(request: Request) -> HTMLResponse:
 @router.get("/tarefas/{name}")
 async def job(request: Request, name: str) -> HTMLResponse:
     work = state_of(request).work
-    declared = _known_job(request, name)
+    declared = _require_job(request, name)
     seen = await work.job_health.look()
     words = _words(request, seen.now)
     health = next((each for each in seen.jobs if each.job.name == name), None)
@@ -136,7 +136,7 @@ async def executions(request: Request) -> HTMLResponse:
     params = request.query_params
     asked_job = params.get("tarefa") or None
     if asked_job is not None:
-        _known_job(request, asked_job)
+        _require_job(request, asked_job)
     asked_status = params.get("situacao") if params.get("situacao") in set(Status) else None
     cursor = Cursor.read(params.get("antes", ""))
     rows, older = await _executions(request, cursor, job=asked_job, status=asked_status)
@@ -216,7 +216,7 @@ async def _executions(
     return shown, Cursor.after(shown[-1]) if len(rows) > PAGE else None
 
 
-def _known_job(request: Request, name: str) -> Job:
+def _require_job(request: Request, name: str) -> Job:
     registry = state_of(request).work.registry
     for each in registry:
         if each.name == name:

@@ -97,7 +97,7 @@ class Words:
     def figure(self, value: int | timedelta) -> str:
         return self.about(value) if isinstance(value, timedelta) else self.number(value)
 
-    def listed(self, words: Sequence[str]) -> str:
+    def join(self, words: Sequence[str]) -> str:
         """a, b e c"""
         *most, last = words
         return f"{', '.join(most)} {self.texts('panel.and')} {last}" if most else last
@@ -131,7 +131,7 @@ def _days(cron: Cron, words: Words) -> str | None:
         return ""
     if cron.weekdays == _WORKING_DAYS:
         return f"{words.weekday(1)}–{words.weekday(5)}"
-    return words.listed([words.weekday(day) for day in sorted(cron.weekdays)])
+    return words.join([words.weekday(day) for day in sorted(cron.weekdays)])
 
 
 def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
@@ -149,7 +149,7 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
         )
     if len(hours) > MOST_TIMES:
         return texts("panel.cron.hourly_between", first=hours[0], last=hours[-1]) if _is_run(hours) else None
-    times = words.listed([f"{hour:02}:{minutes[0]:02}" for hour in hours])
+    times = words.join([f"{hour:02}:{minutes[0]:02}" for hour in hours])
     return texts("panel.cron.daily", times=times) if every_day else texts("panel.cron.at", times=times)
 
 

@@ -18,13 +18,13 @@ from batuta.metrics import (
     MetricReading,
     MetricsSubscriber,
     Readings,
-    circuits_seen,
-    jobs_seen,
-    limits_seen,
+    circuit_metrics,
+    job_metrics,
+    limit_metrics,
     observe_databases,
     process_registry,
-    queues_seen,
-    transaction_seen,
+    queue_metrics,
+    transaction_metrics,
 )
 from batuta.supervise.running import Running
 from batuta.web.context import state_of
@@ -53,22 +53,22 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Met
     """What the database knows; ``own``: of the application's."""
 
     async def jobs() -> Sequence[Metric]:
-        return jobs_seen(await work.job_health.look())
+        return job_metrics(await work.job_health.look())
 
     async def queues() -> Sequence[Metric]:
-        return queues_seen({name: await queue.depth() for name, queue in work.queues.items()})
+        return queue_metrics({name: await queue.depth() for name, queue in work.queues.items()})
 
     async def circuits() -> Sequence[Metric]:
-        return circuits_seen(await work.circuits.look())
+        return circuit_metrics(await work.circuits.look())
 
     async def limits() -> Sequence[Metric]:
         shared = [
             limit for limit in work.limits.values() if not limit.each
         ]  # those of each person are as many as people
-        return limits_seen(shared, await work.rates.used(shared))
+        return limit_metrics(shared, await work.rates.count_used(shared))
 
     async def transactions() -> Sequence[Metric]:
-        return transaction_seen(await work.observability.transactions.oldest())
+        return transaction_metrics(await work.observability.transactions.oldest())
 
     readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits, "transactions": transactions}
     return Readings({**readings, **own}, work.clock, registry)

@@ -12,7 +12,7 @@ from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
 from batuta.queue.store import Endings
 from batuta.stores.sql.database import AsJson, Query, Transaction
-from batuta.stores.sql.queue.statements import needed, postgres_claim_queries, sqlite_claim_queries
+from batuta.stores.sql.queue.statements import postgres_claim_queries, required_columns, sqlite_claim_queries
 
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
@@ -40,7 +40,7 @@ class PostgresClaims:
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
-        claimed = [_without_settled(dict(row)) for row in rows if row[self._table.id] is not None]
+        claimed = [_drop_settlement(dict(row)) for row in rows if row[self._table.id] is not None]
         return [lease_of(self._table, row) for row in claimed], lost_of(endings, settled)
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
@@ -106,7 +106,7 @@ class SqliteClaims:
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
         query = self._queries.pick_reversed if reversed else self._queries.pick
-        return await self._taken(transaction, await self._pick(transaction, query, asked, limit), asked)
+        return await self._take(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
         """The places of the next items in the table."""
@@ -120,16 +120,16 @@ class SqliteClaims:
         after = await self._round.place(transaction, self._queries.somewhere, asked)
         query = self._queries.pick_in_turn
         picked = await self._pick(transaction, query, {**asked, "after": after}, limit)
-        leases = await self._taken(transaction, picked, asked)
+        leases = await self._take(transaction, picked, asked)
         if leases:
             self._round.went_on_to(leases[-1].row[self._table.group or ""])
         return leases
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         picked = await self._pick(transaction, self._queries.pick_ungrouped, asked, limit)
-        return await self._taken(transaction, picked, asked)
+        return await self._take(transaction, picked, asked)
 
-    async def _taken(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
+    async def _take(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
         if not picked:
             return []
         unpack = self._unpack or await self._learn(transaction)
@@ -148,7 +148,7 @@ class SqliteClaims:
         """What the table is made of: it is there for sure when something was picked from it."""
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         if self._table.given is not None:
-            types = {name: types[name] for name in (*needed(self._table), *self._table.given)}
+            types = {name: types[name] for name in (*required_columns(self._table), *self._table.given)}
         self._queries = sqlite_claim_queries(self._table, types)
         self._unpack = Unpack(types)
         return self._unpack
@@ -229,7 +229,7 @@ def _for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
     return {name: known[name] for name in query.parameters if name in known}
 
 
-def _without_settled(row: dict[str, Any]) -> dict[str, Any]:
+def _drop_settlement(row: dict[str, Any]) -> dict[str, Any]:
     del row["settled_ids"], row["settled_fences"]
     return row
 

@@ -40,12 +40,12 @@ class QueueClock:
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
         """Note the time; if the clock was set back since it was last noted, correct the table. Returns by how much."""
-        seen = await self._seen(database)
+        seen = await self._latest_seen(database)
         if seen is not None and -TOLERANCE <= now - seen < MARK_EVERY:
             return timedelta(0)
         async with database.transaction() as transaction:
             # Another process may have corrected the table meanwhile.
-            seen = await self._seen(transaction)
+            seen = await self._latest_seen(transaction)
             step = timedelta(0) if seen is None else seen - now
             is_back = step > TOLERANCE
             if is_back or seen is None:
@@ -55,6 +55,6 @@ class QueueClock:
             await transaction.run(self._queries.set_mark, now=now)
         return step if is_back else timedelta(0)
 
-    async def _seen(self, reading: Reading) -> datetime | None:
+    async def _latest_seen(self, reading: Reading) -> datetime | None:
         row = await reading.one(self._queries.mark)
         return None if row is None else row["seen_at"]

@@ -83,46 +83,46 @@ def queue_queries(
     table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
 ) -> QueueQueries:
     """``own``: the columns of which ``put`` is given a value for each row; ``shared``: one for all of them."""
-    text = _written_for("queue.sql", _gaps(table, dialect) | _filled(table, dialect, own, shared))
+    text = _fill_template("queue.sql", _gaps(table, dialect) | _put_values(table, dialect, own, shared))
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
 
 
 def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
-    text = _written_for("queue_on_postgres.sql", _gaps(table, "postgres"))
+    text = _fill_template("queue_on_postgres.sql", _gaps(table, "postgres"))
     return load_text(PostgresClaimQueries, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
 
 
 def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
     """``given``: the columns that a worker gets of an item, and their types."""
-    packed = ", ".join(_packed(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
-    text = _written_for("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
+    packed = ", ".join(_pack(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
+    text = _fill_template("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def clock_queries(table: QueueTable, queries: type[SomeQueries]) -> SomeQueries:
     """What a set clock asks of a table on SQLite."""
-    text = _written_for("queue_clock.sql", _gaps(table, "sqlite"))
+    text = _fill_template("queue_clock.sql", _gaps(table, "sqlite"))
     return load_text(queries, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
 
 
-def _packed(column: str, type: str) -> str:
+def _pack(column: str, type: str) -> str:
     """One value that JSON cannot hold must not keep every other item from being read."""
     if type == "JSONB":
         return f"CASE WHEN json_valid({column}) THEN json({column}) END"
     return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
 
 
-def needed(table: QueueTable) -> tuple[str, ...]:
+def required_columns(table: QueueTable) -> tuple[str, ...]:
     """What the queue itself must know of an item."""
     known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
     return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
 
 
-def _written_for(queries: str, gaps: Mapping[str, str]) -> str:
+def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
     return (STATEMENTS / queries).read_text(encoding="utf-8").format_map(gaps)
 
 
-def _filled(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
     """The columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
@@ -151,11 +151,11 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps = names | {
         "table": table.name,
         "clock": _clock(dialect),
-        "given": "*" if table.given is None else ", ".join(dict.fromkeys((*needed(table), *table.given))),
+        "given": "*" if table.given is None else ", ".join(dict.fromkeys((*required_columns(table), *table.given))),
         "is_ready": is_ready,
         "in_queue": in_queue,
-        "not_held": _not_held(dialect),
-        "is_dead": f"{table.state} = '{table.dead}'{_died_in(table)}",
+        "not_held": _no_hold_condition(dialect),
+        "is_dead": f"{table.state} = '{table.dead}'{_stage_condition(table)}",
         "id_type": "uuid",
         "priority": table.priority or "0",
         "group": table.group or "0",
@@ -169,12 +169,12 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
         if table.queue == table.state
         else "",
-        "taken": _taken(table, _now(dialect)),
-        "rescued": _rescued(table, dialect),
-        "released": _released(table, dialect),
+        "taken": _take_changes(table, _now(dialect)),
+        "rescued": _rescue_changes(table, dialect),
+        "released": _release_changes(table, dialect),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
         "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
-        "cancel_wish": _qualified(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
+        "cancel_wish": _qualify(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps |= _gaps_of_operators(table, dialect, is_ready)
     gaps["settle"] = _settle(table, dialect)
@@ -191,11 +191,11 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
     """What listing, cancelling, reviving, moving and discarding items needs."""
     return {
         "of_queue": _of_queue(table),
-        "shown_state": _shown_state(table),
+        "shown_state": _state_expression(table),
         "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
         "as_new": _as_new(table),
-        "unwanted": _unwanted(table, dialect, is_ready),
-        "or_is_asked": _or_is_asked(table),
+        "unwanted": _cancel_changes(table, dialect, is_ready),
+        "or_is_asked": _or_cancel_condition(table),
         "waits": _waits(table),
         "touched": f", {table.updated_at} = {_now(dialect)}" if table.updated_at else "",
         "dropped": _assign({**_cancelled(table, dialect), table.updated_at: _now(dialect)}),
@@ -223,7 +223,7 @@ def _is_one_of(column: str, values: Sequence[str]) -> str:
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 
 
-def _not_held(dialect: Dialect) -> str:
+def _no_hold_condition(dialect: Dialect) -> str:
     """A pause is read in the claiming statement; a switch that is neither on nor off holds too."""
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
@@ -232,7 +232,7 @@ def _not_held(dialect: Dialect) -> str:
     )
 
 
-def _died_in(table: QueueTable) -> str:
+def _stage_condition(table: QueueTable) -> str:
     """A queue that is a stage of a pipeline has as its dead those that died in that stage."""
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
@@ -255,7 +255,7 @@ def _of_queue(table: QueueTable) -> str:
     return f"({own} OR ({table.state} = '{table.dead}' AND {_stage_of_dead(table)} = :queue))"
 
 
-def _shown_state(table: QueueTable) -> str:
+def _state_expression(table: QueueTable) -> str:
     """The state as people see it: a stage's rows do not say that they are being worked on."""
     if table.running is not None:
         return table.state
@@ -273,7 +273,7 @@ def _assign(values: Mapping[str | None, str]) -> str:
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
 
-def _taken(table: QueueTable, now: str) -> str:
+def _take_changes(table: QueueTable, now: str) -> str:
     values: dict[str | None, str] = {
         table.attempts: f"{table.attempts} + 1",
         table.fence: f"{table.fence} + 1",
@@ -285,7 +285,7 @@ def _taken(table: QueueTable, now: str) -> str:
     return _assign(values)
 
 
-def _kept(table: QueueTable, dialect: Dialect) -> str:
+def _retention_end(table: QueueTable, dialect: Dialect) -> str:
     """How long a row stays that ended without a worker's word."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
@@ -304,37 +304,37 @@ def _cancelled(table: QueueTable, dialect: Dialect) -> dict[str | None, str]:
         table.state: f"'{table.cancelled}'",
         table.error: ":reason",
         table.finished_at: _now(dialect),
-        table.expires_at: _kept(table, dialect),
+        table.expires_at: _retention_end(table, dialect),
     }
 
 
-def _unwanted(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
+def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
     """In one statement: between two it could come back, and be met by neither."""
     ends, wish = _cancelled(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
     return _assign({**sets, wish: f"CASE WHEN {is_ready} THEN {wish} ELSE TRUE END"})
 
 
-def _or_is_asked(table: QueueTable) -> str:
+def _or_cancel_condition(table: QueueTable) -> str:
     if table.cancel_requested is None:
         return ""
     return f" OR {table.lease_until} IS NOT NULL" + (f" OR {table.doubt} IS NOT NULL" if table.doubt else "")
 
 
-def _counted(code: ReasonCode, count: str) -> str:
+def _reason_with_count(code: ReasonCode, count: str) -> str:
     """An encoded reason whose fact ``count`` is an expression of the statement."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
-def _rescued(table: QueueTable, dialect: Dialect) -> str:
+def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
     """The process of its owner died. An item that had not started counts neither the crash nor the attempt."""
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
     has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
     is_cause = f"({table.crashes} + 1 >= {table.crash_cap} AND NOT {has_waited})"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
-    died_often = _counted(WORKER_DIED_OFTEN, f"({table.crashes} + 1)")
+    died_often = _reason_with_count(WORKER_DIED_OFTEN, f"({table.crashes} + 1)")
     values: dict[str | None, str] = {
         table.crashes: f"{table.crashes} + CASE WHEN {has_waited} THEN 0 ELSE 1 END",
         table.attempts: f"{table.attempts} - CASE WHEN {has_waited} THEN 1 ELSE 0 END",
@@ -343,7 +343,7 @@ def _rescued(table: QueueTable, dialect: Dialect) -> str:
         f" WHEN {has_waited} THEN {table.error} ELSE '{encode(WORKER_DIED())}' END",
         table.finished_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_now(dialect)} END",
         **_unleased(table),
-        table.expires_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_kept(table, dialect)} END",
+        table.expires_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_retention_end(table, dialect)} END",
         table.last_stage: f"CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END",
         table.updated_at: _now(dialect),
     }
@@ -354,7 +354,7 @@ def _unleased(table: QueueTable) -> dict[str | None, str]:
     return {table.fence: f"{table.fence} + 1", table.owner: "NULL", table.lease_until: "NULL"}
 
 
-def _released(table: QueueTable, dialect: Dialect) -> str:
+def _release_changes(table: QueueTable, dialect: Dialect) -> str:
     """A claim is undone: the row is as it was before, or cancelled if that was requested since."""
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
@@ -363,7 +363,7 @@ def _released(table: QueueTable, dialect: Dialect) -> str:
         table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
         table.finished_at: f"CASE WHEN {is_unwanted} THEN {_now(dialect)} END",
         **_unleased(table),
-        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_kept(table, dialect)} END",
+        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_retention_end(table, dialect)} END",
         table.updated_at: _now(dialect),
     }
     return _assign(values)
@@ -386,7 +386,7 @@ def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) 
         return f"ending.value ->> '{name}'" if dialect == "sqlite" else f"ending.{name}"
 
     def mine(column: str) -> str:
-        return _qualified(table, dialect, column)
+        return _qualify(table, dialect, column)
 
     def instant(name: str) -> str:
         return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
@@ -407,7 +407,7 @@ def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) 
         table.lease_until: "NULL",
         table.owner: "NULL",
         table.result: result,
-        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_kept(table, dialect)} ELSE {after('keep')} END",
+        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_retention_end(table, dialect)} ELSE {after('keep')} END",
         table.last_stage: f"coalesce({of('last_stage')}, {mine(str(table.last_stage))})",
         table.updated_at: _now(dialect),
     }
@@ -438,7 +438,7 @@ def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
     )
 
 
-def _qualified(table: QueueTable, dialect: Dialect, column: str) -> str:
+def _qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
     return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
 
 

@@ -27,7 +27,7 @@ DISCARDED = define("discarded", "discarded by an operator: nothing serves {queue
 class SqlQueue:
     """``queue`` names one of several in the same table. ``own_time``: the clock decides, not the database's.
 
-    ``ring`` is told which stages of a pipeline have something new, where the database does not tell them itself.
+    ``wake`` is told which stages of a pipeline have something new, where the database does not tell them itself.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class SqlQueue:
         *,
         queue: str | None = None,
         own_time: bool = False,
-        ring: Callable[[str], None] | None = None,
+        wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
         """``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``."""
         self.table = table
-        self._ring = ring if table.queue == table.state and database.dialect == "sqlite" else None
+        self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
         self._database = database
         self._liveness = liveness or database
@@ -106,7 +106,7 @@ class SqlQueue:
             "every": AsJson(every),
             "bell": self.name,
             "delay": delay,
-            "now": self._asked_at(),
+            "now": self._query_time(),
         }
         values = {name: known[name] for name in queries.put.parameters}
         if self._database.dialect == "postgres":
@@ -156,7 +156,7 @@ class SqlQueue:
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
             leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
-        self._note_unchecked(endings, unwritten)
+        self._defer_unchecked(endings, unwritten)
         self._tell_stages(endings)
         return ClaimResult(leases, *unwritten)
 
@@ -176,7 +176,7 @@ class SqlQueue:
         """The single statement waits for row locks: it is used until the lock timeout shows that a row is locked."""
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
-    def _note_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
+    def _defer_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
         if self._unchecked or unwritten.unchecked:
             self._unchecked -= {lease.id for lease, _ in endings}
             self._unchecked |= {lease.id for lease in unwritten.unchecked}
@@ -208,19 +208,19 @@ class SqlQueue:
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
-        asked = {"limit": limit, "now": self._asked_at()}
+        asked = {"limit": limit, "now": self._query_time()}
         if only is None:
-            return self._rescued(await self._liveness.all(self._queries.rescue, **asked))
+            return self._rescues(await self._liveness.all(self._queries.rescue, **asked))
         leases = [[each.id, each.fence, microseconds(each.lease_until)] for each in only]
-        return self._rescued(await self._liveness.all(self._queries.rescue_seen, seen=AsJson(leases), **asked))
+        return self._rescues(await self._liveness.all(self._queries.rescue_seen, seen=AsJson(leases), **asked))
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
         if not owners:
             return []
         asked = {"owners": AsJson(sorted(owners)), "limit": limit, "now": self._now()}
-        return self._rescued(await self._liveness.all(self._queries.rescue_owned, **asked))
+        return self._rescues(await self._liveness.all(self._queries.rescue_owned, **asked))
 
-    def _rescued(self, rows: Sequence[Row]) -> list[Rescued]:
+    def _rescues(self, rows: Sequence[Row]) -> list[Rescued]:
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 
@@ -275,7 +275,7 @@ class SqlQueue:
     async def discard(self, id: str, *, by: str | None = None) -> bool:
         return await self._by_hand(self._queries.discard, "queue.discard", by, id=id)
 
-    async def unserved(self) -> list[Unserved]:
+    async def find_unserved(self) -> list[Unserved]:
         """Waiting items of a pipeline whose stage the pipeline no longer has. One pass over the table: ask every few minutes.
 
         Items of ``tasks`` have a statement of their own (``SqlTasks.unserved``).
@@ -337,7 +337,7 @@ class SqlQueue:
     async def item(self, id: str) -> Row | None:
         return await self._database.one(self._queries.item, id=id)
 
-    async def listed(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
+    async def list_items(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
         """The newest items in a state: ready, running, done, dead, cancelled, or a word of the table's own.
 
         A stage of a pipeline has as its dead those that died in it. ``of``: another queue or stage of the table.
@@ -387,7 +387,7 @@ class SqlQueue:
         """Write the endings, and the effects and follow-ups of those that were written."""
         if not endings:
             return Unwritten([], [])
-        unwritten = await self._claims.settle(transaction, endings, self._asked_at())
+        unwritten = await self._claims.settle(transaction, endings, self._query_time())
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
         # Effects first: a follow-up may refer to what they wrote.
@@ -409,11 +409,11 @@ class SqlQueue:
             await transaction.run_many(query, rows)
 
     def _tell_stages(self, endings: Endings) -> None:
-        if self._ring is not None:
+        if self._wake is not None:
             named = {settlement.stage for _, settlement in endings if settlement.state is ItemState.READY}
             named |= {str(item.values[self.table.state]) for _, ended in endings for item in ended.follow_ups}
             for stage in named - {None, self.name}:
-                self._ring(str(stage))
+                self._wake(str(stage))
 
     def _row(self, item: NewItem) -> dict[str, Json]:
         table, dialect = self.table, self._database.dialect
@@ -438,7 +438,7 @@ class SqlQueue:
         """None: the clock of the database decides."""
         return self._clock.now() if self._own_time else None
 
-    def _asked_at(self) -> datetime | None:
+    def _query_time(self) -> datetime | None:
         """As ``_now``. On SQLite, which has the clock of this machine, read once: its ``now()`` calls back for every row."""
         return self._clock.now() if self._database.dialect == "sqlite" else self._now()
 

@@ -41,12 +41,12 @@ class SqlTasks:
         database: Database,
         ids: Ids,
         clock: Clock,
-        rang: Callable[[str], None],
+        wake: Callable[[str], None],
         *,
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``rang`` is called with the queue that something was put into, so that a worker in this process starts at once.
+        """``wake`` is called with the queue that something was put into, so that a worker in this process starts at once.
 
         ``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``.
         """
@@ -54,7 +54,7 @@ class SqlTasks:
         self._liveness = liveness
         self._ids = ids
         self._clock = clock
-        self._rang = rang
+        self._wake = wake
         self._own_time = own_time
         self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
@@ -96,7 +96,7 @@ class SqlTasks:
         ]
         ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:
-            self._rang(task.queue)
+            self._wake(task.queue)
         return [
             id if id is not None else await self._alive(task.queue, item, shared, within)
             for id, item in zip(ids, items, strict=True)
@@ -119,12 +119,12 @@ class SqlTasks:
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
-    async def wanted(self, ids: Collection[str]) -> Collection[str]:
+    async def find_wanted(self, ids: Collection[str]) -> Collection[str]:
         """Return those of the tasks that are still to be run: neither ended nor cancelled."""
         rows = await self._database.all(self._queries.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
 
-    async def unserved(self, served: Collection[str]) -> list[Unserved]:
+    async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
         """The waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
         rows = await self._database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
@@ -135,7 +135,7 @@ class SqlTasks:
         """Move at most ``limit`` waiting tasks of a name to another queue. Their age and their attempts stay."""
         moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
-            self._rang(target)
+            self._wake(target)
         return moved
 
     async def prune(self, limit: int) -> int:
@@ -177,14 +177,14 @@ class UnservedItems:
 
     async def of_tasks(self) -> list[Stranded]:
         served = [queue.name for queue in self._queues.values() if queue.table.name == TASKS.name]
-        return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.unserved(served)]
+        return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[Stranded]:
         """One pass over the table of each pipeline: ask every few minutes."""
         pipelines = {
             queue.table.name: queue for queue in self._queues.values() if queue.table.queue == queue.table.state
         }
-        return [Stranded(each, stage) for stage in pipelines.values() for each in await stage.unserved()]
+        return [Stranded(each, stage) for stage in pipelines.values() for each in await stage.find_unserved()]
 
     async def all(self) -> list[Stranded]:
         return [*await self.of_tasks(), *await self.of_stages()]

@@ -1,7 +1,7 @@
--- write bury on sqlite: a call whose lease has ended does not hold up the next one
+-- write expire on sqlite: a call whose lease has ended does not hold up the next one
 DELETE FROM job_calls WHERE finished_at IS NULL AND lease_until < coalesce(:now, now()) AND (subject = :subject OR key = :key);
 
--- write bury on postgres: a call whose lease has ended does not hold up the next one
+-- write expire on postgres: a call whose lease has ended does not hold up the next one
 DELETE FROM job_calls
 WHERE finished_at IS NULL AND lease_until < coalesce(:now, clock_timestamp()) AND (subject = :subject OR key = :key);
 

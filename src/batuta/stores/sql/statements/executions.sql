@@ -187,11 +187,11 @@ SET attempt = attempt + 1, owner = :owner,
 FROM taken WHERE run.id = taken.id
 RETURNING run.id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
 
--- write bury on sqlite: a run by hand that was silent for twice its lease does not hold up the next one
+-- write expire on sqlite: a run by hand that was silent for twice its lease does not hold up the next one
 UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, now()), lease_until = NULL
 WHERE job_name = :job AND status = 'running' AND trigger = 'manual' AND lease_until <= coalesce(:now, now()) - :lease;
 
--- write bury on postgres: a run by hand that was silent for twice its lease does not hold up the next one
+-- write expire on postgres: a run by hand that was silent for twice its lease does not hold up the next one
 UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, clock_timestamp()), lease_until = NULL
 WHERE id IN (SELECT id FROM job_executions
              WHERE job_name = :job AND status = 'running' AND trigger = 'manual'
