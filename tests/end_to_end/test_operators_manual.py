@@ -36,7 +36,7 @@ MANUALS = ("docs/operations.md", "docs/operacao.md")
 PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
 ELSEWHERE = {
-    "batuta set-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
+    "batuta configurar-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
     "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
 }
 # Exit codes of commands that judge: the database of these tests has no process that shows signs of life.
@@ -45,7 +45,7 @@ DEAD, PARKED = str(UUID(int=1)), str(UUID(int=2))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest beginning decides.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
-    "batuta campanhas schedule": {"7": "1"},
+    "batuta campanhas agendar": {"7": "1"},
     "batuta campanhas": {"7": "2"},
     "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
     "batuta decidir": {"ID": PARKED},
@@ -54,7 +54,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
 }
 # Commands that must come first.
 FIRST: Mapping[str, tuple[str, ...]] = {
-    "batuta campanhas resume": ("batuta campanhas pause 2",),
+    "batuta campanhas retomar": ("batuta campanhas pausar 2",),
     "batuta grupos liberar": ("batuta grupos bloquear {review}",),
     "batuta grupos nomes": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
     "batuta grupos esquecer": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
@@ -108,7 +108,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DATABASE_URL", "sqlite:///julia.db")
-        for words in (["seed-demo"], ["agendamentos", "importar", "agenda.csv"]):
+        for words in (["preencher-demo"], ["agendamentos", "importar", "agenda.csv"]):
             app.main._julia.cache_clear()
             assert main(["--app", "app.main:work", *words]) == 0
         app.main._julia.cache_clear()
