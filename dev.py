@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""One door for people who have just cloned this: `python3 dev.py WORD`.
+"""Entry point for a fresh clone: `python3 dev.py WORD`.
 
-Needs Python 3.11 and pip, nothing else: no venv package, no uv, no make, no root. Each word
-makes the environment it needs in `.venv` from a hashed lock file, once, and then does its work.
+Needs Python 3.11 and pip, nothing else: no venv package, no uv, no make, no root. Each word makes the environment it
+needs in `.venv` from a hashed lock file, once, and then does its work.
 """
 
 import difflib
@@ -22,7 +22,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 RUN_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
-# Other people's queues, for the benchmark alone: each in an environment of its own.
+# Other task queues, for the benchmark alone, each in its own environment.
 PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
 
@@ -71,7 +71,7 @@ def usage() -> str:
 
 def run(rest: list[str]) -> int:
     ensure(RUN_LOCK)
-    os.environ.setdefault("DEMO", "1")  # something to look at, in a database where there is nothing yet
+    os.environ.setdefault("DEMO", "1")  # a demonstration in an empty database
     become("-m", "batuta", "up", *rest)
     return 1
 
@@ -158,7 +158,7 @@ def check(rest: list[str]) -> int:
         "documents": ["-m", "scripts.reference", *([] if fix else ["--check"])],
         "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
     }
-    with ThreadPoolExecutor(1 if fix else len(steps)) as at_once:  # two that change files must not meet
+    with ThreadPoolExecutor(1 if fix else len(steps)) as at_once:  # two checks that change files must not overlap
         codes = at_once.map(lambda step: call(*step, quiet=True), steps.values())
         failed = [name for name, code in zip(steps, codes, strict=True) if code != 0]
     print(
@@ -188,7 +188,7 @@ def demo(rest: list[str]) -> int:
 
 
 def wheel(rest: list[str]) -> int:
-    """The library alone: the application, the tests and the examples stay out. Needs the package index for hatchling."""
+    """Build the library alone, without application, tests and examples. Needs the package index for hatchling."""
     uv = shutil.which("uv")
     pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "-q", "-w", "dist", "."]
     done = subprocess.run([uv, "build", "-q", "--wheel", "-o", "dist", "."] if uv else pip, check=False)
@@ -204,7 +204,7 @@ def setup(rest: list[str]) -> int:
 
 
 def lock(rest: list[str]) -> int:
-    """Names, versions and hashes only: a lock must never record where a package came from."""
+    """Write names, versions and hashes only: a lock must never record where a package came from."""
     ensure(DEV_LOCK)
     compile_ = ["-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes"]
     nameless = ["--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
@@ -233,7 +233,9 @@ def ensure(lock_file: Path) -> None:
 
 
 def ensure_peers() -> None:
-    """Whoever cannot be installed is not measured; the benchmark says so, and measures the rest."""
+    """Install each peer in its own environment. A peer that cannot be installed is skipped, and the benchmark reports
+    it.
+    """
     for lock_file in sorted(PEER_LOCKS.glob("*.lock")):
         folder = PEERS / lock_file.stem
         stamp = folder / ".sha256"
@@ -256,7 +258,7 @@ def fingerprint(lock_file: Path) -> str:
 
 def make_environment(lock_file: Path) -> None:
     if not PYTHON.exists() or not works(PYTHON):
-        # Without pip inside: ensurepip is a package of its own on Debian, and nobody needs it here.
+        # Without pip inside: ensurepip is a separate package on Debian, and this environment does not need it.
         venv.EnvBuilder(with_pip=False, clear=True).create(VENV)
     install(lock_file, PYTHON)
     site_packages = next((VENV / "lib").glob("python3*/site-packages"))
@@ -306,7 +308,7 @@ def pip_hint() -> str:
 
 
 def call(*arguments: str, quiet: bool = False) -> int:
-    """Run the environment's Python. `quiet`: what it said is shown only if it failed."""
+    """Run the environment's Python. `quiet`: show its output only if it fails."""
     done = subprocess.run(
         [str(PYTHON), *arguments],
         check=False,
@@ -319,9 +321,9 @@ def call(*arguments: str, quiet: bool = False) -> int:
 
 
 def keep_compiled() -> None:
-    """Tests start hundreds of processes, and one that may not leave compiled code behind compiles everything anew.
+    """Keep compiled bytecode: the tests start hundreds of processes, and each would compile everything again.
 
-    Whoever wants none of it beside the sources has it inside the environment.
+    With PYTHONDONTWRITEBYTECODE set, the bytecode goes into the environment instead of beside the sources.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(VENV / "compiled")

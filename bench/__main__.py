@@ -1,4 +1,4 @@
-"""`python -m bench [store] [scheduler] [queue]`: figures from one run on one machine, beside the bare drivers' and peers'."""
+"""`python -m bench [store] [scheduler] [queue]`: figures of one run on one machine, next to bare drivers and peers."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ from tests.servers import postgres_server
 
 FULL = Effort(repeats=3, seconds=0.5)
 QUICK = Effort(repeats=3, seconds=0.05)
-# Well above what either takes: a run that hangs ends, too.
+# Well above the usual duration: a run that hangs also ends.
 LIMIT = 600.0
 # The queue has many contenders, and with --million two tables of two million rows.
 QUEUE_LIMIT = 1_200
@@ -62,7 +62,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="a minute or two, for a first look: short and so less steady"
     )
-    # /var/tmp outlives a restart, so it is on a disk; and PostgreSQL's own user may go there, unlike to a home.
+    # /var/tmp survives a restart, so it is on a disk. PostgreSQL's user can read it, unlike a home folder.
     where = "a folder on the disk to measure (default: %(default)s)"
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
     parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="of the queue's contenders only these")
@@ -73,7 +73,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: bool) -> None:
     whole = asyncio.current_task()
     assert whole is not None
-    # Asked to end, it ends as with Ctrl-C: through the blocks that stop the server and remove the files.
+    # SIGTERM ends the run like Ctrl-C: through the blocks that stop the server and remove the files.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, whole.cancel)
     async with asyncio.timeout(LIMIT):
         if "store" in what:
@@ -83,7 +83,7 @@ async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: b
 
 
 def measure_queue(folder: Path, options: argparse.Namespace) -> None:
-    """Real processes, so no event loop here: whatever ends this passes through the blocks that stop them."""
+    """Measure with real processes and no event loop here: every exit passes through the blocks that stop them."""
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGALRM, overdue)
     signal.alarm(QUEUE_LIMIT)
@@ -110,7 +110,7 @@ def overdue(number: int, frame: FrameType | None) -> None:
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:
-    # Before, between and after: the disk is shared, and what it allows moves while the run goes on.
+    # Before, between and after: the disk is shared, and its speed changes during the run.
     syncs = [syncs_per_second(folder, effort.seconds)]
     await measure_sqlite(folder, effort)
     syncs.append(syncs_per_second(folder, effort.seconds))

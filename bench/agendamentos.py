@@ -53,7 +53,7 @@ async def _measure(content: bytes) -> None:
 
 
 async def _uploaded(api: Any, content: bytes) -> dict[str, Any]:
-    """As a client sends it: multipart, with a token, and answered when every row is kept."""
+    """Upload as a client does: multipart, with a token, answered when every row is stored."""
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=api), base_url="http://bench", timeout=60
     ) as client:
@@ -95,7 +95,7 @@ async def _through_the_queue(work: Batuta, agendamentos: Agendamentos) -> None:
 
 
 def _processor() -> float:
-    """Seconds, of this process and of its children that ended."""
+    """Processor seconds of this process and of its finished children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 

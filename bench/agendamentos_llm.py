@@ -1,7 +1,7 @@
-"""Appointments read by a model that thinks two seconds, by one ARQ worker: ``python -m bench.agendamentos_llm``.
+"""Appointments read by a model with two seconds of latency, by one ARQ worker: ``python -m bench.agendamentos_llm``.
 
-Everything is real but the model: Redis, the database, the HTTP between them, and ``arq app.workers.config.WorkerSettings`` as a
-process of its own. ``[ROWS] [sqlite|postgres]``.
+Only the model is simulated: Redis, the database, the HTTP calls and ``arq app.workers.config.WorkerSettings`` are
+real processes. ``[ROWS] [sqlite|postgres]``.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ async def _measure(name: str, url: str, redis: str, rows: int, folder: Path) -> 
 
 
 def _unclear(n: int) -> dict[str, str | None]:
-    """An address without a street: the rules cannot read it."""
+    """An address without a street, which the rules cannot read."""
     return {"nome_paciente": f"Pessoa Fictícia {n:06d}", "endereco_completo": f"a casa verde {n} em Recife"}
 
 
@@ -94,7 +94,7 @@ async def _think(model: str) -> None:
 
 
 async def _through(agendamentos: Agendamentos, rows: int) -> float:
-    """From the first that was read to the last: how long a process takes to start is another figure."""
+    """Rate from the first read row to the last; the start of the process is measured elsewhere."""
     began, counts = None, {"completed": 0, "failed": 0}
     while counts["completed"] + counts["failed"] < rows:
         await asyncio.sleep(0.25)
@@ -149,7 +149,7 @@ def _memory(pid: int) -> int:
 
 
 def _processor(pid: int) -> float:
-    """Seconds, of user and of system."""
+    """Processor seconds, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,6 +1,6 @@
-"""Who is measured: our store, and the bare drivers doing the same work with the least code that is just as durable.
+"""The contenders: our store, and bare drivers that do the same work with the least code of equal durability.
 
-Every contender begins with an empty table that only it uses, and says "done" only when the row is on the disk.
+Every contender starts with an empty table of its own and reports success only when the row is on disk.
 """
 
 import asyncio
@@ -36,23 +36,23 @@ COUNT = query_of("count", "SELECT count(*) AS entries FROM entries", writes=Fals
 
 class Contender(Protocol):
     async def insert(self, number: int) -> None:
-        """One row in a transaction of its own."""
+        """Insert one row in a transaction of its own."""
         ...
 
     async def insert_together(self, numbers: Sequence[int]) -> None:
-        """Many rows in one transaction."""
+        """Insert many rows in one transaction."""
         ...
 
     async def read_then_insert(self, seen: int, number: int) -> None:
-        """One transaction of two statements; between them the caller has the first one's answer in hand."""
+        """Run one transaction of two statements, in which the second depends on the answer of the first."""
         ...
 
     async def read(self, number: int) -> None:
-        """One row by its key, beside whoever writes."""
+        """Read one row by its key while others write."""
         ...
 
     async def insert_until(self, ends: float, numbers: Iterator[int]) -> int:
-        """Insert row after row, beside the readers; how many it became. ``ends`` is on the performance counter."""
+        """Insert rows while others read, and return their number. ``ends`` is an instant of the performance counter."""
         ...
 
     async def count(self) -> int: ...
@@ -111,7 +111,7 @@ async def ours(url: str) -> AsyncIterator[Contender]:
 
 
 class BareSqlite:
-    """One connection of the standard library, called where it stands."""
+    """One connection of the standard library, called synchronously."""
 
     def __init__(self, file: Path) -> None:
         self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
@@ -142,7 +142,7 @@ class BareSqlite:
 
 
 class SameThread:
-    """SQLite without any hand-over: the event loop stands still meanwhile, so no server could work like this."""
+    """SQLite on the event loop's thread: the loop is blocked meanwhile, so no server could work like this."""
 
     def __init__(self, file: Path) -> None:
         self._here = BareSqlite(file)
@@ -164,7 +164,7 @@ class SameThread:
         self._here.read(number)
 
     async def insert_until(self, ends: float, numbers: Iterator[int]) -> int:
-        # The readers never let go of the event loop, so their writer cannot live on it.
+        # The readers never yield to the event loop, so the writer needs a thread.
         return await asyncio.to_thread(self._write_beside, ends, numbers)
 
     def _write_beside(self, ends: float, numbers: Iterator[int]) -> int:
@@ -183,12 +183,12 @@ class SameThread:
 
 
 class ExecutorThread:
-    """SQLite as an asyncio program has it: one thread that writes, one that reads, and a hand-over per statement."""
+    """SQLite in an asyncio program: one writer thread, one reader thread, one thread switch per statement."""
 
     def __init__(self, file: Path) -> None:
         self._writer, self._reader = BareSqlite(file), BareSqlite(file)
         self._writing, self._reading = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._turn = asyncio.Lock()  # a transaction of several hand-overs must not let another task's between them
+        self._turn = asyncio.Lock()  # a transaction of several thread switches must not interleave with another task's
 
     async def insert(self, number: int) -> None:
         await self._write(lambda: self._writer.insert(number))
@@ -249,7 +249,7 @@ class BareAsyncpg:
     async def insert_together(self, numbers: Sequence[int]) -> None:
         rows = [(number, NOTE) for number in numbers]
         async with self._connections.acquire() as connection:
-            # One implicit transaction: asyncpg sends all rows before it asks the server to end it.
+            # One implicit transaction: asyncpg sends all rows before it ends it.
             await connection.executemany("INSERT INTO entries (id, note) VALUES ($1, $2)", rows)
 
     async def read_then_insert(self, seen: int, number: int) -> None:
@@ -276,7 +276,7 @@ async def _insert(connections: Connections, number: int) -> None:
 
 
 class OneConnection:
-    """Lent to one task at a time: asyncpg refuses a second statement while one runs."""
+    """One connection shared by all tasks in turn: asyncpg refuses a second statement while one runs."""
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
@@ -305,8 +305,8 @@ async def bare_asyncpg_connection(url: str) -> AsyncIterator[Contender]:
 async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
     import asyncpg
 
-    # As many connections as ours, and no clean-up statement when one is given back, as ours: a ratio against a pool
-    # that does more work than ours would flatter us.
+    # As many connections as ours, and no clean-up statement on release, like ours: a ratio against a pool that does
+    # more work would flatter us.
     size = Limits().readers + 1
     async with asyncpg.create_pool(url, min_size=size, max_size=size, reset=_leave_as_it_is) as pool:
         await pool.execute(FRESH_TABLE)
@@ -314,4 +314,4 @@ async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
 
 
 async def _leave_as_it_is(connection: "Connection") -> None:
-    """Nothing a contender does outlives its transaction."""
+    """Skip the reset: no contender leaves state behind its transaction."""

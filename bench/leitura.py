@@ -1,4 +1,6 @@
-"""How fast the rules read: ``python -m bench.leitura``. Messages per second, and the time for one long text and twice it."""
+"""Speed of the rule-based reader: ``python -m bench.leitura``. Messages per second, and the time for a long text and
+twice it.
+"""
 
 import sys
 import time

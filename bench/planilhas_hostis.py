@@ -1,6 +1,6 @@
-"""What files that mean no good cost, each read in a fresh process: ``python -m bench.planilhas_hostis``.
+"""Cost of hostile files, each read in a fresh process: ``python -m bench.planilhas_hostis``.
 
-Memory is counted above what the process has at rest: its own growth, and all of the child that opens the file.
+Memory is counted above the idle process: its own growth, plus the whole child process that opens the file.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
 from tests.julia.agendamentos.test_planilhas_hostis import hostile, with_sheet
 
 MOST_MIB, MOST_SECONDS = 150, 5.0
-# It means no harm, and is taken: beside the others, for comparison.
+# A harmless file, for comparison.
 LARGEST = "(as many rows as may be)"
 HERE = Path(__file__).parents[1]
 
@@ -70,7 +70,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 async def _read(path: Path) -> dict[str, object]:
     content, leitura = path.read_bytes(), LeitorDeArquivos(SystemClock())
-    Path("/proc/self/clear_refs").write_text("5")  # its peak is counted from here
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
     idle, began, watch = _memory("VmRSS"), time.perf_counter(), Watch()
     watch.start()
     try:
@@ -88,7 +88,9 @@ async def _read(path: Path) -> dict[str, object]:
 
 
 class Watch(threading.Thread):
-    """The most memory a child had, looked at every few milliseconds: what the system says of one that ended counts its parent's."""
+    """Peak memory of a child process, sampled every few milliseconds: the system's figure for a finished child includes
+    its parent's.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,8 +102,10 @@ class Watch(threading.Thread):
         while not self.over.wait(0.003):
             for listed in Path("/proc/self/task").glob("*/children"):
                 for child in listed.read_text().split():
-                    with suppress(OSError, StopIteration):  # it has just ended
-                        if Path(f"/proc/{child}/cmdline").read_bytes() != self._own:  # until then it is a copy of us
+                    with suppress(OSError, StopIteration):  # the child has just ended
+                        if (
+                            Path(f"/proc/{child}/cmdline").read_bytes() != self._own
+                        ):  # until then the child is a copy of this process
                             self.peak = max(self.peak, _memory("VmHWM", child))
 
 

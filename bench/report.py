@@ -1,4 +1,4 @@
-"""Figures as tables that read well on a terminal and in Markdown, and the machine they belong to."""
+"""Figures as tables for terminal and Markdown, with a description of the machine."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ def spread(rates: Sequence[float]) -> str:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> str:
-    """Of the repeats' own ratios, not of the medians: two figures of one repeat were taken within seconds."""
+    """Median of the ratios within each repeat, whose two figures were taken within seconds."""
     ratios = [one / other for one, other in zip(of, to, strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
@@ -58,11 +58,11 @@ def cpu_model() -> str:
 
 
 def filesystem(folder: Path) -> str:
-    """The kind of filesystem, or "unknown" where the system does not tell."""
+    """Kind of filesystem, or "unknown"."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     except OSError:
         return "unknown"
     over = [(len(point), kind) for _, point, kind, *_ in mounts if folder.resolve().is_relative_to(point)]
-    # Of the mounts above the folder the deepest counts, and of two at one place the later.
+    # The deepest mount above the folder counts, and the later of two at one place.
     return max(enumerate(over), key=lambda numbered: (numbered[1][0], numbered[0]))[1][1] if over else "unknown"

@@ -1,6 +1,6 @@
-"""The scheduler's figures: how late a fire is, what a crowd of fires costs, and whether batch delays live work.
+"""Figures of the scheduler: lateness of a fire, cost of many fires at once, and the effect of batch jobs on live work.
 
-Minutes pass a second each here (``RATE``); every figure is told in real milliseconds.
+A minute passes in one second here (``RATE``); every figure is in real milliseconds.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from batuta.testing import FakeClock, FastClock
 from bench.report import markdown
 
 RATE = 60.0
-SECONDS = 20.0  # of real time for each measurement of lateness
+SECONDS = 20.0  # real time of each lateness measurement
 CROWD = 10_000
 FLOOD = 400
 CRONS = 100_000
@@ -65,7 +65,7 @@ async def catalogue(url: str, seconds: float) -> str:
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
-    """One live job a minute, beside batch jobs that keep every place of their lane busy."""
+    """One live job a minute, next to batch jobs that fill their lane."""
     work = Batuta(url, clock=FastClock.start(MONDAY, RATE), lease=timedelta(minutes=10))
     work.job("* * * * *", name="mensagens", category="critico")(nothing)
     for number in range(flood):
@@ -74,7 +74,7 @@ async def live(url: str, flood: int, seconds: float) -> str:
 
 
 async def crowd(url: str) -> str:
-    """The dispatcher's own work at that instant, without what the jobs do."""
+    """The dispatcher's own work at that instant, without the jobs."""
     clock = FakeClock()
     work = Batuta(url, timezone="UTC", clock=clock)
     for number in range(CROWD):
@@ -101,7 +101,7 @@ async def lateness(work: Batuta, seconds: float) -> list[float]:
 
 
 async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
-    """Each job's delay from its instant to its delivery, in real milliseconds."""
+    """Delay of each job from its instant to its delivery, in real milliseconds."""
     found: list[tuple[str, float]] = []
 
     def listen(event: Event) -> None:
@@ -123,7 +123,7 @@ async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
 
 @asynccontextmanager
 async def fresh(work: Batuta) -> AsyncIterator[None]:
-    """Open, with none of an earlier measurement's rows in it."""
+    """Open a database without rows of earlier measurements."""
     async with work:
         for table in ("job_executions", "job_schedules"):
             await work.database.script(f"DELETE FROM {table};")

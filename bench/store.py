@@ -1,7 +1,7 @@
-"""What is measured: small transactions, alone and together, and reads beside them.
+"""Small transactions, alone and together, and reads next to them.
 
-Each repeat takes every contender of a contest through every workload, neighbours in time, so that what disturbs the
-machine disturbs them alike; who goes first changes from repeat to repeat.
+Each repeat runs every contender of a contest through every workload, one right after the other, so that disturbances
+of the machine hit them alike; the order changes between repeats.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ from bench.contenders import (
 )
 
 OURS = "batuta"
-LOADED = 1_000  # rows that are there before the clock starts, for those who read
+LOADED = 1_000  # rows loaded before the clock starts, for readers
 TOGETHER = 50
 READERS = Limits().readers
-WARM_UP = 0.15  # of the measured time: connections are made and statements prepared before the clock starts
+WARM_UP = 0.15  # share of the measured time: connections are opened and statements prepared before the clock starts
 PAGE = 4096
-LOG_PAGES = 1_000  # as many as SQLite lets its log grow to
+LOG_PAGES = 1_000  # the limit to which SQLite lets its log grow
 A_PAGE = b"x" * PAGE
 
-Rates: TypeAlias = dict[str, float]  # title of the row: how many per second
-Figures: TypeAlias = dict[str, dict[str, list[float]]]  # title of the row: contender: a rate per repeat
+Rates: TypeAlias = dict[str, float]  # row title → operations per second
+Figures: TypeAlias = dict[str, dict[str, list[float]]]  # row title → contender → one rate per repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Contenders by name, ours first. Their figures may be compared with each other and with nobody else's."""
+    """Contenders by name, ours first. Their figures are comparable with each other only."""
 
     title: str
     contenders: Mapping[str, Opening]
@@ -56,7 +56,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """``fresh`` are numbers nobody has used; ``loaded`` goes round those that are there from the beginning."""
+    """``fresh``: unused numbers; ``loaded``: cycles through the rows that exist from the start."""
 
     fresh: Iterator[int]
     loaded: Iterator[int]
@@ -66,7 +66,7 @@ Workload: TypeAlias = Callable[[Contender, Rows, float], Awaitable[Rates]]
 
 
 class RowsLost(Exception):
-    """A contender said "done" of rows that are not there, so its figures mean nothing."""
+    """A contender reported success for rows that are missing, so its figures mean nothing."""
 
 
 def sqlite_contest(title: str, folder: Path) -> Contest:
@@ -82,7 +82,7 @@ def sqlite_contest(title: str, folder: Path) -> Contest:
 
 
 def without(file: Path) -> Path:
-    """The same name with nothing behind it: a file that has grown already is faster to write to."""
+    """Empty file under the same name: a file that has grown already is faster to write to."""
     for left in file.parent.glob(f"{file.name}*"):
         left.unlink()
     return file
@@ -172,14 +172,14 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> float:
-    """Acts per second. Every act that was begun is waited for and counted, and so is the time it takes."""
+    """Operations per second. Every started operation is awaited and counted, and so is its time."""
     started = time.perf_counter()
     done = await asyncio.gather(*(count_until(started + seconds, act) for _ in range(tasks)))
     return sum(done) / (time.perf_counter() - started)
 
 
 def syncs_per_second(folder: Path, seconds: float) -> float:
-    """What the disk allows at this moment to whoever syncs once per commit: pages of a log, written over and over."""
+    """Syncs per second of the disk at this moment, with one sync per commit: pages of a log, overwritten in place."""
     with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as log:
         log.write(bytes(LOG_PAGES * PAGE))
         os.fsync(log.fileno())

@@ -1,6 +1,7 @@
-"""A rehearsal: the simulated WhatsApp, the api and workers, each a process of its own on loopback, on one clock that may run fast.
+"""A rehearsal: the simulated WhatsApp, the API and the workers as processes on loopback, on one clock that may run
+fast.
 
-For the demonstration and for the fault tests. Nothing leaves the machine.
+The demonstration and the fault tests use it. Nothing leaves the machine.
 """
 
 import asyncio
@@ -36,15 +37,15 @@ from simulador.main import create_app as simulated_app
 from simulador.main import keeper
 
 GRACE = timedelta(seconds=5)
-# So many that nothing else holds a message back.
+# High enough that no other limit holds a message back.
 WIDE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plano:
-    """Times in seconds of the clock. ``api``: 0, and nobody hears the gateway's webhooks.
+    """Settings of a rehearsal; times are seconds of its clock. ``api`` 0: no process receives the gateway's webhooks.
 
-    ``most``: messages in ``per``, all together, and no other limit but the chips' own; None: the limits of the product.
+    ``most``: the only limit apart from the chips' own, as messages in ``per``; None: the limits of the product.
     """
 
     url: str
@@ -62,7 +63,7 @@ class Plano:
     drain: float = 5.0
     most: int | None = WIDE
     per: float = 3600.0
-    dies_at: str | None = None  # for tests: the point where a worker is gone
+    dies_at: str | None = None  # for tests: the point at which the worker exits
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -100,7 +101,7 @@ def plano_of(encoded: Mapping[str, Any]) -> Plano:
 
 
 def office(plano: Plano) -> Batuta:
-    """Everything of Julia's, on the plan's clock."""
+    """Build Julia on the plan's clock."""
     work = build(plano.settings, clock=FastClock.from_text(plano.clock), pace=plano.pace).work
     work.queue_lease = timedelta(seconds=plano.lease)
     looks = timedelta(seconds=plano.looks_every)
@@ -112,7 +113,7 @@ def office(plano: Plano) -> Batuta:
 
 
 def work(encoded: Mapping[str, Any]) -> None:
-    """The life of a worker process."""
+    """Run a worker process until it is stopped."""
     plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(serve_queues(plano, office(plano)))
@@ -128,7 +129,7 @@ async def serve_queues(plano: Plano, work: Batuta) -> None:
 
 
 def answer(encoded: Mapping[str, Any]) -> None:
-    """The life of the api's process: it hears what the gateway tells."""
+    """Run the API process, which receives the gateway's webhooks."""
     plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(_answer(plano))
@@ -143,7 +144,7 @@ async def _answer(plano: Plano) -> None:
 
 
 def simulate(encoded: Mapping[str, Any]) -> None:
-    """The life of the simulator's process."""
+    """Run the simulator's process."""
     plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(_simulate(plano))
@@ -167,7 +168,7 @@ async def _simulate(plano: Plano) -> None:
 
 
 def note(plano: Plano, *words: str) -> None:
-    """One write of one line: those of several processes do not mix and a killed process leaves whole ones."""
+    """Append one line with one write: lines of several processes do not mix, and a killed process leaves whole lines."""
     file = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())

@@ -42,7 +42,7 @@ LAYOUT = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-# A `while` waits if it awaits or calls one of these.
+# A `while` waits if it awaits, or calls one of these.
 WAITS = {"get", "get_nowait", "wait", "sleep", "join"}
 # Verbs whose base form ends like a regular participle.
 BASE_FORMS = {"bed", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed", "weed"}
@@ -193,7 +193,7 @@ def length(function: Function | ast.ClassDef) -> int:
 
 
 def depth(node: ast.AST, level: int = 0) -> int:
-    """Blocks within blocks, as the syntax tree nests them: each `elif` is one deeper than its `if`."""
+    """Depth of nested blocks in the syntax tree: each `elif` is one deeper than its `if`."""
     below = (depth(child, level + isinstance(child, BLOCKS)) for child in ast.iter_child_nodes(node))
     return max(below, default=level)
 

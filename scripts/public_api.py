@@ -1,4 +1,4 @@
-"""The Python API for docs/reference.md: every public name of every public module, from the modules' own docstrings."""
+"""The Python API for docs/reference.md: every public name of every public module, described by its docstring."""
 
 import inspect
 import re
@@ -88,7 +88,7 @@ def _what(value: Any) -> str:
 
 
 def _parameters(value: Any) -> str:
-    """The names of a function's parameters; those of a class are its fields, and long."""
+    """Names of a function's parameters. The parameters of a class are its fields, listed elsewhere."""
     if inspect.isclass(value) or not inspect.isroutine(value):
         return ""
     parts: list[str] = []
@@ -105,7 +105,7 @@ def _parameters(value: Any) -> str:
 
 
 def first_sentence(documented: Any) -> str:
-    """The first sentence of its own docstring. A dataclass without one has its signature there."""
+    """First sentence of an object's own docstring; empty for the signature that a dataclass gets by default."""
     text = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
     if inspect.isclass(documented) and text.startswith(f"{documented.__name__}("):
         return ""

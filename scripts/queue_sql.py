@@ -1,4 +1,6 @@
-"""Writes docs/queue-sql.md from the code: the statements of a queue as the database gets them, for the engine's `tasks`."""
+"""Writes docs/queue-sql.md from the code: the statements of a queue as the database receives them, for the engine's
+`tasks`.
+"""
 
 import re
 from collections.abc import Iterator
@@ -19,9 +21,9 @@ from batuta.tasks.registry import TASKS
 from scripts.sql_layout import layout
 
 FILE = Path(__file__).parents[1] / "docs" / "queue-sql.md"
-# The columns that `enqueue` fills: one value for each row, and one value for the whole batch.
+# Columns that `enqueue` fills: one value for each row, and one value for the whole batch.
 OWN, SHARED = ("id", "args", "unique_key"), ("queue", "name", "priority")
-# The columns that a worker gets of a task, with the types that the table declares.
+# Columns that a worker reads of a task, with the types that the table declares.
 GIVEN = {"id": "UUID", "name": "TEXT", "args": "JSONB", "created_at": "TIMESTAMPTZ"}
 HEAD = """# The queue's SQL
 
@@ -70,7 +72,7 @@ def queries(dialect: Dialect) -> Iterator[Query]:
 
 
 def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
-    """The remark above each statement. A statement that needs groups is left out."""
+    """Description above each statement. Statements that need groups are left out."""
     for file in (STATEMENTS / "queue.sql", STATEMENTS / f"queue_on_{dialect}.sql", STATEMENTS / "queue_clock.sql"):
         text = file.read_text(encoding="utf-8")
         headers = list(_HEADER.finditer(text))
@@ -82,5 +84,5 @@ def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
 
 
 def _without_header(text: str) -> str:
-    """A header of several lines goes to the database as a comment; here its text stands above the statement."""
+    """Remove the header comment of a statement: its text stands above the statement in the document."""
     return re.sub(r"\A(?:--[^\n]*\n)+", "", text)

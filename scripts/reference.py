@@ -1,4 +1,5 @@
-"""Writes docs/reference.md (settings, commands, HTTP, Python, errors, facts), docs/jobs-schedule.md and docs/queue-sql.md.
+"""Writes docs/reference.md (settings, commands, HTTP, Python, errors, events), docs/jobs-schedule.md and
+docs/queue-sql.md.
 
 ``python -m scripts.reference [--check]``
 """

@@ -11,7 +11,7 @@ CLAUSES = {
     *("INSERT", "UPDATE", "DELETE", "SET", "ON", "RETURNING"),
 }
 JOINS = {"LEFT", "CROSS", "JOIN"}
-# A word that begins a clause, unless the word before it makes it a part of that one's clause.
+# A word that begins a clause, unless the word before it makes it part of the current clause.
 INSIDE = {
     "UPDATE": {"FOR", "KEY", "DO"},
     "JOIN": JOINS,
@@ -29,7 +29,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Group:
-    """A pair of brackets, or CASE … END, and what stands between them."""
+    """A pair of brackets or CASE … END, with its content."""
 
     opening: Token
     parts: "tuple[Part, ...]"
@@ -98,7 +98,7 @@ def _long_clause(parts: Sequence[Part], indent: str) -> Iterator[str]:
 
 
 def _expanded(parts: Sequence[Part], indent: str) -> Iterator[str]:
-    """One line after the other, with the content of each long pair of brackets indented below its opening."""
+    """Print one item per line, with the content of each long pair of brackets indented below its opening."""
     line: list[Part] = []
     for place, part in enumerate(parts):
         if isinstance(part, Token) and part.text.startswith("--"):

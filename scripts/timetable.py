@@ -15,7 +15,7 @@ from batuta.schedule.due import fires_per_week
 
 FILE = Path(__file__).parents[1] / "docs" / "jobs-schedule.md"
 MONDAY = date(2026, 1, 5)
-# More fires of one job in a day than this are told as a rhythm.
+# A job with more fires a day than this is described by its interval.
 OFTEN = 6
 HEAD = """# Schedule de jobs
 

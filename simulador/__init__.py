@@ -1,1 +1,1 @@
-"""Stand-ins on loopback for the services outside, for development and tests. They send nothing to anybody."""
+"""Stand-ins on loopback for the external services, for development and tests. They send nothing outside."""

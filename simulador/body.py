@@ -1,4 +1,4 @@
-"""Reading what a client posted."""
+"""Read the body of a request."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ class NotAnObject(Exception):
 async def json_object(request: Request) -> Mapping[str, Json]:
     try:
         parsed = loads(await request.body())
-        # What cannot be written out again (NaN, half a surrogate pair) could not be shown in /recebidos either.
+        # Reject values that cannot be serialised again (NaN, half a surrogate pair): /recebidos could not show them.
         dumps(parsed).encode()
     except (ValueError, RecursionError):
         raise NotAnObject from None

@@ -1,4 +1,4 @@
-"""How the simulated world behaves, and chance that is the same for the same seed, whatever comes in which order."""
+"""Behaviour of the simulated services, with randomness that depends on the seed alone and not on the order of calls."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,29 +8,29 @@ from batuta.kernel import Json
 
 
 class Unheard(Exception):
-    """Somebody asked for a behaviour that cannot be."""
+    """The requested behaviour is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comportamento:
-    """Shares are of one: 0 never, 1 always. Everything at rest is a world that works, in which nobody answers."""
+    """Shares run from 0 (never) to 1 (always). By default everything works and no person answers."""
 
     # Sends
-    lost_answers: float = 0.0  # the message leaves, and the line is cut before the answer
-    broken_answers: float = 0.0  # the message leaves, and the answer is 500
-    connection_closed: bool = False  # nothing leaves: 500 "Connection Closed", while the state says open
-    too_many: int = 0  # nothing leaves: 429, to be tried again after so many seconds
-    licence: bool = False  # nothing leaves: 503 LICENSE_REQUIRED, for every call but the welcome
-    slow_seconds: float = 0.0  # the message leaves at once, and its answer after so long
-    restricted: tuple[str, ...] = ()  # instances: nothing leaves by them, 400 without a reason
-    unknown_numbers: tuple[str, ...] = ()  # nobody has them
+    lost_answers: float = 0.0  # the message is sent, and the connection breaks before the answer
+    broken_answers: float = 0.0  # the message is sent, and the answer is 500
+    connection_closed: bool = False  # nothing is sent: 500 "Connection Closed", while the state is open
+    too_many: int = 0  # nothing is sent: 429, with this Retry-After in seconds
+    licence: bool = False  # nothing is sent: 503 LICENSE_REQUIRED, for every call except the welcome page
+    slow_seconds: float = 0.0  # the message is sent at once, and its answer follows after this time
+    restricted: tuple[str, ...] = ()  # instances that send nothing: 400 without a reason
+    unknown_numbers: tuple[str, ...] = ()  # numbers that are not on WhatsApp
     # Webhooks
     sent_after: float = 0.2  # seconds to SERVER_ACK
     delivered_after: float = 1.0  # to DELIVERY_ACK
     read_after: float = 4.0  # to READ
     read_share: float = 0.8
     duplicated: float = 0.0  # posted twice
-    late: float = 0.0  # overtaken by others
+    late: float = 0.0  # delivered out of order
     lost: float = 0.0  # never posted
     # People
     reply_share: float = 0.0  # of the messages
@@ -84,7 +84,7 @@ SHARES = frozenset(
 
 
 class Chance:
-    """``of(words)`` is a number from 0 to 1, always the same one for the same seed and words."""
+    """Deterministic randomness: ``of(words)`` returns the same number from 0 to 1 for the same seed and words."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -1,13 +1,13 @@
-"""How a test, a demo or a curious person tells the simulated WhatsApp what to do. Nothing of the original has this.
+"""Control of the simulated WhatsApp for tests, demonstrations and people. The original has no such routes.
 
-GET    /controle/evolution                        how it behaves
-PATCH  /controle/evolution                        behave like this: {"lost_answers": 0.1, "reply_share": 0.3}
-DELETE /controle/evolution                        behave well again
-GET    /controle/evolution/recibos?depois=N       what really left, in order, from the receipt after N on
-GET    /controle/evolution/recusas                the newest sends that were told no
-POST   /controle/evolution/instancias/{name}      {"state": "open|connecting|close", "code": 403} or {"flap": 5, "every": 0.5}
-POST   /controle/evolution/mensagens              somebody writes: {"instance", "number", "text", "hidden"}
-POST   /controle/evolution/grupos                 a group talks: {"instance", "messages": 3} or {"instance", "text", "group"}
+GET    /controle/evolution                        the current behaviour PATCH  /controle/evolution
+change the behaviour: {"lost_answers": 0.1, "reply_share": 0.3} DELETE /controle/evolution
+restore the default behaviour GET    /controle/evolution/recibos?depois=N       messages really sent, in order, after
+receipt N GET    /controle/evolution/recusas                the latest rejected sends POST
+/controle/evolution/instancias/{name}      {"state": "open|connecting|close", "code": 403} or {"flap": 5, "every":
+0.5} POST   /controle/evolution/mensagens              a person writes: {"instance", "number", "text", "hidden"} POST
+/controle/evolution/grupos                 a group message: {"instance", "messages": 3} or {"instance", "text",
+"group"}
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The dead man's switch: somebody outside who raises the alarm when the pings stop. This one only counts them."""
+"""Dead man's switch: an external service that raises an alarm when the pings stop. This one counts the pings."""
 
 from collections import Counter
 

@@ -1,9 +1,9 @@
-"""The WhatsApp gateway: Evolution API v2 (2.3.7), as far as Julia speaks with it so far.
+"""WhatsApp gateway: the part of Evolution API v2 (2.3.7) that Julia uses.
 
-The paths, the order in which it refuses and the shape of its errors follow the original, odd corners included, so that
-a client that works here works there. Nothing leaves this machine: an accepted message is on record (``vida``), its
-acknowledgements and answers are posted to the instance's webhook (``carteiro``), and how all of it misbehaves is told
-over ``controle``. Pairing is a person who reads the code two seconds later. Not here: media.
+The paths, the order of the checks and the shape of the errors follow the original, odd corners included: a client
+that works here works there. Nothing leaves this machine: an accepted message is recorded (``vida``), its
+acknowledgements and answers are posted to the instance's webhook (``carteiro``), and ``controle`` sets how the
+gateway misbehaves. Pairing succeeds two seconds after the code is requested. Media are not simulated.
 """
 
 import math
@@ -28,7 +28,7 @@ from simulador.recebidos import Recebidos
 from simulador.schema import Schema, complaints
 from simulador.vida import FINAL_CODES, GROUP_NAMES, Answer, Falatorio, Vida, key_of
 
-# Opens every instance. It guards nothing real, so it is printed where anybody can read it.
+# Key of every instance. It protects nothing real, so the start-up output prints it.
 KEY = "simulador"
 DEFAULT_INSTANCE = "julia-sim"
 DEFAULT_NUMBER = "5511900000000"
@@ -49,11 +49,11 @@ class Refused(Exception):
 
 
 class Unlicensed(Exception):
-    """As versions from 2.4 on answer until they are activated."""
+    """Answer of versions 2.4 and later until they are activated."""
 
 
 class CutOff(Response):
-    """The line breaks in the middle of the answer: it announces more than it says."""
+    """Break the connection in the middle of the answer: its length header announces more than is sent."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
@@ -75,7 +75,9 @@ class Evolution:
         webhook: Mapping[str, Json] | None = None,
         instances: Sequence[str] = (),
     ) -> None:
-        """``webhook``: set on the instances that are there from the beginning; ``instances``: those besides the default."""
+        """``webhook``: set on the instances that exist from the start; ``instances``: the names added to the default
+        one.
+        """
         self.recebidos = Recebidos(clock)
         self._clock = clock
         self._ids = Ids(clock)
@@ -114,11 +116,11 @@ class Evolution:
         return Mount(self.path, Starlette(routes=routes, exception_handlers=handlers))
 
     def forget(self) -> None:
-        """The instances and their messages stay: they are the gateway's, not a record of what came in."""
+        """Forget received calls. Instances and their messages stay: they belong to the gateway."""
         self.recebidos.clear()
 
     async def welcome(self, request: Request) -> Response:
-        index = str(request.base_url)  # the nearest thing to a manual there is here
+        index = str(request.base_url)  # serves as the manual
         return JSONResponse(
             {
                 "status": 200,
@@ -155,7 +157,7 @@ class Evolution:
     async def fetch_instances(self, request: Request) -> Response:
         self._require_licence()
         asked = request.query_params
-        # An instance's own token shows that instance alone, whatever was asked.
+        # An instance's own token shows that instance alone, for any query.
         name = asked.get("instanceName") if _key(request) == KEY else self._owner_of(_key(request)).name
         if name and name not in self._instances:
             raise Refused(HTTPStatus.NOT_FOUND, [f'Instance "{name}" not found'])
@@ -173,7 +175,7 @@ class Evolution:
         return JSONResponse({"instance": {"instanceName": instance.name, "state": instance.state}})
 
     async def connect(self, request: Request) -> Response:
-        """A code to be read with the phone. Here somebody reads it, unless the number is shut out."""
+        """Return a pairing code. The simulated phone reads it, unless the number is banned."""
         instance = self._instance_of(request)
         if instance.state == "open":
             return await self.connection_state(request)
@@ -238,7 +240,7 @@ class Evolution:
         self._instance_of(request)
         body = await _body(request)
         if wrong := complaints(body, bodies.NUMBERS):
-            # The one call that answers the bare error, without the envelope.
+            # The only call that answers the bare error without the envelope.
             bad = HTTPStatus.BAD_REQUEST
             return JSONResponse({"status": bad, "error": bad.phrase, "message": [wrong]}, bad)
         numbers = body["numbers"]
@@ -297,7 +299,7 @@ class Evolution:
         return {"jid": jid, "exists": is_on_whatsapp(jid) and jid not in unknown, "number": number}
 
     def _instance_of(self, request: Request) -> Instance:
-        """Whether it exists is asked before the key: an unknown instance is 404 even to a stranger."""
+        """Find an instance before checking the key: an unknown instance is 404 even without a key."""
         self._require_licence()
         name = request.path_params["instance"]
         instance = self._instances.get(name)
@@ -345,7 +347,7 @@ class Evolution:
         }
 
     async def _type_for(self, delay: Json) -> None:
-        """The reply is held while the gateway pretends to type; the message goes out at the end of it."""
+        """Delay the reply while the gateway simulates typing; the message leaves at the end."""
         if isinstance(delay, int) and delay > 0:
             await self._clock.sleep(delay / 1000)
 
@@ -372,7 +374,7 @@ def _unauthorized() -> Refused:
 
 
 async def _body(request: Request) -> Mapping[str, Json]:
-    """An empty body is an empty object, as the original reads it."""
+    """Read the body; an empty one is an empty object, as in the original."""
     if not await request.body():
         return {}
     try:
@@ -383,7 +385,7 @@ async def _body(request: Request) -> Mapping[str, Json]:
 
 def _check(body: Mapping[str, Json], schema: Schema) -> None:
     if wrong := complaints(body, schema):
-        # A list in a list: every other refusal has its sentences one level higher.
+        # A list in a list: every other error has its sentences one level higher.
         raise Refused(HTTPStatus.BAD_REQUEST, [wrong])
 
 
@@ -412,7 +414,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    """A known path asked with another method is an unknown route there, not a 405."""
+    """Answer a known path with another method as an unknown route, as the original does, not with 405."""
     path = request.url.path.removeprefix(request.scope["root_path"])
     return _envelope(HTTPStatus.NOT_FOUND, [f"Cannot {request.method} {path}"])
 

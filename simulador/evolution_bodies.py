@@ -1,4 +1,4 @@
-"""What each call of the Evolution API may be sent."""
+"""Schemas of the request bodies of the Evolution API."""
 
 from simulador.schema import Schema
 

@@ -1,4 +1,4 @@
-"""The gateway's things as it shows them."""
+"""JSON views of the gateway's instances, messages and contacts."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from batuta.kernel import Json
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
 
-# As the original, which keeps what it sent in a database.
+# As in the original, which stores sent messages in a database.
 MESSAGES_KEPT = 50_000
 
 CLIENT = "simulador"
@@ -26,10 +26,10 @@ class Instance:
     state: Literal["open", "connecting", "close"]
     created_at: datetime
     webhook: Mapping[str, Json] | None = None
-    code: int | None = None  # why it was cut off last
+    code: int | None = None  # reason of the last disconnection
     cut_off_at: datetime | None = None
     messages: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=MESSAGES_KEPT))
-    updates: dict[str, list[str]] = field(default_factory=dict)  # of a message by its id: how far it got
+    updates: dict[str, list[str]] = field(default_factory=dict)  # message id to delivery status
 
 
 def positive(value: Json, otherwise: int) -> int:
@@ -37,7 +37,7 @@ def positive(value: Json, otherwise: int) -> int:
 
 
 def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
-    """By parts of the message's key. A false or empty part asks for nothing, as in the original."""
+    """Match by parts of the message's key. A false or empty part matches everything, as in the original."""
     where = query.get("where")
     wanted = where.get("key") if isinstance(where, Mapping) else None
     key = message["key"]
@@ -48,7 +48,7 @@ def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
 
 
 def stored(instance: Instance, message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """As a row of the gateway's own database: its status lives in the updates."""
+    """Row as in the gateway's own database: the status lives in the updates."""
     key = message["key"]
     assert isinstance(key, Mapping)
     shown = {name: value for name, value in message.items() if name != "status"}

@@ -1,18 +1,18 @@
-"""What is said in groups: chatter, offers that somebody forwards, and offers a person has to look at. Everybody is invented."""
+"""Messages of groups: chatter, forwarded offers and doubtful offers. All people and places are fictitious."""
 
 from simulador.comportamento import Chance
 
 SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
-# What nothing but its label says is a place: nobody can be sure.
+# A place that only its label identifies: a reader cannot be certain.
 UNSURE = ("Recanto Imaginário", "Vila Fantasia", "Alto do Faz de Conta")
 AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
 CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")
-# Of so many, one is for a person to decide, by turns: a place nobody is sure of, no place, no day.
+# One of this many messages needs a person's decision, in turn: an uncertain place, no place, no day.
 DOUBTFUL = 5
 
 
 def fala(chance: Chance, n: int) -> str:
-    """The nth thing that is said, always the same one for the same seed."""
+    """The nth message of a group, always the same for the same seed."""
 
     def pick(words: tuple[str, ...], what: str) -> str:
         return words[chance.bits(16, what, n) % len(words)]
@@ -28,7 +28,7 @@ def fala(chance: Chance, n: int) -> str:
     if chance.of("chatter", n) < 0.4:
         return pick(CHATTER, "chatter words")
     if n > 1 and chance.of("forwarded", n) < 0.25:
-        return fala(chance, n - 1)  # somebody forwards what another group said
+        return fala(chance, n - 1)  # forwarded from another group
     setting = pick(SETTINGS, "setting")
     if chance.of("list", n) < 0.3:
         days = "\n".join(f"- dia {1 + (day + each) % 28:02d} {pick(('SD', 'SN'), f'turn {each}')}" for each in range(3))

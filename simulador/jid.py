@@ -1,4 +1,4 @@
-"""How the Evolution API turns what it is given as a number into a WhatsApp address (a JID), and who is there."""
+"""Conversion of a number to a WhatsApp address (JID) as in the Evolution API, and the list of registered numbers."""
 
 import re
 
@@ -8,7 +8,7 @@ BROADCAST = "@broadcast"
 HIDDEN = "@lid"
 
 _GROUP_DIGITS = 18
-_PHONE_DIGITS = range(8, 16)  # the shortest national number in use up to E.164's longest
+_PHONE_DIGITS = range(8, 16)  # from the shortest national number in use to the longest of E.164
 _BRAZILIAN_MOBILE = re.compile(r"55(?P<ddd>\d{2})9(?P<line>\d{8})")
 
 
@@ -22,20 +22,20 @@ def jid_of(number: str) -> str:
 
 
 def is_on_whatsapp(jid: str) -> bool:
-    """Here everybody with a possible telephone number is, and so is every group, list and hidden address."""
+    """Every valid telephone number is registered here, and so is every group, list and hidden address."""
     phone, _, _ = jid.partition("@")
     return not jid.endswith(PERSON) or len(phone) in _PHONE_DIGITS
 
 
 def lookup_order(jid: str) -> int:
-    """The original answers broadcasts first, then groups, then people, whatever the order asked in."""
+    """Order of the answers in the original: broadcasts, groups, people, for any order of the request."""
     if jid.endswith(BROADCAST):
         return 0
     return 1 if jid.endswith(GROUP) else 2
 
 
 def _as_registered(digits: str) -> str:
-    """Outside the older codes (DDD below 31) most Brazilian mobiles are registered without their ninth digit."""
+    """WhatsApp registers most Brazilian mobiles without the ninth digit, except in the older area codes (DDD below 31)."""
     mobile = _BRAZILIAN_MOBILE.fullmatch(digits)
     if mobile is None or int(mobile["ddd"]) < 31 or int(mobile["line"][0]) < 7:
         return digits

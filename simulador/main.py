@@ -1,9 +1,9 @@
-"""The simulator: one small ASGI application that stands in for every service outside.
+"""The simulator: one small ASGI application that stands in for every external service.
 
-State lives in memory, on purpose: a restart is a clean world, and no test finds what another left. So it runs as one
-process. ``GET /`` says what stands in for what, ``GET /recebidos`` what each was sent, ``DELETE /recebidos`` forgets it.
-``/controle/evolution`` tells the WhatsApp gateway how to misbehave (``controle`` lists the words) and what really left.
-It has no door of its own: whoever starts it binds it to loopback.
+State lives in memory on purpose: a restart is a clean world, and no test finds leftovers of another. Therefore it
+runs as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` the calls each received, ``DELETE
+/recebidos`` forgets them. ``/controle/evolution`` sets how the WhatsApp gateway misbehaves (see ``controle``) and
+lists the messages really sent. It has no authentication: bind it to loopback.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,11 +45,12 @@ def create_app(
     webhook: Mapping[str, Json] | None = None,
     instances: Sequence[str] = (),
 ) -> Starlette:
-    """``at_rest``: how the gateway behaves until it is told otherwise; ``webhook``: set on its instances from the beginning.
+    """Build the simulator. ``at_rest``: default behaviour of the gateway; ``webhook``: set on its instances from the
+    start.
 
-    ``instances``: open ones besides the default.
+    ``instances``: connected instances in addition to the default one.
 
-    ``app.state.loops`` has to be run beside it, for acknowledgements and answers to be told.
+    Run ``app.state.loops`` beside the application: they deliver acknowledgements and answers.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
     stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock), OpenAI(clock))
@@ -83,7 +84,7 @@ def create_app(
 
 
 def keeper(app: Starlette, clock: Clock) -> Supervisor:
-    """Of the loops that belong to the application."""
+    """Supervisor of the application's loops."""
     supervisor = Supervisor(clock, Fanout())
     for loop in app.state.loops:
         supervisor.add(

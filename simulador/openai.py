@@ -1,4 +1,4 @@
-"""A language model's front door, as far as we use it: structured chat completions. It says what it was told to say."""
+"""Language model API: the structured chat completions that Julia uses. It returns prepared answers."""
 
 from collections import deque
 
@@ -36,9 +36,9 @@ class OpenAI:
         self._next.clear()
 
     async def prepare(self, request: Request) -> Response:
-        """``{"status": 200, "content": …, "seconds": 0}`` each; the last one stays.
+        """Set the answers, each ``{"status": 200, "content": …, "seconds": 0}``; the last one repeats.
 
-        ``content``: what it says, text or JSON. ``seconds``: how long it thinks before.
+        ``content``: the answer, text or JSON. ``seconds``: the delay before it.
         """
         try:
             body = await json_object(request)
@@ -66,7 +66,7 @@ class OpenAI:
             await self._clock.sleep(seconds)
         status = behaviour.get("status", 200)
         if isinstance(status, int) and status != 200:
-            return _error(status, "as it was told to")
+            return _error(status, "the prepared error")
         content = behaviour.get("content", NOTHING)
         said = content if isinstance(content, str) else dumps(content)
         return JSONResponse(

@@ -1,4 +1,4 @@
-"""What a stand-in was sent."""
+"""Record of the calls that a stand-in received."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ KEPT = 1_000
 
 
 class Recebidos:
-    """The newest ``KEPT`` things received, oldest first, each with the instant it came."""
+    """The newest ``KEPT`` calls, oldest first, each with its time of arrival."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
-"""The part of JSON Schema that the Evolution API uses, with the sentences its users read.
+"""The part of JSON Schema that the Evolution API uses, with its error sentences.
 
-The original checks with npm's ``jsonschema`` and shows its sentences, or a schema's own ``description`` instead where
-it has one. Clients match on them, so they are the same here.
+The original validates with npm's ``jsonschema`` and shows its sentences, or the schema's own ``description`` if
+present. Clients match on these sentences, so they are identical here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ class Schema:
 
 
 def complaints(value: Json, schema: Schema) -> list[str]:
-    """One sentence for each thing wrong with ``value``; none: it is as it should be."""
+    """One sentence for each error in ``value``; an empty list: the value is valid."""
     return list(_complaints(value, schema, "instance"))
 
 

@@ -1,4 +1,4 @@
-"""Slack's incoming webhooks. As there, the answers are bare words, not JSON; any path below is a webhook."""
+"""Slack's incoming webhooks. As in the original, answers are plain words instead of JSON, and any path is a webhook."""
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response

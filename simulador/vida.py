@@ -1,4 +1,6 @@
-"""What goes on behind the gateway: messages arrive and are read, people answer, groups talk, lines break. Everybody is invented."""
+"""Events behind the gateway: messages are delivered and read, people answer, groups talk, connections break. All people
+are fictitious.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -18,7 +20,7 @@ from simulador.recebidos import KEPT
 
 RECEIPTS_KEPT = 200_000
 OWN_NAME = "Você"
-# A line that is closed with one of these stays closed: logged out, shut out for a while, forbidden, shut out for good.
+# A connection closed with one of these codes stays closed: logged out, temporarily banned, forbidden, banned.
 FINAL_CODES = frozenset({401, 402, 403, 406})
 REPLIES = (
     "[SIMULADO] Tenho interesse, pode explicar?",
@@ -35,7 +37,7 @@ Answer = Literal["answered", "cut", "500"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A message that really left. ``answer``: the answer that its sender got."""
+    """A message that was really sent. ``answer``: the answer that its sender received."""
 
     n: int
     at: str
@@ -49,7 +51,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Somebody wanted to send, and was told no, or that something broke."""
+    """A send that was rejected or failed."""
 
     at: str
     instance: str
@@ -67,7 +69,7 @@ class Vida:
         self._counts: Counter[str] = Counter()
 
     def left(self, instance: Instance, number: str, message: Mapping[str, Json], answer: Answer) -> None:
-        """A message has left: it is on record from here on, whatever its sender hears."""
+        """Record a message as sent, whatever answer its sender receives."""
         instance.messages.append(message)
         id, jid = key_of(message)
         text = str(_mapping(message["message"]).get("conversation", ""))
@@ -90,7 +92,7 @@ class Vida:
         self.refusals.append(Refusal(at=self._clock.now().isoformat(), instance=instance, status=status))
 
     def writes(self, instance: Instance, number: str, text: str, *, hidden: bool = False) -> str:
-        """Somebody writes to one of our numbers. The message's id."""
+        """Deliver a person's message to one of our numbers and return its id."""
         jid = hidden_jid(number) if hidden else jid_of(number)
         message = self._message(instance, jid, text, name="Pessoa Simulada")
         instance.messages.append(message)
@@ -98,7 +100,7 @@ class Vida:
         return key_of(message)[0]
 
     def group_talks(self, instance: Instance, text: str | None = None, group: str = GROUPS[0]) -> str:
-        """Somebody says something in a group. The message's id."""
+        """Deliver a group message and return its id."""
         n = self._next("group")
         hidden = self._chance.of("hidden author", n) < self._how().hidden_share
         number = f"55119000{self._chance.bits(16, 'author', n) % 100:05d}"
@@ -111,7 +113,7 @@ class Vida:
     def connection(
         self, instance: Instance, state: Literal["open", "connecting", "close"], code: int | None = None
     ) -> None:
-        """The line changes. A close that may heal is not told: the next thing heard is that it connects."""
+        """Change the connection state. A close that may recover posts no event; the next event is the reconnection."""
         instance.state = state
         if state == "close":
             instance.code, instance.cut_off_at = code, self._clock.now()
@@ -133,13 +135,13 @@ class Vida:
             self._carteiro.tell(instance, "status.instance", closed)
 
     def flap(self, instance: Instance, times: int, every: float) -> None:
-        """Connecting and open by turns; open at the end."""
+        """Alternate between connecting and open, and end open."""
         for n in range(times):
             self._carteiro.later(2 * n * every, lambda: self.connection(instance, "connecting"))
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
 
     def new_id(self, instance: Instance, jid: str) -> str:
-        """The same for the nth message of an instance with somebody, whatever else goes on."""
+        """Id of the nth message between an instance and a person, independent of other traffic."""
         whose = f"{instance.name} {jid}"
         return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"
 
@@ -200,7 +202,7 @@ class Vida:
 
 
 class Falatorio:
-    """A loop: groups talk as often as they are told to, through the newest instance that is open."""
+    """Loop in which groups talk at the set rate, through the newest connected instance."""
 
     name = "falatorio"
 
@@ -225,7 +227,7 @@ class Falatorio:
 
 
 def hidden_jid(number: str) -> str:
-    """An address that tells nobody's number, always the same one for the same person."""
+    """Address that hides the number, always the same for the same person."""
     return f"{999_000_000_000_000 + int(number[-9:] or 0)}{HIDDEN}"
 
 

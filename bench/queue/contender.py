@@ -1,11 +1,10 @@
-"""What every contender's script can be told: `python -m bench.queue.contenders.NAME WORD`, and how it answers.
+"""Commands of every contender's script (`python -m bench.queue.contenders.NAME WORD`) and the form of its answers.
 
-enqueue      make an empty queue unless there is one, put jobs into it in three ways, print how many and how long
-work         run jobs until told to stop
-latency      let the worker begin and put one job at a time into its queue, print how long each took to begin, in milliseconds
-inside       the same with the worker in the same process, for those who can
+enqueue      create an empty queue if missing, enqueue jobs in three ways, print the counts and durations work
+run jobs until a signal latency      start the worker, enqueue one job at a time, print the delay of each start in
+milliseconds inside       the same with the worker in the caller's process, where supported
 
-Where and how stands in the environment (``Assignment``). The standard library alone, as in ``marks``.
+The environment holds the parameters (``Assignment``). Uses the standard library alone, like ``marks``.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from bench.queue.marks import Marks
 CALLERS = 50
 PORTION = 1_000
 WARM_UP = 10
-# Between two lone jobs, at least: long enough that the worker has gone idle again.
+# Shortest pause between two single jobs: long enough for the worker to become idle.
 SHORTEST = 0.01
 GIVE_UP = 30.0
 
@@ -35,7 +34,7 @@ GIVE_UP = 30.0
 class Assignment:
     url: str
     marks: Marks
-    tuned: bool  # False: as the library comes
+    tuned: bool  # False: default settings of the library
     worker: int
     first: int
     bulk: int
@@ -72,7 +71,7 @@ class Assignment:
 
 class Enqueuer(Protocol):
     async def one(self, number: int) -> None:
-        """Returned means accepted."""
+        """Enqueue one job; a return means that it is accepted."""
         ...
 
     async def many(self, numbers: Sequence[int]) -> None: ...
@@ -80,15 +79,15 @@ class Enqueuer(Protocol):
 
 class Contender(Protocol):
     def enqueuing(self) -> AbstractAsyncContextManager[Enqueuer]:
-        """Makes the queue if there is none."""
+        """Open the queue for enqueuing, and create it if missing."""
         ...
 
     def work(self) -> None:
-        """Until a signal says stop."""
+        """Run jobs until a signal."""
         ...
 
     def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
-        """Worker and caller in one process; those who cannot raise NotImplementedError."""
+        """Run worker and caller in one process; unsupported contenders raise NotImplementedError."""
         ...
 
 
@@ -112,7 +111,7 @@ def run(make: Callable[[Assignment], Contender]) -> None:
 async def _enqueue(
     enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment
 ) -> dict[str, tuple[int, float]]:
-    """How many in how many seconds."""
+    """Enqueue and return the number of jobs and the seconds."""
     async with enqueuing as queue:
         numbers = iter(range(assignment.first, assignment.marks.capacity))
         single = await _for(assignment.seconds, 1, lambda: queue.one(next(numbers)))
@@ -140,7 +139,7 @@ async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]])
 async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment) -> list[float]:
     chance, found = random.Random(7), []
     async with enqueuing as queue:
-        assignment.marks.open_gate()  # only now there is a queue to work on
+        assignment.marks.open_gate()  # the queue exists only from here on
         for number in range(assignment.first, assignment.first + WARM_UP + assignment.samples):
             await asyncio.sleep(chance.uniform(SHORTEST, assignment.pause))
             sent = time.monotonic_ns()
@@ -154,7 +153,7 @@ async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment:
 
 
 def trace_sqlite(marks: Marks) -> None:
-    """Every connection of this process counts its statements."""
+    """Count the statements of every connection of this process."""
     plain = sqlite3.connect
 
     def traced(*arguments: Any, **named: Any) -> sqlite3.Connection:

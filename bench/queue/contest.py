@@ -1,4 +1,4 @@
-"""The whole run: every contender through every measurement, neighbours in time, and one table at the end."""
+"""The whole run: every contender through every measurement, one right after the other, and one table at the end."""
 
 import asyncio
 import os
@@ -29,13 +29,13 @@ from tests.servers import Postgres, postgres_server
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
     repeats: int
-    drain: float  # seconds that a drain should take
+    drain: float  # target duration of a drain in seconds
     enqueue: float  # seconds for each way of enqueueing one at a time
     samples: int
-    settling: float  # seconds before the idle are watched
+    settling: float  # seconds before the idle measurement starts
     idle: float
-    together: bool = True  # two workers, too
-    traced: int = 2_000  # jobs for those that count their own statements
+    together: bool = True  # also with two workers
+    traced: int = 2_000  # jobs for contenders that count their own statements
 
 
 FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0)
@@ -44,7 +44,7 @@ QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle
 
 @dataclass(slots=True)
 class Contest:
-    """``missing``: who is not measured, or only in part, and why."""
+    """``missing``: contenders that are not measured, or only in part, with the reason."""
 
     folder: Path
     effort: Effort
@@ -83,7 +83,7 @@ class Contest:
 
     @property
     def surroundings(self) -> str:
-        """The servers and peers by their versions."""
+        """Versions of the servers and peers."""
         versions = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
         if self.redis is not None:
             versions.append(f"Redis {self.redis.version} without persistence")
@@ -92,7 +92,7 @@ class Contest:
         )
 
     def attempt(self, entry: Entry, what: str, measure: Callable[[Entry, Figures], None]) -> None:
-        """What one contender cannot do keeps nobody from measuring the others."""
+        """Run one measurement. A failure of one contender does not stop the others."""
         try:
             measure(entry, self.figures[entry.key])
         except ContenderFailed as error:
@@ -134,7 +134,7 @@ class Contest:
             figures.add("inside p99", percentile(found, 0.99))
 
     def idleness(self, entries: Sequence[Entry]) -> None:
-        """All at once, each at a home of its own, as the libraries come."""
+        """Measure all contenders while idle, at once, each in its own home with default settings."""
         with ExitStack() as stack:
             watched = []
             for entry in entries:
@@ -191,14 +191,14 @@ UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})
 
 
 def rotated(entries: Sequence[Entry], by: int) -> list[Entry]:
-    """Who goes first changes; those who are compared stay neighbours."""
+    """Rotate the order between repeats; compared contenders stay neighbours."""
     start = by % len(entries) if entries else 0
     return [*entries[start:], *entries[:start]]
 
 
 @contextmanager
 def prepared(folder: Path, effort: Effort, entries: Sequence[Entry]) -> Iterator[Contest]:
-    """Only the servers that somebody needs."""
+    """Start only the servers that the contenders need."""
     kinds = {entry.kept for entry in entries}
     with ExitStack() as stack:
         postgres, redis = None, None
@@ -214,7 +214,7 @@ def chosen(keys: Sequence[str]) -> list[Entry]:
 
 
 async def described(url: str) -> str:
-    """The server in its own words, so that a figure taken without syncs cannot pass for one with them."""
+    """Settings of the server as it reports them: a figure without syncs cannot pass for one with them."""
     import asyncpg
 
     connection = await asyncpg.connect(url)

@@ -1,4 +1,4 @@
-"""Who is measured, and with what around them."""
+"""The contenders and the services they need."""
 
 import sys
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ OUR_PYTHON = Path(sys.executable)
 
 
 class Kept(Enum):
-    """Where its jobs lie."""
+    """Storage of a contender's jobs."""
 
     SQLITE = auto()
     POSTGRES = auto()
@@ -25,12 +25,12 @@ class Entry:
     title: str
     module: str
     kept: Kept
-    expected: int  # jobs a second, until it was measured
-    unsettled: str  # what to ask its home for the number of jobs that are not written off yet
-    peer: str | None = None  # the environment it lives in; None: ours
-    inside: bool = False  # its worker can live in its caller's process
-    pause: float = 0.05  # seconds between two lone jobs, at most; longer than it sleeps, or they would keep its step
-    is_real: bool = True  # False: a yardstick; it is drained and nothing else
+    expected: int  # expected jobs per second, until measured
+    unsettled: str  # query for the number of jobs that are not settled
+    peer: str | None = None  # the environment of the contender; None: ours
+    inside: bool = False  # its worker can run in its caller's process
+    pause: float = 0.05  # longest pause in seconds between two single jobs; longer than its poll interval
+    is_real: bool = True  # False: a reference that is only drained
     env: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -41,7 +41,7 @@ class Entry:
 _OUR_REST = "SELECT count(*) FROM tasks WHERE status IN ('queued', 'in_progress')"
 _UNFENCED = {"BENCH_FENCED": "0"}
 
-# Those who are compared stand beside each other: they are measured one after the other.
+# Compared contenders are neighbours: they are measured one after the other.
 ENTRIES = (
     Entry(
         key="batuta-sqlite",

@@ -1,15 +1,15 @@
-"""The arithmetic: from marks to figures, and from figures to what was promised. Nothing here measures anything."""
+"""The arithmetic from marks to figures and from figures to verdicts. Nothing here measures."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-Mark = tuple[int, int]  # when it began in nanoseconds, and in which process
+Mark = tuple[int, int]  # start in nanoseconds, and the process
 
 
 def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
-    """Jobs per second from the moment all workers had begun. None: one of them never did, or too few are left."""
+    """Jobs per second after all workers have started. None: a worker never started, or too few jobs are left."""
     firsts: dict[int, int] = {}
     for at, pid in marks:
         firsts[pid] = min(at, firsts.get(pid, at))
@@ -21,7 +21,7 @@ def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that at least this share of them does not exceed."""
+    """Smallest sample that is not exceeded by at least this share of the samples."""
     return sorted(samples)[max(0, math.ceil(share * len(samples)) - 1)]
 
 
@@ -32,11 +32,11 @@ def per_second(counted: tuple[int, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """One drain by one worker, and what it cost. ``None``: it cannot be told for this contender."""
+    """One drain by one worker, and its cost. ``None``: unknown for this contender."""
 
     jobs: int
     rate: float
-    committed: float | None  # jobs per second until the last of them was settled
+    committed: float | None  # jobs per second until the last job was settled
     worker_micros: float
     server_micros: float | None
     statements: float | None
@@ -53,7 +53,7 @@ class Idle:
 
 @dataclass(slots=True)
 class Figures:
-    """Of one contender, a value for each repeat; a missing one is NaN, so that repeats stay beside each other."""
+    """Figures of one contender, one value per repeat; a missing value is NaN, so that repeats stay aligned."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
 
@@ -69,15 +69,15 @@ class Figures:
 
 
 def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
-    """Of the repeats' own figures: two of one repeat were taken within a minute."""
+    """Ratios within each repeat, whose two figures were taken within a minute."""
     pairs = zip(ours.values.get(name, ()), theirs.values.get(name, ()), strict=False)
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """How many of our jobs the processor does in the time of one of theirs, worker and server together.
+    """Processor time per job of the other contender divided by ours, worker and server together.
 
-    Whoever else is busy on the machine takes wall time from a drain, and little of this: it is the steadier figure there.
+    Other load on the machine affects wall time much more than this figure.
     """
     pairs = zip(_cpu(ours), _cpu(theirs), strict=False)
     return [other / one for one, other in pairs if one and other]
@@ -90,7 +90,7 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What was promised: ``figure`` of one contender, alone or beside another's."""
+    """A promised bound: ``figure`` of one contender, alone or as a ratio to another's."""
 
     what: str
     of: str
@@ -109,7 +109,7 @@ class Verdict:
 
     @property
     def is_met(self) -> bool | None:
-        """None: it was not measured."""
+        """Whether the bound is met; None: not measured."""
         if not self.found:
             return None
         middle = median(self.found)
@@ -142,7 +142,7 @@ BARS = (
 
 
 def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
-    """Of the bars whose contenders were asked for."""
+    """Verdicts on the bounds whose contenders were selected."""
     found = []
     for bar in BARS:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):

@@ -1,4 +1,4 @@
-"""Where a contender's jobs lie: a file, a database of one PostgreSQL server, a Redis. Each begins empty."""
+"""Storage of a contender's jobs: a file, a database of one PostgreSQL server, a Redis. Each starts empty."""
 
 import asyncio
 import itertools
@@ -24,15 +24,15 @@ class Home(Protocol):
     @property
     def url(self) -> str: ...
     def unsettled(self, question: str) -> int:
-        """How many jobs are not written off yet."""
+        """Number of jobs that are not settled."""
         ...
 
     def statements(self) -> int | None:
-        """So far; None: only the worker itself can count them."""
+        """Statements so far; None: only the worker itself can count them."""
         ...
 
     def cpu_seconds(self) -> float | None:
-        """Of the server so far; None: there is none."""
+        """Processor seconds of the server so far; None: there is no server."""
         ...
 
 
@@ -67,7 +67,7 @@ class PostgresDatabase:
         self.url = server.url(self._name)
         self._asked = self._connected(server.url())
         self._run(self._asked.execute(f"CREATE DATABASE {self._name}"))
-        # What an earlier contender wrote is not to be written out during this one's time.
+        # Flush the writes of earlier contenders, so that they are not counted here.
         self._run(self._asked.execute("CHECKPOINT"))
         self._counts = self._run(self._asked.fetchval("SHOW shared_preload_libraries")) == "pg_stat_statements"
         if self._counts:
@@ -107,7 +107,7 @@ class PostgresDatabase:
         try:
             return self._loop.run_until_complete(asking)
         except KeyboardInterrupt:
-            # In the middle of a question: it is taken back, or the connection could not be closed either.
+            # Cancel the query in progress, or the connection could not be closed.
             asking.cancel()
             self._loop.run_until_complete(asyncio.wait([asking]))
             raise
@@ -115,7 +115,7 @@ class PostgresDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """Without persistence: what it has accepted is gone when it ends."""
+    """Redis without persistence: accepted jobs are lost when it ends."""
 
     port: int
     pid: int
@@ -143,7 +143,7 @@ class Redis:
 
 
 def redis_program(peers: Path) -> Path | None:
-    """The machine's, or the one from the wheel."""
+    """Find Redis: the machine's, or the one of the wheel."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
     return None if program is None else Path(program)
 

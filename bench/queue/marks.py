@@ -1,8 +1,8 @@
-"""What passes between the one who measures and those who are measured: a file that all of them have in memory.
+"""Shared memory file between the measuring process and the contenders.
 
-Slot n holds when job n began, and in which process; the head holds the gate, who stands at it, and counts. Written with
-a few hundred nanoseconds, so that the job is as good as empty. The standard library alone: every contender has its own
-environment, and this must be in all of them.
+Slot n holds the start and the process of job n; the header holds the gate, the processes waiting at it, and
+counters. A write takes a few hundred nanoseconds, so the job is almost empty. Uses the standard library alone: it
+runs in every contender's environment.
 """
 
 import mmap
@@ -34,26 +34,26 @@ class Marks:
         return cls(path)
 
     def set(self, number: int) -> None:
-        """Job ``number`` begins, here and now."""
+        """Record that job ``number`` starts now in this process."""
         _MARK.pack_into(self._memory, _HEAD + number * _MARK.size, time.monotonic_ns(), self._pid)
 
     def get(self, number: int) -> tuple[int, int]:
-        """The instant in nanoseconds and the process; zeros: it has not begun."""
+        """Start in nanoseconds and process of a job; zeros: it has not started."""
         at, pid = _MARK.unpack_from(self._memory, _HEAD + number * _MARK.size)
         return at, pid
 
     def between(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """Those that began, of these jobs."""
+        """The started jobs of this range."""
         return (mark for mark in map(self.get, range(first, end)) if mark[0])
 
     def reach(self, cursor: int, end: int) -> int:
-        """From ``cursor`` on: the first job that has not begun, or ``end``."""
+        """First job from ``cursor`` on that has not started, or ``end``."""
         while cursor < end and self.get(cursor)[0]:
             cursor += 1
         return cursor
 
     def stand_at_gate(self, worker: int) -> None:
-        """Everything is imported; what is left is to begin."""
+        """Wait at the gate after all imports."""
         self._write(_READY + worker, 1)
         while not self._read(_GATE):
             time.sleep(0.001)
@@ -69,7 +69,7 @@ class Marks:
             self._write(place, 0)
 
     def count_statement(self, text: str) -> None:
-        """Looking whether a file has changed reads no table, and is told apart."""
+        """Count a statement; the check whether a file has changed reads no table and is counted apart."""
         place = _LOOKS if "data_version" in text else _STATEMENTS
         self._write(place, self._read(place) + 1)
 

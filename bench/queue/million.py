@@ -1,4 +1,4 @@
-"""A drain among a million rows that wait and a million that are done, beside one in an empty table."""
+"""A drain among a million waiting and a million finished rows, next to one in an empty table."""
 
 import asyncio
 import sqlite3
@@ -8,8 +8,8 @@ from bench.queue.measure import Stand, drain
 
 MANY = 1_000_000
 
-# One microsecond apart, so that they are taken in the order of their numbers, as the marks are followed. Their ids grow with
-# time, as those of the product do: what is enqueued together stands together in every index.
+# One microsecond apart: they are claimed in the order of their numbers, as the marks expect. Ids grow with time, as in
+# the product: rows enqueued together are neighbours in every index.
 _POSTGRES = """
 INSERT INTO tasks (id, queue, name, args, status, available_at, created_at, finished_at, expires_at)
 SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint + n / 1000), 12, '0') || '7' || substr(md5(n::text), 1, 3)
@@ -27,7 +27,7 @@ FROM counted"""
 
 
 def drain_alone(stand: Stand, jobs: int) -> float:
-    """The same rows, put in the same way, with nothing beside them."""
+    """Drain the same rows, enqueued in the same way, in an otherwise empty table."""
     _fill(stand, jobs, 0)
     return drain(stand, 0, jobs).rate
 
@@ -38,7 +38,7 @@ def drain_among(stand: Stand, jobs: int) -> float:
 
 
 def _fill(stand: Stand, waiting: int, done: int) -> None:
-    stand.enqueue(0)  # makes the tables
+    stand.enqueue(0)  # creates the tables
     if stand.home.url.startswith("sqlite"):
         _fill_sqlite(stand.home.url.removeprefix("sqlite:///"), waiting, done)
     else:

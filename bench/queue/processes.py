@@ -1,4 +1,4 @@
-"""Processes that end with us, and what they cost."""
+"""Processes that end with this one, and their cost."""
 
 import os
 import signal
@@ -18,11 +18,11 @@ TO_END = 15.0
 
 
 class ContenderFailed(Exception):
-    """It ended, or never began, or took too long: it says what it said last."""
+    """The contender ended, never started or took too long; the message ends with its last output."""
 
 
 class Processes:
-    """All of them are gone when the block is left, whichever way."""
+    """Child processes that are all gone when the block ends, on every path."""
 
     def __init__(self, folder: Path) -> None:
         self._errors = folder / "stderr"
@@ -44,7 +44,7 @@ class Processes:
         return process
 
     def answer(self, command: Sequence[str | Path], env: Mapping[str, str], cwd: Path) -> str:
-        """What it prints, once it has ended."""
+        """Output of the process after it has ended."""
         us = os.getpid()
         try:
             done = subprocess.run(
@@ -89,7 +89,7 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:  # nobody waits for what they would still write
+        if kind is not None:  # their remaining output is not needed
             for process in self._running:
                 process.kill()
         self.stop()
@@ -101,12 +101,12 @@ def last_line(said: bytes) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of the process with all its threads."""
+    """Processor seconds of a process with all its threads."""
     return sum(_times(pid)[:2]) * TICK
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """Of the process, its children, and those of its children that have ended."""
+    """Processor seconds of a process, its children, and their finished children."""
     return sum(_times(pid)) * TICK + sum(cpu_seconds(child) for child in children(pid))
 
 
@@ -123,7 +123,7 @@ def _tasks(pid: int) -> list[Path]:
 
 
 def _times(pid: int) -> list[int]:
-    """utime, stime, cutime, cstime. The name before them may hold spaces and brackets."""
+    """utime, stime, cutime, cstime. The name before them may contain spaces and brackets."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -17,7 +17,7 @@ class Queue:
         await self._pool.enqueue_job("noop", number)
 
     async def many(self, numbers: Sequence[int]) -> None:
-        for number in numbers:  # it knows no other way
+        for number in numbers:  # the only way it supports
             await self._pool.enqueue_job("noop", number)
 
 

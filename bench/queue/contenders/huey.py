@@ -26,7 +26,7 @@ class HueyContender:
         self._noop(number)
 
     async def many(self, numbers: Sequence[int]) -> None:
-        for number in numbers:  # it knows no other way
+        for number in numbers:  # the only way it supports
             self._noop(number)
 
     @asynccontextmanager

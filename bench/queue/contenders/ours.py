@@ -1,4 +1,4 @@
-"""Batuta: the worker is the one that `batuta worker` starts, with its loops, its log and its leases."""
+"""Batuta: the worker of `batuta worker`, with its loops, its log and its leases."""
 
 import asyncio
 import dataclasses
@@ -29,11 +29,11 @@ FENCE_COUNTED = "fence = fence + 1, "
 
 
 class FenceNotFound(Exception):
-    """The statements are written otherwise by now: what was to be left out has to be found again."""
+    """The statements have changed: the fence to leave out was not found."""
 
 
 def without_fence(query: Query) -> Query:
-    """The same statement for workers who trust each other: it counts no fence and asks for none."""
+    """Remove the fence from a statement, as for workers that trust each other."""
     text = query.text
     if query.name in ("settle", "turn", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)
@@ -48,7 +48,7 @@ def without_fence(query: Query) -> Query:
 
 
 def trust_each_other() -> None:
-    """In this process alone, for the price of safety: the product has no such mode."""
+    """Remove the fences in this process, to measure the price of safety. The product has no such mode."""
 
     def on_postgres(table: QueueTable) -> PostgresClaimQueries:
         return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "turn")
@@ -97,7 +97,7 @@ class Ours:
     def work(self) -> None:
         from batuta.cli import main
 
-        sys.modules["bench_app"] = sys.modules[__name__]  # `--app` wants a module that can be imported
+        sys.modules["bench_app"] = sys.modules[__name__]  # `--app` needs an importable module
         globals()["work"] = self._app
         sys.exit(main(["--app", "bench_app:work", "worker"]))
 

@@ -1,6 +1,6 @@
-"""The limit: our table and the changes our worker makes to its rows, by the bare driver. No worker, no handlers, no objects.
+"""The limit: our table and our worker's changes to its rows, by the bare driver. No worker, no handlers, no objects.
 
-What was claimed is settled together with the next claim: on PostgreSQL in one statement, on SQLite in one transaction.
+Claimed rows are settled together with the next claim: in one statement on PostgreSQL, in one transaction on SQLite.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from batuta.engine.batuta import Batuta
 from bench.queue.contender import Assignment, Enqueuer, run
 
 BATCH = 500
-EMPTY = 0.01  # seconds, before it looks again
+EMPTY = 0.01  # seconds between two polls
 POOL = 5
 
 INSERT_POSTGRES = """
@@ -105,7 +105,7 @@ class RawPostgres:
 
 
 async def nothing(connection: Any) -> None:
-    """No clean-up between two users, as in our own pool."""
+    """Skip the reset of a released connection, as in our pool."""
 
 
 class RawSqlite:
