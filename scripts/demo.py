@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import httpx2
 
-from app.composition.demo import Demo
+from app.composition.development.demo import Demo
 from app.composition.julia import julia_of
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import DeGrupo

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from app.composition.appointments import Appointments, add_appointments
 from app.composition.campaigns import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
-from app.composition.demo import Demo, planilha_de_demonstracao
+from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.groups import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.messages import Messages, build_messages
 from app.composition.sending import Pace, Sending, add_sending, build_sending, limits, whatsapp
+from app.composition.shifts import Shifts, add_shifts
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution import probe as evolution
 from app.integrations.evolution.client import EvolutionClient
@@ -44,6 +45,7 @@ class Julia:
     campaigns: Campaigns
     groups: Groups
     group_contacts: GroupContacts
+    shifts: Shifts
     appointments: Appointments
     inbox: Inbox
     demo: Demo
@@ -79,6 +81,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         campaigns=campaigns,
         groups=groups,
         group_contacts=build_group_contacts(work, groups.dicionario, line),
+        shifts=add_shifts(work, groups.dicionario),
         appointments=add_appointments(work, settings, llm),
         inbox=inbox,
         demo=Demo(work.database, work.zone),
@@ -144,6 +147,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.campaigns.handlers,
         **julia.group_contacts.handlers,
         **julia.groups.handlers,
+        **julia.shifts.handlers,
     }
     add_endpoints(julia.work, julia.settings, handlers)
     add_jobs(julia.work, julia.settings)

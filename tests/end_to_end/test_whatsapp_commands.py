@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.composition.demo import LISTENER, SENDER
+from app.composition.development.demo import LISTENER, SENDER
 from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
 from batuta.web.api import serve

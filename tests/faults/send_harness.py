@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from app.composition.demo import Demo
+from app.composition.development.demo import Demo
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem

@@ -30,7 +30,11 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
            NOT EXISTS (SELECT 1 FROM vagas_grupo AS asked WHERE asked.dm_recovery_mensagem_id = message.id
                        AND asked.status = 'aguardando_revisao')
            OR EXISTS (SELECT 1 FROM contatos_grupo AS poster WHERE poster.telefone IN (message.telefone_destino, :other_form)
-                      AND poster.bloqueado_em IS NOT NULL)) AS "sem_assunto [BOOLEAN]"
+                      AND poster.bloqueado_em IS NOT NULL)) AS "sem_assunto [BOOLEAN]",
+       message.tipo = 'oferta' AND EXISTS (
+           SELECT 1 FROM vagas_ofertas AS offer JOIN vagas AS vaga ON vaga.id = offer.vaga_id
+           WHERE offer.mensagem_id = message.id
+             AND (vaga.status NOT IN ('aberta', 'anunciada') OR vaga.deleted_at IS NOT NULL)) AS "vaga_ocupada [BOOLEAN]"
 FROM fila_mensagens AS message
 JOIN clientes AS doctor ON doctor.id = message.cliente_id
 LEFT JOIN doctor_state AS state ON state.cliente_id = message.cliente_id

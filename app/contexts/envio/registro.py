@@ -411,6 +411,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             created_at=row["created_at"],
             due_at=row["devida_em"],
             cancel_requested=row["cancelamento_pedido"] or row["deleted_at"] is not None or row["sem_assunto"],
+            vacancy_taken=row["vaga_ocupada"],
             campaign_status=row["campanha_status"],
             same_words_at=row["mesmas_palavras_em"],
             proves_inbound=row["prova_entrada"],

@@ -44,6 +44,7 @@ INVALID_NUMBER = define("numero_invalido", "its number is not a valid phone numb
 INVALID_TEXT = define("texto_invalido", "its text is empty, or longer than {longest} characters")
 NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only SEND_ALLOWLIST gets messages")
 STOP_REQUESTED = define("parada_pedida", "an operator asked for it to stop")
+VACANCY_TAKEN = define("vaga_ocupada", "the vacancy it offers is not open any more")
 CAMPAIGN_PAUSED = define("campanha_pausada", "its campaign is paused")
 SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor a little before")
 OPTED_OUT = define("opt_out", "the doctor asked not to be written to")
@@ -86,6 +87,7 @@ class PedidoDeEnvio:
     created_at: datetime
     due_at: datetime
     cancel_requested: bool = False
+    vacancy_taken: bool = False  # it offers a vacancy that is not open any more
     campaign_status: str | None = None  # None: it belongs to none
     same_words_at: datetime | None = None  # when the same was said to him, or perhaps said
     proves_inbound: bool = False  # it names a message of his that there is
@@ -197,6 +199,8 @@ def _receiver(pedido: PedidoDeEnvio, regras: RegrasDeEnvio) -> Bloqueia | None:
 def _check_request(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
         return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
+    if pedido.vacancy_taken:
+        return Bloqueia(Desfecho.FAILED_EXPIRED, VACANCY_TAKEN(), cancels=True)
     if pedido.campaign_status == "pausada":
         return Adia(now + ASK_AGAIN, CAMPAIGN_PAUSED())
     return None

@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.contexts.comum.ids import id_de
 from app.contexts.leitura_grupos.api import Vocabulario, chave
 from app.contexts.nomes.canonicos import examinados
-from app.contexts.nomes.correcoes import nome_de_lugar
+from app.contexts.nomes.correcoes import especialidade_de, nome_de_lugar
 from app.contexts.nomes.nomes import Achado, Conhecido, Nomes, achar, busca, onde
 from batuta.kernel import Clock
 from batuta.queues import Writes
@@ -158,6 +158,17 @@ class Dicionario:
         values = {"id": id, "nome": nome.strip(), "cidade": town, "uf": state, "automatico": False, "now": now}
         await transaction.run(self.queries.add_hospital, **values)
         await self.ensinar_hospital(transaction, id, nome, por=por, regiao=regiao, now=now)
+        return id
+
+    async def especialidade_de_gestor(self, transaction: Transaction, nome: str, *, now: datetime) -> str:
+        """The speciality a person means; raises EspecialidadeDesconhecida. One of the vocabulary gets its row when first used."""
+        names = await self.nomes_em(transaction)
+        canonical = especialidade_de(nome, names)
+        if (known := names.especialidades.get(chave(canonical))) is not None:
+            return known
+        id, made = self.nova_especialidade(canonical, now)
+        for query, values in made.statements:
+            await transaction.run(query, **values)
         return id
 
     async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:

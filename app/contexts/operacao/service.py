@@ -28,6 +28,8 @@ class Eventos:
         dedupe_key: str | None,
         source: str = "backend",
         cliente_id: str | None = None,
+        vaga_id: str | None = None,
+        hospital_id: str | None = None,
         conversation_id: str | None = None,
         props: Mapping[str, Json] | None = None,
     ) -> bool:
@@ -40,6 +42,8 @@ class Eventos:
                 event_type=event_type,
                 source=source,
                 cliente_id=cliente_id,
+                vaga_id=vaga_id,
+                hospital_id=hospital_id,
                 conversation_id=conversation_id,
                 props=AsJson(dict(props or {})),
                 dedupe_key=dedupe_key,

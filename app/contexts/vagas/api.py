@@ -1,22 +1,30 @@
-"""Vacancies for other contexts: the services that store, close and reprice them, and their thresholds."""
+"""Vacancies for other contexts: the services that store, close and reprice them, their states and their thresholds."""
 
 from app.contexts.vagas.alvo_do_fechamento import NADA
 from app.contexts.vagas.chaves import Chaves
 from app.contexts.vagas.fechamentos import Fechamentos
+from app.contexts.vagas.importacao import PERIODO_ID
 from app.contexts.vagas.limiares import Limiares, alcanca
 from app.contexts.vagas.reajustes import Reajustado, Reajustes
 from app.contexts.vagas.revisao import VagaInexistente
-from app.contexts.vagas.vagas import CANARIO, Vagas
+from app.contexts.vagas.transicoes import LONGEST_REASON, PROCURA, StatusDaVaga, Transicoes
+from app.contexts.vagas.vagas import CANARIO, Vagas, chave_de
 
 __all__ = [
     "CANARIO",
+    "LONGEST_REASON",
     "NADA",
+    "PERIODO_ID",
+    "PROCURA",
     "Chaves",
     "Fechamentos",
     "Limiares",
     "Reajustado",
     "Reajustes",
+    "StatusDaVaga",
+    "Transicoes",
     "VagaInexistente",
     "Vagas",
     "alcanca",
+    "chave_de",
 ]

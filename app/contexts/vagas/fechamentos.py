@@ -15,6 +15,7 @@ from app.contexts.leitura_grupos.api import Fechamento, VagaLida, chave
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.alvo_do_fechamento import NADA, Alvo, DecisaoDoFechamento, VagaAberta, decidir
 from app.contexts.vagas.importacao import PERIODO_ID
+from app.contexts.vagas.transicoes import StatusDaVaga, Transicoes
 from batuta import BatutaError, Snooze
 from batuta.kernel import Clock, Ids, Json
 from batuta.queues import Writes
@@ -48,7 +49,7 @@ class ClosingQueries:
     unread: Query
     heard: Query
     open_in_group: Query
-    close_vacancy: Query
+    vacancies: Query
     put_away: Query
     put_away_change: Query
     free_key: Query
@@ -74,6 +75,7 @@ class Fechamentos:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
+        self._transicoes = Transicoes(database.dialect, ids)
         self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
@@ -175,7 +177,7 @@ class Fechamentos:
         closed = []
         for id in vagas:
             waited = await transaction.run(self._queries.put_away, id=id, por=by, now=now)
-            if not waited and not await transaction.run(self._queries.close_vacancy, id=id, now=now):
+            if not waited and not await self._close_vacancy(transaction, id, by, how, now):
                 continue
             await transaction.run(self._queries.put_away_change, id=id, por=by, now=now)
             await transaction.run(self._queries.free_key, id=id)
@@ -184,6 +186,16 @@ class Fechamentos:
             after: dict[str, Json] = {"status": became, "como": how, "por_causa_de": because}
             await self._note(transaction, by, f"{what}.{did}", f"{what}:{id}", after, now)
         return tuple(closed)
+
+    async def _close_vacancy(self, transaction: Transaction, id: str, by: str, how: str | None, now: datetime) -> bool:
+        """``id``: of the vacancy, or of the vaga that became one meanwhile."""
+        closed = False
+        for row in await transaction.all(self._queries.vacancies, id=id):
+            vaga = await self._transicoes.travar(transaction, row["id"])
+            closed |= vaga is not None and await self._transicoes.mudar(
+                transaction, vaga, StatusDaVaga.FECHADA, por=by, motivo=how or "fechamento", now=now
+            )
+        return closed
 
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime

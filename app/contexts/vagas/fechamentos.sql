@@ -22,9 +22,8 @@ WHERE fonte.grupo_id = :grupo_id AND fonte.mensagem_id <> :mensagem_id AND mensa
   AND vaga.status = 'aguardando_revisao'
 ORDER BY 4, 1;
 
--- write close_vacancy: nobody is wanted for it any more; also if a person made it one since
-UPDATE vagas SET status = 'fechada', fechada_em = :now, updated_at = :now
-WHERE (id = :id OR vaga_grupo_id = :id) AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
+-- read vacancies: the open ones by their own id, or by the id of the vaga they came from
+SELECT id FROM vagas WHERE (id = :id OR vaga_grupo_id = :id) AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
 
 -- write put_away: it waits for a person no more
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now

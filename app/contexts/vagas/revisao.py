@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.leitura_grupos.api import chave
-from app.contexts.nomes.api import Correcao, Dicionario, MotivoAusente, busca, em_duvida, especialidade_de
+from app.contexts.nomes.api import Correcao, Dicionario, MotivoAusente, busca, em_duvida
 from app.contexts.vagas.chaves import Chaves
 from app.contexts.vagas.importacao import PERIODO_ID, DecisaoDaImportacao, Parecer
 from app.contexts.vagas.retificacoes import CAMPOS, MUDOU
@@ -117,7 +116,7 @@ class Revisao:
                 note: dict[str, Json] = {"status": "duplicada", "duplicada_de": holder, "campos": [*correcao.campos]}
                 await self._note(transaction, por, "aprovar", id, note, now)
                 return Decidida(id=id, status="duplicada", aprendido=learnt)
-            vacancy = await self._import(transaction, vaga, now)
+            vacancy = await self._import(transaction, vaga, por, now)
             note = {"status": "importada", "vaga": vacancy, "campos": [*correcao.campos]}
             await self._note(transaction, por, "aprovar", id, note, now)
         self._dicionario.esquecer()
@@ -145,11 +144,11 @@ class Revisao:
         await self._note(transaction, por, "aprovar", id, note, now)
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
-    async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> str:
+    async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
         """The vacancy it became: all that is written of it, or nothing."""
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
-        made = self._vagas.resultado(vaga, parecer, now)
+        made = self._vagas.resultado(vaga, parecer, now, por=por)
         for query, values in made.statements:
             if not await transaction.run(query, **values):
                 raise VagaDecidida(id=vaga["id"], status=DecisaoDaImportacao.IMPORTAR.value)
@@ -185,7 +184,9 @@ class Revisao:
                 transaction, how.hospital, how.cidade, how.uf, vaga["regiao"], por=por, now=now
             )
         if how.especialidade is not None:
-            vaga["especialidade_id"] = await self._area(transaction, how.especialidade, now)
+            vaga["especialidade_id"] = await self._dicionario.especialidade_de_gestor(
+                transaction, how.especialidade, now=now
+            )
         if how.periodo is not None:
             vaga["periodo_id"] = PERIODO_ID[how.periodo]
         if how.valor is not None:
@@ -217,16 +218,6 @@ class Revisao:
             transaction, vaga["hospital_id"], raw, por=por, regiao=vaga["regiao"], now=now
         )
         return str(raw)
-
-    async def _area(self, transaction: Transaction, nome: str, now: datetime) -> str:
-        nomes = await self._dicionario.nomes_em(transaction)
-        canonical = especialidade_de(nome, nomes)
-        if (known := nomes.especialidades.get(chave(canonical))) is not None:
-            return known
-        id, made = self._dicionario.nova_especialidade(canonical, now)
-        for query, values in made.statements:
-            await transaction.run(query, **values)
-        return id
 
     async def _refuse_unfit(self, transaction: Transaction, vaga: Mapping[str, Any], now: datetime) -> None:
         needed = {"hospital": "hospital_id", "especialidade": "especialidade_id", "data": "data"}

@@ -19,7 +19,8 @@ from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.api import Achado, Dicionario, busca, onde
 from app.contexts.vagas.importacao import PERIODO_ID, Candidata, DecisaoDaImportacao, Parecer, julgar
 from app.contexts.vagas.limiares import Limiares
-from app.contexts.vagas.retificacoes import Retificacoes, mesmo_autor, mudancas
+from app.contexts.vagas.retificacoes import MAQUINA, Retificacoes, mesmo_autor, mudancas
+from app.contexts.vagas.transicoes import Transicoes
 from batuta import Done, Skipped
 from batuta.kernel import BatchLoader, Clock, Ids
 from batuta.pipelines import Next, StageOutcome
@@ -57,6 +58,7 @@ class Vagas:
     ) -> None:
         self._database = database
         self.retificacoes = Retificacoes(database.dialect, ids)
+        self._transicoes = Transicoes(database.dialect, ids)
         self._dicionario = dicionario
         self._limiares = limiares
         self._zone = zone
@@ -121,8 +123,10 @@ class Vagas:
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
         return Done(effect=self.resultado(vaga, parecer, now) + Writes((self._arrival(vaga, now),)))
 
-    def resultado(self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime) -> Writes:
-        """What a judgement writes: how it was judged, and a vacancy if it is to be one. What is dropped keeps no key."""
+    def resultado(
+        self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime, *, por: str = MAQUINA
+    ) -> Writes:
+        """The judgement, and a vacancy with its first line of history if it is imported. A dropped vaga keeps no key."""
         is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
         judged: dict[str, object] = {
@@ -136,7 +140,8 @@ class Vagas:
             "importada_em": now if is_imported else None,
             "now": now,
         }
-        made = ((self.queries.import_, _vacancy(vaga, vaga_id, now)),) if is_imported else ()
+        begun = self._transicoes.comecar(vaga_id, por=por, motivo="importada", now=now)
+        made = ((self.queries.import_, _vacancy(vaga, vaga_id, now)), begun) if is_imported else ()
         is_dropped = parecer.decisao is DecisaoDaImportacao.DESCARTAR and vaga["hash_dedup"] is not None
         free = ((self.queries.free_dropped, {"hash": vaga["hash_dedup"], "id": vaga["id"]}),) if is_dropped else ()
         return Writes(((self.queries.judged, judged), *made, *free))

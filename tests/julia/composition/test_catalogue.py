@@ -137,7 +137,7 @@ def test_every_scheduled_endpoint_exists_and_every_handler_is_scheduled_or_manua
 
 def test_what_has_no_handler_yet_is_marked(work: Batuta) -> None:
     finished = {job.name for job in work.registry if job.finished}
-    assert {"heartbeat", "limpar_historico"} <= finished
+    assert {"heartbeat", "limpar_historico", "processar_confirmacao_plantao"} <= finished
     for job in work.registry:
         endpoint = work.endpoints.find(job.target.address.removeprefix("/jobs/").partition("?")[0])
         assert endpoint is not None

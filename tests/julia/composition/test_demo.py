@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from app.composition.demo import LISTENER, SENDER, Demo
+from app.composition.development.demo import LISTENER, SENDER, Demo
 from app.composition.sending import hours
 from app.settings import Settings
 from batuta.config import load_settings

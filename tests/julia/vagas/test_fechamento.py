@@ -87,6 +87,18 @@ async def test_what_was_closed_and_by_which_message_is_in_the_audit_without_a_wo
     assert noted["after"] == {"status": "fechada", "como": "citada", "por_causa_de": notice["id"]}
 
 
+async def test_the_history_of_a_vacancy_has_its_import_and_its_closing(mesa: Bancada) -> None:
+    offer = await said(mesa, NOITE)
+    await said(mesa, "vaga preenchida, obrigada pessoal!", citada=offer)
+    lines = await mesa.rows("SELECT ordem, de, para, por, motivo FROM vagas_historico ORDER BY ordem")
+    assert [tuple(line.values()) for line in lines] == [
+        (1, None, "aberta", "grupos", "importada"),
+        (2, "aberta", "fechada", "grupos", "citada"),
+    ]
+    event = await mesa.one("SELECT event_type, vaga_id FROM business_events WHERE event_type LIKE 'vaga_%'")
+    assert (event["event_type"], event["vaga_id"]) == ("vaga_fechada", (await mesa.one("SELECT id FROM vagas"))["id"])
+
+
 async def test_an_answer_to_a_list_closes_the_one_it_names_or_all_of_them(mesa: Bancada) -> None:
     offer = await said(mesa, LISTA)
     await said(mesa, "preenchida", citada=offer)

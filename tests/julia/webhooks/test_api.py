@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.simulator import SIMULATED
+from app.composition.development.simulator import SIMULATED
 from app.contexts.grupos.fila import Estagio
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX
 from batuta.kernel.clock import SystemClock

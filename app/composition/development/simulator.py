@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
-from app.composition.demo import LISTENER
+from app.composition.development.demo import LISTENER
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.settings import Settings
 from batuta.extension import Role, listen

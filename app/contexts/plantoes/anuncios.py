@@ -1,0 +1,155 @@
+"""Offer a vacancy to doctors: one message for each, once for ever.
+
+The offers, their messages and the new state are written in one transaction, so a process that dies has offered nothing. A message
+leaves through the queue: everything that may hold or block it is asked again at that moment, and an offer of a vacancy that is
+taken by then is cancelled.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo
+
+from app.contexts.operacao.service import Eventos
+from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
+from app.contexts.plantoes.horario import turno_de
+from app.contexts.plantoes.model import (
+    HospitalSemOfertas,
+    PlantaoComecou,
+    Resposta,
+    Situacao,
+    VagaDesconhecida,
+    decidir_anuncio,
+)
+from app.contexts.plantoes.texto import oferta
+from app.contexts.vagas.api import StatusDaVaga, Transicoes
+from batuta.kernel import Clock, Ids
+from batuta.queues import NewItem
+from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
+
+TIPO: Final = "oferta"
+PRIORITY: Final = 4
+
+
+class Fila(Protocol):
+    async def put(
+        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
+    ) -> list[str | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OfferQueries:
+    facts: Query
+    offer: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anuncio:
+    """``oferecidas``: doctors whose message waits in the queue. ``recusadas``: doctors who get none, and why."""
+
+    id: str
+    status: StatusDaVaga
+    oferecidas: tuple[str, ...] = ()
+    recusadas: Mapping[str, Impedimento] = field(default_factory=dict)
+
+
+class Anuncios:
+    def __init__(
+        self,
+        database: Database,
+        candidatos: Candidatos,
+        fila: Fila,
+        ids: Ids,
+        zone: ZoneInfo,
+        clock: Clock,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``wake``: called after messages were put into the queue."""
+        self._database = database
+        self._candidatos = candidatos
+        self._fila = fila
+        self._zone = zone
+        self._clock = clock
+        self._wake = wake
+        self._transicoes = Transicoes(database.dialect, ids)
+        self._eventos = Eventos(database.dialect, ids)
+        self._queries = load_queries(OfferQueries, Path(__file__).parent / "anuncios.sql", database.dialect)
+
+    async def anunciar(self, id: str, clientes: Sequence[str], *, por: str) -> Anuncio | Resposta:
+        """Offer it to these doctors. An answer instead of an Anuncio: it is not open, and nothing was written."""
+        now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
+        async with self._database.transaction() as transaction:
+            if (vaga := await self._transicoes.travar(transaction, id)) is None:
+                raise VagaDesconhecida(id=id)
+            status = StatusDaVaga(vaga["status"])
+            decided = decidir_anuncio(Situacao(id=id, status=status, cliente_id=vaga["cliente_id"]))
+            if not isinstance(decided, StatusDaVaga):
+                return decided
+            facts = await self._facts(transaction, vaga, now)
+            known = await self._candidatos.examinar(transaction, vaga, wanted)
+            refused = {each: why for each in wanted if (why := _reason(known.get(each))) is not None}
+            people = [known[each] for each in wanted if each not in refused]
+            await self._offer(transaction, facts, people, por, now)
+            if people and status is StatusDaVaga.ABERTA:
+                await self._transicoes.mudar(transaction, vaga, decided, por=por, motivo="anunciada", now=now)
+                status = decided
+        if people:
+            self._wake()
+        return Anuncio(id=id, status=status, oferecidas=tuple(each.cliente_id for each in people), recusadas=refused)
+
+    async def anunciar_aos_melhores(self, id: str, quantos: int, *, por: str) -> Anuncio | Resposta:
+        """Offer it to the best ``quantos`` candidates."""
+        best = await self._candidatos.candidatos(id, quantos)
+        return await self.anunciar(id, [each.cliente_id for each in best], por=por)
+
+    async def _facts(self, transaction: Transaction, vaga: Row, now: datetime) -> Row:
+        """The facts of an offer. Raises if the shift has started, or the hospital is blocked."""
+        if turno_de(vaga, self._zone).inicio <= now:
+            raise PlantaoComecou(id=vaga["id"])
+        facts = await transaction.one(self._queries.facts, id=vaga["id"])
+        assert facts is not None
+        if facts["bloqueado"]:
+            raise HospitalSemOfertas(hospital=facts["hospital"])
+        return facts
+
+    async def _offer(
+        self, transaction: Transaction, vaga: Row, people: Sequence[Candidato], por: str, now: datetime
+    ) -> None:
+        items = [
+            NewItem(
+                values={
+                    "cliente_id": each.cliente_id,
+                    "telefone_destino": each.telefone,
+                    "conteudo": oferta(each.nome, vaga),
+                },
+                key=f"{TIPO}:{vaga['id']}:{each.cliente_id}",
+            )
+            for each in people
+        ]
+        shared: dict[str, object] = {
+            "tipo": TIPO,
+            "prioridade": PRIORITY,
+            "devida_em": now,
+            "metadata": AsJson({"vaga_id": str(vaga["id"])}),
+        }
+        taken = await self._fila.put(items, within=transaction, shared=shared)
+        for each, message_id in zip(people, taken, strict=True):
+            assert message_id is not None  # the vacancy is locked, and its offers are unique
+            made = {"id": vaga["id"], "cliente_id": each.cliente_id}
+            await transaction.run(self._queries.offer, **made, mensagem_id=message_id, por=por, now=now)
+            await self._eventos.record(
+                transaction,
+                "vaga_oferecida",
+                now=now,
+                dedupe_key=f"vaga_oferecida:{vaga['id']}:{each.cliente_id}",
+                cliente_id=each.cliente_id,
+                vaga_id=vaga["id"],
+                hospital_id=vaga["hospital_id"],
+                props={"por": por},
+            )
+
+
+def _reason(candidato: Candidato | None) -> Impedimento | None:
+    return Impedimento.DESCONHECIDO if candidato is None else candidato.impedimento

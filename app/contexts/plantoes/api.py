@@ -1,0 +1,23 @@
+"""The life of a vacancy for other contexts: announce, choose doctors, reserve, release, and the answers."""
+
+from app.contexts.plantoes.anuncios import Anuncio, Anuncios
+from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
+from app.contexts.plantoes.horario import Turno, turno_de
+from app.contexts.plantoes.model import Feita, Impedida, Ocupada, Repetida, Resposta
+from app.contexts.plantoes.service import Plantoes
+
+__all__ = [
+    "Anuncio",
+    "Anuncios",
+    "Candidato",
+    "Candidatos",
+    "Feita",
+    "Impedida",
+    "Impedimento",
+    "Ocupada",
+    "Plantoes",
+    "Repetida",
+    "Resposta",
+    "Turno",
+    "turno_de",
+]

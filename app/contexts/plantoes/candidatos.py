@@ -1,0 +1,148 @@
+"""Doctors to whom a vacancy is offered first: every doctor who fits is scored, in one statement of the database.
+
+    +100 worked a shift for us, +50 more in the same hospital    +50 × qualification (0 to 1)
+    +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
+    +40 the same speciality, +20 a part of it
+
+A doctor is left out who opted out, has no valid number, was offered this vacancy before, talks to a person of ours, is cooling off,
+has a later next contact, reached the weekly cap, or has another message of ours waiting.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from app.contexts.leitura_grupos.api import chave
+from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK
+from app.contexts.nomes.api import Dicionario
+from app.contexts.plantoes.model import VagaDesconhecida
+from batuta.kernel import Clock
+from batuta.sql import AsJson, Database, Dialect, Query, Reading, Row, load_text
+
+WEEK: Final = timedelta(days=7)
+MONTH: Final = timedelta(days=30)
+MOST: Final = 500
+_SEPARATES: Final = re.compile(r"[/,;+&|]|\s+e\s+", re.IGNORECASE)
+# Words that make two specialities no more alike.
+_MIUDAS: Final = frozenset(
+    {"de", "da", "do", "e", "em", "geral", "medica", "medico", "medicina", "cirurgia", "clinica"}
+)
+
+
+class Impedimento(StrEnum):
+    """Why a doctor is not offered a vacancy; the first that holds."""
+
+    DESCONHECIDO = "desconhecido"
+    CADASTRO_REMOVIDO = "cadastro_removido"
+    OPTOUT = "optout"
+    TELEFONE_INVALIDO = "telefone_invalido"
+    JA_OFERECIDA = "ja_oferecida"
+    CONVERSA_HUMANA = "conversa_humana"
+    ESFRIANDO = "esfriando"
+    PROXIMO_CONTATO = "proximo_contato"
+    LIMITE_CONTATOS = "limite_contatos"
+    NA_FILA = "na_fila"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidato:
+    """``impedimento`` None: the vacancy may be offered to this doctor."""
+
+    cliente_id: str
+    telefone: str
+    nome: str | None
+    pontos: float
+    impedimento: Impedimento | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateQueries:
+    words: Query
+    vacancy: Query
+    consider: Query
+
+
+class Candidatos:
+    def __init__(self, database: Database, dicionario: Dicionario, clock: Clock) -> None:
+        self._database = database
+        self._dicionario = dicionario
+        self._clock = clock
+        self._queries = candidate_queries(database.dialect)
+
+    async def candidatos(self, vaga_id: str, limite: int) -> list[Candidato]:
+        """The best first, of all who may get it. Raises VagaDesconhecida."""
+        vaga = await self._database.one(self._queries.vacancy, id=vaga_id)
+        if vaga is None:
+            raise VagaDesconhecida(id=vaga_id)
+        exact, partial = await self._specialities(vaga)
+        return await self._consider(self._database, vaga, exact, partial, None, limite)
+
+    async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
+        """These doctors by id, each with the reason against an offer if there is one. An unknown id is missing."""
+        found = await self._consider(reading, vaga, (), (), clientes, len(clientes))
+        return {each.cliente_id: each for each in found}
+
+    async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
+        """Specialities as the rows of doctors write them: those that are the vacancy's, and those that are a part of it."""
+        names = (await self._dicionario.nomes()).especialidades
+        wanted = {form for form, id in names.items() if id == vaga["especialidade_id"]} | {chave(vaga["especialidade"])}
+        written = [str(row["especialidade"]) for row in await self._database.all(self._queries.words)]
+        exact = [each for each in written if eh_a_mesma(each, wanted)]
+        return exact, [each for each in written if each not in exact and eh_parte(each, wanted)]
+
+    async def _consider(
+        self,
+        reading: Reading,
+        vaga: Row,
+        exact: Sequence[str],
+        partial: Sequence[str],
+        clientes: Sequence[str] | None,
+        limite: int,
+    ) -> list[Candidato]:
+        now = self._clock.now()
+        rows = await reading.all(
+            self._queries.consider, id=vaga["id"], hospital_id=vaga["hospital_id"], exatas=AsJson([*exact]),
+            parciais=AsJson([*partial]), clientes=AsJson([*(clientes or ())]), todos=clientes is None, now=now,
+            week_ago=now - WEEK, month_ago=now - MONTH, contatos=CONTACTS_IN_A_WEEK, limite=limite,
+        )  # fmt: skip
+        return [_candidato(row) for row in rows]
+
+
+def eh_a_mesma(escrita: str, procuradas: Iterable[str]) -> bool:
+    """``procuradas``: the names of one speciality in their search form. A doctor may write several, as in 'UTI / Cardiologia'."""
+    forms = {chave(escrita), *(chave(part) for part in _SEPARATES.split(escrita))} - {""}
+    return not forms.isdisjoint(procuradas)
+
+
+def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
+    """Every word of one is in the other: 'Cardiologia' and 'Cardiologia pediátrica'."""
+    said = _words(chave(escrita))
+    return bool(said) and any(words and (said <= words or words <= said) for words in map(_words, procuradas))
+
+
+def candidate_queries(dialect: Dialect) -> CandidateQueries:
+    text = (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8")
+    for name, kind in (("exatas", "text"), ("parciais", "text"), ("clientes", "uuid")):
+        values = f"SELECT value FROM json_each(:{name})"
+        if dialect == "postgres":
+            values = f"SELECT jsonb_array_elements_text(:{name})::{kind}"
+        text = text.replace(f"{{{name}}}", values)
+    return load_text(CandidateQueries, text, "candidatos.sql", dialect)
+
+
+def _words(form: str) -> frozenset[str]:
+    return frozenset(form.split()) - _MIUDAS
+
+
+def _candidato(row: Row) -> Candidato:
+    return Candidato(
+        cliente_id=str(row["id"]),
+        telefone=row["telefone"],
+        nome=row["primeiro_nome"],
+        pontos=float(row["pontos"]),
+        impedimento=None if row["impedimento"] is None else Impedimento(row["impedimento"]),
+    )

@@ -1,0 +1,169 @@
+"""The hourly job over shifts that ended, and over vacancies whose start passed while a doctor was still wanted.
+
+    reservada            ── end + buffer has passed ──▶ pendente_confirmacao: a person says how it was
+    aberta | anunciada   ── start has passed ─────────▶ cancelada (vencida)
+
+Every vacancy is locked and looked at again before it changes, so two runs at once change each one once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from app.contexts.plantoes.horario import Turno, turno_de
+from app.contexts.plantoes.model import VENCIDA
+from app.contexts.vagas.api import PROCURA, StatusDaVaga, Transicoes
+from batuta import Done, Failed, Outcome, Partial
+from batuta.health import JOBS_AND_WORKERS, Check, Finding, Report, Severity, merge_reports
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Ids, Json
+from batuta.reasons import define
+from batuta.sql import Database, Query, load_queries
+
+BUFFER_WANTED = define("buffer_horas", "buffer_horas must be a whole number from 0 to {most}")
+OUT_OF_TIME = define("plantoes_sem_tempo", "the time was over; the next run continues")
+SISTEMA: Final = "sistema"
+BUFFER: Final = timedelta(hours=2)
+MOST_BUFFER_HOURS: Final = 168
+PAGE: Final = 500
+MOST_PAGES: Final = 1000
+MARGIN: Final = timedelta(seconds=10)
+# Ids in the answer of the job; the count has no limit.
+SHOWN: Final = 200
+# A person has a day to say how a shift was.
+ANSWER_WITHIN: Final = timedelta(hours=24)
+# The job runs every hour and may miss one run.
+JOB_WITHIN: Final = timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationQueries:
+    past: Query
+    unconfirmed: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Passo:
+    """A change that time makes. ``vence``: the instant from which on a shift is due for it."""
+
+    de: tuple[StatusDaVaga, ...]
+    para: StatusDaVaga
+    motivo: str
+    vence: Callable[[Turno], datetime]
+
+
+class Confirmacao:
+    def __init__(self, database: Database, ids: Ids, zone: ZoneInfo, clock: Clock) -> None:
+        self._database = database
+        self._zone = zone
+        self._clock = clock
+        self._transicoes = Transicoes(database.dialect, ids)
+        self._queries = load_queries(ConfirmationQueries, Path(__file__).parent / "confirmacao.sql", database.dialect)
+
+    async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
+        """``buffer_horas``: how long after its end a shift is asked about. The figures count changes that this run made."""
+        if (buffer := _buffer(call.params.get("buffer_horas"))) is None:
+            return Failed(BUFFER_WANTED(most=MOST_BUFFER_HOURS), permanent=True)
+        changed: dict[StatusDaVaga, list[str]] = {}
+        for step in _passos(buffer):
+            made = changed.setdefault(step.para, [])
+            for id in await self._due(step):
+                if self._clock.now() >= call.deadline - MARGIN:
+                    return Partial(OUT_OF_TIME(), items=_count(changed), result=_figures(changed))
+                if await self._take(id, step):
+                    made.append(id)
+        return Done(items=_count(changed), result=_figures(changed))
+
+    async def ask(self) -> Report:
+        """Shifts that wait too long for a person, and reserved ones that the job should have asked about."""
+        now = self._clock.now()
+        row = await self._database.one(self._queries.unconfirmed, antes=now - ANSWER_WITHIN)
+        waiting, since = (0, None) if row is None else (int(row["items"]), row["desde"])
+        overdue = await self._due(_passos(BUFFER + JOB_WITHIN)[0])
+        return merge_reports(
+            [
+                _found(Severity.WARNING, "sem_confirmacao", waiting, since, lost=3),
+                _found(Severity.ERROR, "reservada_passada", len(overdue), None, lost=10),
+            ]
+        )
+
+    @property
+    def check(self) -> Check:
+        return Check(name="plantoes", section=JOBS_AND_WORKERS, ask=self.ask)
+
+    async def _due(self, step: Passo) -> list[str]:
+        """All that are due for a step, the oldest day first."""
+        now, found = self._clock.now(), []
+        today = now.astimezone(self._zone).date()
+        for status in step.de:
+            day, after = date.min, str(UUID(int=0))
+            for _ in range(MOST_PAGES):
+                rows = await self._database.all(
+                    self._queries.past, status=status.value, hoje=today, depois=day, depois_id=after, limite=PAGE
+                )
+                found += [str(row["id"]) for row in rows if step.vence(turno_de(row, self._zone)) <= now]
+                if len(rows) < PAGE:
+                    break
+                day, after = rows[-1]["data"], str(rows[-1]["id"])
+        return found
+
+    async def _take(self, id: str, step: Passo) -> bool:
+        """Change one, if it is still due. False: another process or a person changed it first."""
+        async with self._database.transaction() as transaction:
+            vaga, now = await self._transicoes.travar(transaction, id), self._clock.now()
+            if vaga is None or vaga["status"] not in step.de or step.vence(turno_de(vaga, self._zone)) > now:
+                return False
+            return await self._transicoes.mudar(transaction, vaga, step.para, por=SISTEMA, motivo=step.motivo, now=now)
+
+
+def _passos(buffer: timedelta) -> tuple[Passo, Passo]:
+    return (
+        Passo(
+            (StatusDaVaga.RESERVADA,),
+            StatusDaVaga.PENDENTE_CONFIRMACAO,
+            "plantao_terminou",
+            lambda turno: turno.fim + buffer,
+        ),
+        Passo(PROCURA, StatusDaVaga.CANCELADA, VENCIDA, lambda turno: turno.inicio),
+    )
+
+
+def _buffer(written: str | None) -> timedelta | None:
+    """None: the text is not a number of hours."""
+    if written is None:
+        return BUFFER
+    hours = int(written) if written.isascii() and written.isdigit() and len(written) <= 3 else MOST_BUFFER_HOURS + 1
+    return timedelta(hours=hours) if hours <= MOST_BUFFER_HOURS else None
+
+
+def _count(changed: Mapping[StatusDaVaga, Sequence[str]]) -> int:
+    return sum(map(len, changed.values()))
+
+
+def _figures(changed: Mapping[StatusDaVaga, Sequence[str]]) -> dict[str, Json]:
+    due = changed.get(StatusDaVaga.PENDENTE_CONFIRMACAO, ())
+    return {
+        "processadas": len(due),
+        "vencidas": len(changed.get(StatusDaVaga.CANCELADA, ())),
+        "vagas": [*due[:SHOWN]],
+    }
+
+
+def _found(severity: Severity, what: str, count: int, since: datetime | None, *, lost: int) -> Report:
+    if not count:
+        return Report()
+    finding = Finding(
+        severity=severity,
+        source="plantoes",
+        cause=f"plantoes.{what}",
+        says=f"plantoes_{what}",
+        facts={"count": count},
+        value=count,
+        threshold=0,
+        since=since,
+    )
+    return Report(findings=(finding,), lost=lost)

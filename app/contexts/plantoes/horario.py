@@ -1,0 +1,52 @@
+"""When a shift starts and ends. A vacancy without both hours has those of its period; without a period, those of its day."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.leitura_grupos.api import Periodo
+from app.contexts.vagas.api import PERIODO_ID
+from batuta.sql import Row
+
+HORAS: Final[Mapping[Periodo, tuple[str, str]]] = {
+    Periodo.DIURNO: ("07:00", "19:00"),
+    Periodo.TARDE: ("13:00", "19:00"),
+    Periodo.NOTURNO: ("19:00", "07:00"),
+    Periodo.CINDERELA: ("19:00", "01:00"),
+    Periodo.MANHA: ("07:00", "13:00"),
+    Periodo.H24: ("07:00", "07:00"),
+}
+# 6 is the afternoon by its older name.
+_POR_ID: Final = {**{PERIODO_ID[each]: hours for each, hours in HORAS.items()}, 6: HORAS[Periodo.TARDE]}
+_HORA: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Turno:
+    """``inicio`` is the end of the day if neither an hour nor a period is known: the vacancy stands until then."""
+
+    inicio: datetime
+    fim: datetime
+
+
+def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
+    """Instants of ``data``, ``hora_inicio``, ``hora_fim`` and ``periodo_id``. An end at or before the start is on the next day."""
+    day: date = vaga["data"]
+    usual = _POR_ID.get(vaga["periodo_id"])
+    starts, ends = _hora(vaga["hora_inicio"]), _hora(vaga["hora_fim"])
+    if usual is not None:
+        starts, ends = starts or _hora(usual[0]), ends or _hora(usual[1])
+    day_ends = datetime.combine(day + timedelta(days=1), time(), zone)
+    inicio = day_ends if starts is None else datetime.combine(day, starts, zone)
+    if starts is None or ends is None:
+        return Turno(inicio, day_ends)
+    return Turno(inicio, datetime.combine(day if ends > starts else day + timedelta(days=1), ends, zone))
+
+
+def _hora(text: str | None) -> time | None:
+    """None: there is no hour, or the text is not one."""
+    found = _HORA.fullmatch(text.strip()) if text else None
+    return time(int(found[1]), int(found[2])) if found else None

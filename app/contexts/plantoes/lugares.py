@@ -1,0 +1,30 @@
+"""The hospital that a person means by a name. An unknown name may be a slip, so it creates no hospital."""
+
+from rapidfuzz import fuzz, process
+
+from app.contexts.leitura_grupos.api import chave
+from app.contexts.nomes.api import Nomes, achar, busca
+from app.contexts.plantoes.model import HospitalDesconhecido, HospitalDeVarios, NovaVaga
+
+NEAR = 60.0
+
+
+def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
+    """Raises HospitalDesconhecido with the nearest names, and HospitalDeVarios with the cities to choose from."""
+    found = achar(nova.hospital, nova.cidade, nova.uf, None, names)
+    if found.como == "ambiguo":
+        towns = {_place(each.cidade, each.uf) for each in names.hospitais.get(busca(nova.hospital), ())}
+        raise HospitalDeVarios(cidades=", ".join(sorted(towns - {""})))
+    if found.id is None:
+        raise HospitalDesconhecido(perto=", ".join(_near(nova.hospital, names)) or "-")
+    return found.id
+
+
+def _near(nome: str, names: Nomes) -> list[str]:
+    known = sorted({each.nome for some in names.hospitais.values() for each in some})
+    found = process.extract(nome, known, processor=chave, scorer=fuzz.WRatio, score_cutoff=NEAR, limit=3)
+    return [each for each, _, _ in found]
+
+
+def _place(cidade: str | None, uf: str | None) -> str:
+    return "/".join(part for part in (cidade, uf) if part)

@@ -1,0 +1,213 @@
+"""Answers and errors of the life of a vacancy, and the rules that need no database."""
+
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Final, TypeAlias, assert_never
+
+from app.contexts.leitura_grupos.api import UFS, Periodo
+from app.contexts.vagas.api import PROCURA, StatusDaVaga
+from batuta import BatutaError
+
+HORA: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+AHEAD: Final = timedelta(days=366)
+MENOR_VALOR, MAIOR_VALOR = 100, 50_000
+# Doctors of one announcement.
+MOST_OFFERS: Final = 50
+
+
+class VagaDesconhecida(BatutaError):
+    sentence = "there is no vacancy {id}: `batuta vagas listar` shows them"
+
+
+class MedicoDesconhecido(BatutaError):
+    sentence = "there is no doctor {id}: give the id of a doctor in `clientes`"
+
+
+class HospitalDesconhecido(BatutaError):
+    sentence = "no hospital has that name; the nearest are {perto}: write one of them, or say that it is a new hospital"
+
+
+class HospitalDeVarios(BatutaError):
+    sentence = "several hospitals have that name, in {cidades}: say the city too"
+
+
+class HospitalSemOfertas(BatutaError):
+    sentence = "hospital {hospital} is blocked, its vacancies are not offered: choose another hospital"
+
+
+class CampoDaVagaRecusado(BatutaError):
+    sentence = "{campo} cannot be that, it must be {espera}: correct it and try again"
+
+
+class VagaRepetida(BatutaError):
+    sentence = "vacancy {id} is open for the same hospital, day, period and speciality: use it, or say that this is another one"
+
+
+class VagaOcupada(BatutaError):
+    sentence = "vacancy {id} is already taken, it is {status}: `batuta vagas listar --status aberta` shows open ones"
+
+
+class VagaNaoPode(BatutaError):
+    sentence = "vacancy {id} is {status}, and this needs {precisa}: `batuta vagas ver {id}` shows its history"
+
+
+class PlantaoComecou(BatutaError):
+    sentence = "the shift of vacancy {id} has started: it is not offered any more"
+
+
+class MotivoDaCancelada(StrEnum):
+    """Why a vacancy is cancelled by a person."""
+
+    NAO_COMPARECEU = "nao_compareceu"
+    MEDICO_DESISTIU = "medico_desistiu"
+    CANCELADA_PELO_HOSPITAL = "cancelada_pelo_hospital"
+    ERRO_DE_CADASTRO = "erro_de_cadastro"
+    OUTRO = "outro"
+
+
+# Why the hourly job cancels one: its start passed while a doctor was still wanted.
+VENCIDA: Final = "vencida"
+# Only a shift that a doctor had can end for these reasons.
+DE_PLANTAO_RESERVADO: Final = (MotivoDaCancelada.NAO_COMPARECEU, MotivoDaCancelada.MEDICO_DESISTIU)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NovaVaga:
+    """As a person writes it, with hours or a period. ``outra``: it may be the second one like it."""
+
+    hospital: str
+    especialidade: str
+    data: date
+    cidade: str | None = None
+    uf: str | None = None
+    periodo: Periodo | None = None
+    hora_inicio: str | None = None
+    hora_fim: str | None = None
+    valor: int | None = None
+    novo_hospital: bool = False
+    outra: bool = False
+
+    def recusar(self, hoje: date) -> None:
+        """Raise at the first field that cannot be meant. ``hoje``: the day in São Paulo."""
+        if not hoje <= self.data <= hoje + AHEAD:
+            espera = f"{hoje.isoformat()} … {(hoje + AHEAD).isoformat()}"
+            raise CampoDaVagaRecusado(campo="data", espera=espera)
+        for campo, hour in (("hora_inicio", self.hora_inicio), ("hora_fim", self.hora_fim)):
+            is_wrong = re.fullmatch(HORA, hour) is None if hour is not None else self.hora_inicio != self.hora_fim
+            if is_wrong:
+                raise CampoDaVagaRecusado(campo=campo, espera="19:00")
+        if self.hora_inicio is None and self.periodo is None:
+            raise CampoDaVagaRecusado(campo="periodo", espera=", ".join(Periodo))
+        if self.valor is not None and not MENOR_VALOR <= self.valor <= MAIOR_VALOR:
+            raise CampoDaVagaRecusado(campo="valor", espera=f"{MENOR_VALOR} … {MAIOR_VALOR}")
+        if self.uf is not None and self.uf.lower() not in UFS:
+            raise CampoDaVagaRecusado(campo="uf", espera="SP, RJ, …")
+
+
+@dataclass(frozen=True, slots=True)
+class Feita:
+    """The change was made."""
+
+    id: str
+    status: StatusDaVaga
+
+
+@dataclass(frozen=True, slots=True)
+class Repetida:
+    """The same change was made before; nothing was written."""
+
+    id: str
+    status: StatusDaVaga
+
+
+@dataclass(frozen=True, slots=True)
+class Ocupada:
+    """Another doctor has it, or had it."""
+
+    id: str
+    status: StatusDaVaga
+
+
+@dataclass(frozen=True, slots=True)
+class Impedida:
+    """Its state does not permit the change. ``precisa``: the states that do."""
+
+    id: str
+    status: StatusDaVaga
+    precisa: tuple[StatusDaVaga, ...]
+
+
+Resposta: TypeAlias = Feita | Repetida | Ocupada | Impedida
+
+
+def exigir(resposta: Resposta) -> Feita | Repetida:
+    """The answer, if the vacancy is as the caller wants it; raises VagaOcupada or VagaNaoPode otherwise."""
+    match resposta:
+        case Feita() | Repetida():
+            return resposta
+        case Ocupada(id, status):
+            raise VagaOcupada(id=id, status=status.value)
+        case Impedida(id, status, precisa):
+            raise VagaNaoPode(id=id, status=status.value, precisa=" | ".join(precisa))
+        case _:
+            assert_never(resposta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situacao:
+    """A vacancy at the moment of a decision. ``oferecida``: to any doctor, at any time."""
+
+    id: str
+    status: StatusDaVaga
+    cliente_id: str | None = None
+    oferecida: bool = False
+
+
+# The new state, or the answer for a caller who gets none.
+Decisao: TypeAlias = StatusDaVaga | Resposta
+
+
+def decidir_anuncio(vaga: Situacao) -> Decisao:
+    return _ocupada(vaga) or StatusDaVaga.ANUNCIADA
+
+
+def decidir_reserva(vaga: Situacao, *, quer: str) -> Decisao:
+    """``quer``: the doctor who wants it."""
+    if vaga.status is StatusDaVaga.RESERVADA and vaga.cliente_id == quer:
+        return Repetida(vaga.id, vaga.status)
+    return _ocupada(vaga) or StatusDaVaga.RESERVADA
+
+
+def decidir_liberacao(vaga: Situacao) -> Decisao:
+    if vaga.status in PROCURA:
+        return Repetida(vaga.id, vaga.status)
+    if vaga.status is not StatusDaVaga.RESERVADA:
+        return Impedida(vaga.id, vaga.status, (StatusDaVaga.RESERVADA,))
+    return StatusDaVaga.ANUNCIADA if vaga.oferecida else StatusDaVaga.ABERTA
+
+
+def decidir_realizada(vaga: Situacao) -> Decisao:
+    return _depois_do_plantao(vaga, StatusDaVaga.REALIZADA, (StatusDaVaga.PENDENTE_CONFIRMACAO,))
+
+
+def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisao:
+    """A reserved vacancy is released first: its doctor must hear of it."""
+    before = () if motivo in DE_PLANTAO_RESERVADO else PROCURA
+    return _depois_do_plantao(vaga, StatusDaVaga.CANCELADA, (*before, StatusDaVaga.PENDENTE_CONFIRMACAO))
+
+
+def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
+    """The answer for a doctor who comes too late; None: a doctor is wanted."""
+    if vaga.status in PROCURA:
+        return None
+    if vaga.status is StatusDaVaga.CANCELADA:
+        return Impedida(vaga.id, vaga.status, PROCURA)
+    return Ocupada(vaga.id, vaga.status)
+
+
+def _depois_do_plantao(vaga: Situacao, para: StatusDaVaga, precisa: tuple[StatusDaVaga, ...]) -> Decisao:
+    if vaga.status is para:
+        return Repetida(vaga.id, para)
+    return para if vaga.status in precisa else Impedida(vaga.id, vaga.status, precisa)

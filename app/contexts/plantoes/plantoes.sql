@@ -1,0 +1,59 @@
+-- write hold_hospital: two who create the same vacancy at once do it one after the other
+UPDATE hospitais SET nome = nome WHERE id = :id RETURNING nome;
+
+-- read is_blocked: vacancies of that hospital are not offered
+SELECT 1 AS blocked FROM hospitais_bloqueados WHERE hospital_id = :id AND status = 'bloqueado';
+
+-- read same: an open vacancy for the same hospital, day, period and speciality
+SELECT id FROM vagas WHERE hash_dedup = :hash AND deleted_at IS NULL AND status IN ('aberta', 'anunciada') ORDER BY created_at LIMIT 1;
+
+-- write create: a vacancy that a person writes
+INSERT INTO vagas (id, hospital_id, especialidade_id, periodo_id, data, hora_inicio, hora_fim, valor, valor_tipo, status, origem, hash_dedup,
+                   criada_por, created_at, updated_at)
+VALUES (:id, :hospital_id, :especialidade_id, :periodo_id, :data, :hora_inicio, :hora_fim, :valor, :valor_tipo, 'aberta', 'manual', :hash,
+        :por, :now, :now);
+
+-- read listed: vacancies, the next day first
+SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo, vaga.origem, vaga.cliente_id,
+       vaga.criada_por, vaga.cancelada_motivo, vaga.created_at, vaga.updated_at, hospital.nome AS hospital, hospital.cidade,
+       hospital.estado AS uf, especialidade.nome AS especialidade, vaga.periodo_id, periodo.nome AS periodo
+FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
+WHERE vaga.deleted_at IS NULL AND vaga.data >= :de AND vaga.data <= :ate
+  AND (CAST(:status AS text) IS NULL OR vaga.status = :status)
+  AND (CAST(:origem AS text) IS NULL OR vaga.origem = :origem)
+  AND (NOT :por_medico OR vaga.cliente_id = :cliente_id)
+ORDER BY vaga.data, vaga.hora_inicio, vaga.id LIMIT :limite OFFSET :pular;
+
+-- read one: a vacancy in words
+SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo, vaga.origem, vaga.cliente_id,
+       vaga.criada_por, vaga.cancelada_motivo, vaga.created_at, vaga.updated_at, hospital.nome AS hospital, hospital.cidade,
+       hospital.estado AS uf, especialidade.nome AS especialidade, vaga.periodo_id, periodo.nome AS periodo
+FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
+WHERE vaga.id = :id AND vaga.deleted_at IS NULL;
+
+-- read history: every change of a vacancy, in order
+SELECT ordem, de, para, por, motivo, cliente_id, em FROM vagas_historico WHERE vaga_id = :id ORDER BY ordem;
+
+-- read offers: the doctors it was offered to, and how far each message got
+SELECT offer.cliente_id, offer.por, offer.created_at, message.status AS mensagem, message.enviada_em
+FROM vagas_ofertas AS offer JOIN fila_mensagens AS message ON message.id = offer.mensagem_id
+WHERE offer.vaga_id = :id ORDER BY offer.created_at, offer.cliente_id;
+
+-- read interests: the doctors who want it, the first one first
+SELECT cliente_id, por, created_at FROM vagas_interesses WHERE vaga_id = :id ORDER BY created_at, cliente_id;
+
+-- read is_doctor: a doctor of ours
+SELECT 1 AS there FROM clientes WHERE id = :id AND tipo = 'medico' AND deleted_at IS NULL;
+
+-- read was_offered: to any doctor
+SELECT 1 AS there FROM vagas_ofertas WHERE vaga_id = :id LIMIT 1;
+
+-- write interest: a doctor wants it; once
+INSERT INTO vagas_interesses (vaga_id, cliente_id, por, created_at) VALUES (:id, :cliente_id, :por, :now) ON CONFLICT DO NOTHING;
+
+-- read counts: how many are in which state; those that want a doctor only from today on
+SELECT status, count(*) AS items FROM vagas
+WHERE deleted_at IS NULL AND (status IN ('reservada', 'pendente_confirmacao') OR status IN ('aberta', 'anunciada') AND data >= :hoje)
+GROUP BY status;

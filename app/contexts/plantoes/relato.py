@@ -1,0 +1,79 @@
+"""A vacancy as people and machines read it: ids of doctors, never their names or numbers."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from app.contexts.plantoes.anuncios import Anuncio
+from app.contexts.plantoes.candidatos import Candidato
+from app.contexts.plantoes.model import Feita, Repetida
+from app.contexts.plantoes.service import Vista
+from batuta.sql import Row
+
+PLAIN = (
+    "id", "status", "origem", "hospital", "cidade", "uf", "especialidade", "periodo", "hora_inicio", "hora_fim", "valor",
+    "valor_tipo",
+)  # fmt: skip
+
+
+def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    return {
+        **{name: row[name] for name in PLAIN},
+        "data": row["data"].isoformat(),
+        "medico": row["cliente_id"],
+        "criada_por": row["criada_por"],
+        "cancelada_motivo": row["cancelada_motivo"],
+        "created_at": _local(row["created_at"], zone),
+        "updated_at": _local(row["updated_at"], zone),
+    }
+
+
+def vista_em_palavras(vista: Vista, zone: ZoneInfo) -> dict[str, Any]:
+    return {
+        **vaga_em_palavras(vista.vaga, zone),
+        "historico": [
+            {
+                **{name: row[name] for name in ("ordem", "de", "para", "por", "motivo")},
+                "medico": row["cliente_id"],
+                "em": _local(row["em"], zone),
+            }
+            for row in vista.historico
+        ],
+        "ofertas": [
+            {
+                "medico": row["cliente_id"],
+                "por": row["por"],
+                "em": _local(row["created_at"], zone),
+                "mensagem": row["mensagem"],
+                "enviada_em": _local(row["enviada_em"], zone),
+            }
+            for row in vista.ofertas
+        ],
+        "interesses": [
+            {"medico": row["cliente_id"], "por": row["por"], "em": _local(row["created_at"], zone)}
+            for row in vista.interesses
+        ],
+    }
+
+
+def resposta_em_palavras(resposta: Feita | Repetida) -> dict[str, Any]:
+    """``repetida``: the vacancy was like that before, and nothing was written."""
+    return {"id": resposta.id, "status": resposta.status.value, "repetida": isinstance(resposta, Repetida)}
+
+
+def anuncio_em_palavras(anuncio: Anuncio) -> dict[str, Any]:
+    return {
+        "id": anuncio.id,
+        "status": anuncio.status.value,
+        "oferecidas": list(anuncio.oferecidas),
+        "recusadas": {cliente: why.value for cliente, why in anuncio.recusadas.items()},
+    }
+
+
+def candidato_em_palavras(candidato: Candidato) -> dict[str, Any]:
+    return {"medico": candidato.cliente_id, "pontos": round(candidato.pontos, 1)}
+
+
+def _local(at: datetime | None, zone: ZoneInfo) -> str | None:
+    return None if at is None else at.astimezone(zone).isoformat()

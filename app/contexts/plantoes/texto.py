@@ -1,0 +1,58 @@
+"""The words of an offer. Julia says that she is a virtual assistant, and states facts of the vacancy only."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final
+
+from batuta.sql import Row
+
+DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
+LONGEST: Final = 60
+OFERTA: Final = (
+    "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. Temos um plantão em aberto:\n"
+    "• Hospital: {hospital}\n"
+    "• Especialidade: {especialidade}\n"
+    "• Data: {data}\n"
+    "• Período: {periodo}\n"
+    "• Valor: {valor}\n"
+    "Tem interesse? É só responder por aqui. Se preferir não receber mais mensagens, responda PARAR."
+)
+
+
+def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
+    """``vaga``: with the names of its hospital, speciality and period."""
+    return OFERTA.format(
+        nome=_chamado(nome),
+        hospital=_lugar(vaga),
+        especialidade=vaga["especialidade"],
+        data=_dia(vaga["data"]),
+        periodo=_periodo(vaga),
+        valor=_valor(vaga["valor"], vaga["valor_tipo"]),
+    )
+
+
+def _chamado(nome: str | None) -> str:
+    """The first name, if it looks like one."""
+    first = next(iter((nome or "").split()), "")
+    return f", {first[:LONGEST]}" if first.isalpha() else ""
+
+
+def _lugar(vaga: Row | Mapping[str, Any]) -> str:
+    town = "/".join(part for part in (vaga["cidade"], vaga["uf"]) if part)
+    return f"{vaga['hospital']} ({town})" if town else str(vaga["hospital"])
+
+
+def _dia(day: date) -> str:
+    return f"{DIAS[day.weekday()]}, {day:%d/%m/%Y}"
+
+
+def _periodo(vaga: Row | Mapping[str, Any]) -> str:
+    starts, ends = vaga["hora_inicio"], vaga["hora_fim"]
+    hours = f"das {starts} às {ends}" if starts and ends else f"a partir das {starts}" if starts else ""
+    return ", ".join(part for part in (vaga["periodo"], hours) if part) or "a combinar"
+
+
+def _valor(valor: int | None, tipo: str | None) -> str:
+    if valor is None or tipo not in (None, "fixo"):
+        return "a combinar"
+    return f"R$ {valor:,}".replace(",", ".")
