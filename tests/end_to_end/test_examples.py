@@ -83,7 +83,7 @@ async def test_the_courier_delivers_until_its_circuit_opens_and_then_waits(
         held = await courier.deliver(None, "letter")
         assert isinstance(held, Snooze)
         assert held.reason == "circuit open: gateway, 3 failures in a row, the last no answer"
-        assert await courier.work.rates.used([courier.hourly]) == {"letters/hour": 4}
+        assert await courier.work.rates.count_used([courier.hourly]) == {"letters/hour": 4}
 
 
 async def test_the_addresses_are_accepted_once_and_processed(
@@ -96,7 +96,7 @@ async def test_the_addresses_are_accepted_once_and_processed(
     assert capsys.readouterr().out.split() == ["accepted", "3", "queued", "queued", "queued"]
     work = addresses.work
     async with work:
-        ids = [row["id"] for row in await work.queues["default"].listed("ready", 10)]
+        ids = [row["id"] for row in await work.queues["default"].list_items("ready", 10)]
         assert await work.work_once("default", 10) == 3
         statuses = [await work.status(id) for id in ids]
     assert sorted((each.status, each.result or each.error) for each in statuses if each) == [

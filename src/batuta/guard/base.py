@@ -6,7 +6,7 @@ match await may.admit(work.clock.now()):
         return Snooze(until, reason)
     case Admit(ticket=ticket):
         …                                   # the effect
-        await ticket.used(WORKED)           # or the error; ticket.unused() if the effect was not tried
+        await ticket.report(WORKED)         # or the error; ticket.give_back() if the effect was not tried
 """
 
 import asyncio

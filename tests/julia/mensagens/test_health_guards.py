@@ -174,7 +174,7 @@ def break_it() -> None:
         async with work:
             for _ in range(2):
                 verdict = await work.circuits.breaker("gateway").admit(work.clock.now())
-                await verdict.ticket.used(BROKE)
+                await verdict.ticket.report(BROKE)
             reserved = await work.rates.reserve([work.limits["sends/hour"]])
             await work.rates.confirm(reserved.id)
 
