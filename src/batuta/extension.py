@@ -3,8 +3,7 @@
 from batuta.engine.extension import Board, Command, Course, Examined, Extension, Figure, Role, Tone
 from batuta.logs import begin_logging
 from batuta.processes.address import listen
-from batuta.texts import Language, Texts
-from batuta.texts.wording import Wording
+from batuta.texts import Language, Texts, Wording
 
 __all__ = [
     "Board",

@@ -3,10 +3,4 @@
 from batuta.supervise.loop import Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.supervisor import Supervisor
 
-__all__ = [
-    "Loop",
-    "LoopPolicy",
-    "Pace",
-    "Supervisor",
-    "Wakeup",
-]
+__all__ = ["Loop", "LoopPolicy", "Pace", "Supervisor", "Wakeup"]

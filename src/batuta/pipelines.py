@@ -3,11 +3,4 @@
 from batuta.queue.outcome import FanOut, Jump, Next, StageOutcome
 from batuta.queue.pipeline import Pipeline, Stage
 
-__all__ = [
-    "FanOut",
-    "Jump",
-    "Next",
-    "Pipeline",
-    "Stage",
-    "StageOutcome",
-]
+__all__ = ["FanOut", "Jump", "Next", "Pipeline", "Stage", "StageOutcome"]

@@ -3,11 +3,9 @@
 from batuta.stores.backup.restoring import DatabaseId, Restored, Restoring, as_values, blind_restores, insert_rows
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
-from batuta.stores.sql.history import is_uuid
+from batuta.stores.sql.history import full_id, is_uuid
 from batuta.stores.sql.migrations import Mark, Migration, read_migrations
-from batuta.stores.sql.queries import in_dialect, load_queries, load_text, query_of
-from batuta.stores.sql.retention import retentions_in
-from batuta.stores.sql.short_ids import full_id
+from batuta.stores.sql.queries import in_dialect, load_queries, load_text, query_of, retentions_in
 from batuta.supervise.pruner import Retention, keep_for, prune_all
 
 __all__ = [

@@ -15,8 +15,7 @@ from batuta.kernel.events import Event, ExecutionStarted
 from batuta.runlog.execution import Status
 from batuta.runlog.history import Recorded
 from batuta.runlog.log import Timetable
-from batuta.texts import Texts
-from batuta.texts.wording import Wording
+from batuta.texts import Texts, Wording
 
 STYLES = {
     JobState.STALE: "bold red",

@@ -110,11 +110,7 @@ def _about(texts: Texts, param: Any) -> str:
 
 
 def usage_sentence(
-    texts: Texts,
-    command: Any,
-    argv: Sequence[str],
-    mistake: typer.TyperException,
-    unloaded: BatutaError | None = None,
+    texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
     """Say what was wrong and what to type instead. ``unloaded``: why the application's own commands are missing."""
     context = getattr(mistake, "ctx", None)

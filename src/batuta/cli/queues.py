@@ -14,8 +14,8 @@ from batuta.kernel.errors import ConfigError
 from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason, decode
 from batuta.queue.item import ItemState, QueueTable
+from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.stores.sql.short_ids import full_id
 from batuta.texts import Texts
 
 # Items moved or cancelled in one transaction, and the most of those in one command.

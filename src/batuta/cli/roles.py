@@ -236,12 +236,7 @@ async def run_role(
     ``stops_within``: the longest the shutdown may take, reported to systemd. ``service``: its name in the log; None: its role.
     """
     begin_logging(
-        work.events,
-        settings,
-        service=service or role,
-        stream=stream,
-        zone=work.zone,
-        wording=work.extension.wording,
+        work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording
     )
 
     def on_stop() -> None:

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from batuta import __version__
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import (
-    BackupForeign,
-    RestoreRefused,
-    SchemaOutOfDate,
-    StatementRefused,
-    StoreError,
-)
+from batuta.kernel.errors import BackupForeign, RestoreRefused, SchemaOutOfDate, StatementRefused, StoreError
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup import archive
 from batuta.stores.backup.archive import Applied, ArchiveReader, Manifest, Table

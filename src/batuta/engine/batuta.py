@@ -216,15 +216,7 @@ class Batuta:
         """Register a job with any target. ``profiles``: the timetables that have it; None: all of them."""
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
-        job = make_job(
-            name,
-            schedule,
-            target,
-            zone=self.zone,
-            category=category,
-            timeout=timeout,
-            **options,
-        )
+        job = make_job(name, schedule, target, zone=self.zone, category=category, timeout=timeout, **options)
         if circuit is not None and job.timeout > (longest := self.circuits.rule_of(circuit).probe_within):
             why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
             raise InvalidJob(job=name, why=why)

@@ -14,7 +14,7 @@ from batuta.health.finding import SECTIONS, Section
 from batuta.schedule.window import Window
 from batuta.stores.backup.restoring import Restoring
 from batuta.stores.sql.migrations import Mark, Migration
-from batuta.texts.wording import Wording
+from batuta.texts import Wording
 
 
 class Tone(StrEnum):

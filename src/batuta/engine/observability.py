@@ -29,10 +29,9 @@ from batuta.stores.sql.alerts import SqlAlerts, SqlIncidents
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlTimetables
 from batuta.stores.sql.history import SqlReports
-from batuta.stores.sql.processes import SqlBeats, SqlRestarts
+from batuta.stores.sql.processes import SqlBeats, SqlRestarts, SqlTransactions
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import UnservedItems
-from batuta.stores.sql.transactions import SqlTransactions
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.running import Running
 from batuta.supervise.supervisor import Supervisor
@@ -109,11 +108,7 @@ class Observability:
         """Make an application's own queue part of health. ``loops``: who works on it; unless said, a worker of its name."""
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
-            name=queue.name,
-            pulse=queue.pulse,
-            loops=working,
-            limits=limits or QueueLimits(),
-            hands_over=hands_over,
+            name=queue.name, pulse=queue.pulse, loops=working, limits=limits or QueueLimits(), hands_over=hands_over
         )
 
     def queues(self) -> Iterator[WatchedQueue]:

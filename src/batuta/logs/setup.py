@@ -22,7 +22,7 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import current
 from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_text, with_safe_message
 from batuta.logs.subscriber import LOGGER, LogSubscriber, log_what_python_prints
-from batuta.texts.wording import Wording
+from batuta.texts import Wording
 
 # Libraries that tell at INFO what we announce as a fact of our own, or quote addresses.
 QUIET = ("httpcore2", "httpx2", "uvicorn")

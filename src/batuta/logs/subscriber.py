@@ -21,7 +21,7 @@ from batuta.kernel.masking.credentials import WITHHELD
 from batuta.logs.scrubbing import plain, summary
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.shutdown import Phase
-from batuta.texts.wording import Wording
+from batuta.texts import Wording
 
 LOGGER = "batuta"  # ours; everybody else has names of their own
 # Their texts come from the interpreter or speak of an API. A UserWarning may quote a value, as pydantic's do.
@@ -125,10 +125,6 @@ def _render(value: object) -> object:
     return summary(value) if isinstance(value, BaseException) else plain(value)
 
 
-def _process_start_line(event: events.ProcessStarted) -> Line:
-    return Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}")
-
-
 def _child_silent(event: events.ChildSilent) -> Line:
     why = f" ({event.state})" if event.state else ", its stack is asked for"
     return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: it is ended", logging.ERROR)
@@ -214,11 +210,6 @@ def _fire_line(event: events.FireExplained) -> Line:
     return Line(f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO)
 
 
-def _settlement_line(event: events.ItemsSettled) -> Line:
-    # One line for a whole turn of the worker, however many items it settled.
-    return Line("items settled", logging.INFO)
-
-
 def _circuit_line(event: events.CircuitMoved) -> Line:
     return Line(f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO)
 
@@ -243,7 +234,7 @@ def _rescue_line(event: events.ItemsRescued) -> Line:
 
 
 LINES: Mapping[type[events.Event], Callable[..., Line]] = {
-    events.ProcessStarted: _process_start_line,
+    events.ProcessStarted: lambda event: Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}"),
     events.ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
     events.ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
     events.ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
@@ -296,7 +287,8 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
     events.ControlSet: lambda event: Line("control set"),
     events.ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
-    events.ItemsSettled: _settlement_line,
+    # One line for a turn of the worker, however many items it settled.
+    events.ItemsSettled: lambda event: Line("items settled"),
     events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
     events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     events.ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),

@@ -283,10 +283,4 @@ def give_back() -> Settlement:
 
 def put_off(wait: timedelta) -> Settlement:
     """Hand back an item with one crash left, unstarted, because another such item runs in this process."""
-    return Settlement(
-        state=ItemState.READY,
-        wait=wait,
-        gives_back=True,
-        error=WAITS_ALONE(),
-        untried=True,
-    )
+    return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

@@ -218,10 +218,7 @@ def _ending_of_timeout(code: int | None = None) -> Ending:
 def _ending_of_refusal(error: Exception, tries: int, url: str) -> Ending:
     parts = urlsplit(url)
     where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
-    return Ending(
-        status=Status.ERROR,
-        error=execution.REFUSED(where=where, count=tries, error=type(error).__name__),
-    )
+    return Ending(status=Status.ERROR, error=execution.REFUSED(where=where, count=tries, error=type(error).__name__))
 
 
 def _refusal(code: int, body: Mapping[str, Any]) -> Reason:

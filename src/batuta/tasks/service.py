@@ -73,12 +73,7 @@ class TaskService(Generic[SomeTransaction]):
         known = self._registry.get(task)
         known.refuse_call(arguments, named)
         (id,) = await self._backend.enqueue(
-            known,
-            [(arguments, named)],
-            keys=[key],
-            delay=_wait(delay),
-            priority=priority,
-            within=within,
+            known, [(arguments, named)], keys=[key], delay=_wait(delay), priority=priority, within=within
         )
         return id
 
@@ -105,12 +100,7 @@ class TaskService(Generic[SomeTransaction]):
         for each in {_shape(arguments): arguments for arguments, _ in given}.values():
             known.refuse_call(each, {})
         return await self._backend.enqueue(
-            known,
-            given,
-            keys=keys or [None] * len(given),
-            delay=_wait(delay),
-            priority=priority,
-            within=within,
+            known, given, keys=keys or [None] * len(given), delay=_wait(delay), priority=priority, within=within
         )
 
     async def status(self, id: str) -> TaskStatus | None:

@@ -5,12 +5,4 @@ request, and the contracts every store must pass.
 from batuta.testing.clock import FakeClock, FastClock
 from batuta.testing.loops import EventRecorder, Puppet, loops_of, supervise, tick
 
-__all__ = [
-    "EventRecorder",
-    "FakeClock",
-    "FastClock",
-    "Puppet",
-    "loops_of",
-    "supervise",
-    "tick",
-]
+__all__ = ["EventRecorder", "FakeClock", "FastClock", "Puppet", "loops_of", "supervise", "tick"]

@@ -6,7 +6,8 @@ A key that ends in ``_one`` is used instead of its key where the fact ``count`` 
 
 import string
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from batuta.kernel.clock import exact
 from batuta.kernel.errors import BatutaError
+from batuta.kernel.events import Event
 from batuta.kernel.reasons import Reason, Reasons, code_of
 
 Language: TypeAlias = Literal["pt-BR", "en"]
@@ -147,3 +149,23 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """An application's own words for log lines and for fields of documents; the engine's words are English.
+
+    ``phrases``: the text of a log line, by the class of its event; its level and its fields stay the engine's.
+
+    ``fields``: other names for fields, by the engine's name. They apply to log lines and to JSON documents.
+    """
+
+    phrases: Mapping[type[Any], Callable[..., str]] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    def rename(self, name: str) -> str:
+        return self.fields.get(name, name)
+
+    def phrase(self, event: Event, otherwise: str) -> str:
+        phrase = self.phrases.get(type(event))
+        return otherwise if phrase is None else phrase(event)

@@ -37,6 +37,12 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
 
+def unknown_job(name: str, nearest: str | None) -> Problem:
+    if nearest is None:
+        return Problem(404, "unknown_job_far", endpoint=name[:80])
+    return Problem(404, "unknown_job", endpoint=name[:80], nearest=nearest)
+
+
 async def refuse_unwritable(request: Request) -> None:
     """Asked for every route: what no database can hold, and no log should, goes no further than here."""
     said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]

@@ -30,7 +30,7 @@ from batuta.kernel.events import (
 from batuta.kernel.masking import is_sensitive
 from batuta.logs import LogSubscriber
 from batuta.logs.subscriber import LINES, field_label
-from batuta.texts.wording import Wording
+from batuta.texts import Wording
 from scripts.public_api import list_events
 from tests.engine.logs.log_lines import json_lines, logging_to
 

@@ -16,13 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias, assert_never, cast
 
 from arq.connections import ArqRedis
-from arq.constants import (
-    abort_jobs_ss,
-    default_queue_name,
-    in_progress_key_prefix,
-    job_key_prefix,
-    retry_key_prefix,
-)
+from arq.constants import abort_jobs_ss, default_queue_name, in_progress_key_prefix, job_key_prefix, retry_key_prefix
 from arq.utils import timestamp_ms
 from redis.exceptions import RedisError
 

@@ -11,11 +11,7 @@ import asyncpg
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable
 from batuta.kernel.json import dumps, loads
-from batuta.stores.postgres.server import (
-    REFUSED_PARAMETER,
-    BehindPooler,
-    PostgresServer,
-)
+from batuta.stores.postgres.server import REFUSED_PARAMETER, BehindPooler, PostgresServer
 from batuta.stores.sql.database import (
     AsJson,
     ChangeListener,

@@ -15,21 +15,14 @@ from batuta.kernel.json import Json
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, from_row, read_clock
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
 
-class DecidingClock:
-    """The offset of the deciding clock (on PostgreSQL the server's) from the machine's."""
-
-    def __init__(self, dialect: Dialect, *, own_time: bool) -> None:
-        """``own_time``: the caller's clock decides. On SQLite it always does."""
-        self._is_own = own_time or dialect == "sqlite"
-
-    async def ahead(self, within: Reading, now: datetime) -> timedelta:
-        """``now``: by the caller's clock."""
-        return timedelta(0) if self._is_own else await read_clock(within) - now
+async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
+    """How far the clock that decides is ahead of ``now``, by the caller's clock. ``is_own``: the caller's clock decides."""
+    return timedelta(0) if is_own else await read_clock(within) - now
 
 
 PROFILE = "schedule_profile"
@@ -46,7 +39,7 @@ class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
         """``own_time``: False where PostgreSQL's clock decides since when a change counts."""
         self._database = database
-        self._clock = DecidingClock(database.dialect, own_time=own_time)
+        self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
         self._queries = load_queries(ControlQueries, STATEMENTS / "controls.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
@@ -75,7 +68,7 @@ class SqlControls:
 
     async def _change(self, name: str, change: Callable[[Json], Json], *, by: str, now: datetime) -> None:
         async with self._database.transaction() as transaction:
-            now += await self._clock.ahead(transaction, now)
+            now += await read_offset(transaction, now, is_own=self._is_own)
             before = (await self._settings(transaction)).get(name)
             after = change(before)
             await transaction.run(self._queries.settle, name=name, setting=AsJson(after), now=now)
@@ -111,7 +104,7 @@ class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
         """``own_time``: False where PostgreSQL's clock decides when a switch was set and until when it counts."""
         self._database = database
-        self._clock = DecidingClock(database.dialect, own_time=own_time)
+        self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
         self._queries = load_queries(SwitchQueries, STATEMENTS / "switches.sql", database.dialect)
         self._audit = AuditLog(database.dialect, ids)
@@ -130,7 +123,7 @@ class SqlSwitches:
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
     ) -> Switch:
         async with self._database.transaction() as transaction:
-            ahead = await self._clock.ahead(transaction, now)
+            ahead = await read_offset(transaction, now, is_own=self._is_own)
             now, until = now + ahead, None if until is None else until + ahead
             before = await self.read(key, within=transaction)
             await transaction.run(

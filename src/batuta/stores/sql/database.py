@@ -36,13 +36,11 @@ class Row(Protocol):
     def keys(self) -> Collection[str]: ...
 
 
-Value = TypeVar("Value", bound="_HasFields")
-
-
-class _HasFields(Protocol):
-    """A dataclass."""
-
+class AnyDataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Value = TypeVar("Value", bound=AnyDataclass)
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:

@@ -1,16 +1,18 @@
-"""What ``job_executions`` can tell: every question is answered from an index, however many rows there are."""
+"""Questions about ``job_executions``, each answered from an index, however many rows there are; and ids that an operator types."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from batuta.kernel.clock import in_microseconds, microseconds
+from batuta.kernel.errors import AmbiguousId
 from batuta.kernel.reasons import decode
 from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 _RAN = ("success", "error", "timeout")
 _ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -145,3 +147,25 @@ def _last(row: Row) -> LastRun:
 def _record_of(row: Row) -> Recorded:
     named = {"job": row["job_name"], "category": row["categoria"], "items": row["items_processed"]}
     return from_row(Recorded, row, **named, error=decode(row["error"]), reason=decode(row["reason"]))
+
+
+SHORTEST = 4
+SHOWN = 5
+_HEXADECIMAL = re.compile(r"[0-9a-f]+")
+
+
+async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
+    """The id of the one row whose id begins with ``written``; None: there is none. Raises AmbiguousId."""
+    digits = written.strip().lower().replace("-", "")
+    if not SHORTEST <= len(digits) <= 32 or not _HEXADECIMAL.fullmatch(digits):
+        return None
+    between = f"SELECT {column} AS id FROM {table} WHERE {column} >= :least AND {column} <= :most"
+    query = in_dialect(
+        query_of("full_id", f"{between} ORDER BY {column} LIMIT {SHOWN + 1}", writes=False), database.dialect
+    )
+    rows = await database.all(query, least=str(UUID(digits.ljust(32, "0"))), most=str(UUID(digits.ljust(32, "f"))))
+    found = [str(row["id"]) for row in rows]
+    if len(found) > 1:
+        more = ", …" if len(found) > SHOWN else ""
+        raise AmbiguousId(id=written, candidates=", ".join(found[:SHOWN]) + more)
+    return found[0] if found else None

@@ -1,4 +1,4 @@
-"""Heartbeats in ``worker_heartbeats`` and restarts in ``worker_restarts``. A pause is a switch, not a heartbeat."""
+"""Heartbeats in ``worker_heartbeats``, restarts in ``worker_restarts``, and the oldest open transaction of the server."""
 
 import os
 import socket
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from batuta.health.checks import OpenTransaction
 from batuta.health.workers import Beat, LoopSeen, Signs
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.ids import Ids
@@ -167,3 +168,21 @@ def _shorten(stack: str) -> str:
 
 def _restart(row: Row) -> Restart:
     return from_row(Restart, row, detail=decode(row["detail"]) or "")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionQueries:
+    oldest: Query
+
+
+class SqlTransactions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queries = load_queries(TransactionQueries, STATEMENTS / "transactions.sql", database.dialect)
+
+    async def oldest(self) -> OpenTransaction | None:
+        row = await self._database.one(self._queries.oldest)
+        if row is None:
+            return None
+        lasts = timedelta(seconds=max(0.0, row["seconds"]))
+        return from_row(OpenTransaction, row, lasts=lasts, transactions_since=row["transactions"])

@@ -16,13 +16,16 @@ column says its type in its name, in SQLite's own way (``AS "last_run [TIMESTAMP
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TypeVar
 
+from batuta.kernel.clock import Clock
 from batuta.kernel.errors import QueryFileError
-from batuta.stores.sql.database import DIALECTS, Dialect, Query
+from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect, Query
+from batuta.supervise.pruner import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
 # Text that only looks like a parameter is stepped over: 'quoted', "named", -- remarks and ::casts.
@@ -30,13 +33,8 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)"
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 
 
-class Queries(Protocol):
-    """A frozen dataclass whose fields are all queries."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-
-SomeQueries = TypeVar("SomeQueries", bound=Queries)
+# A frozen dataclass whose fields are all queries.
+SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
@@ -102,3 +100,12 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}
     numbered = _TOKEN.sub(lambda token: places[token["name"]] if token["name"] else token[0], query.text)
     return Query(query.name, _TYPED_NAME.sub(r'"\1"', numbered), query.parameters, query.writes)
+
+
+def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
+    """A retention for each statement of a file. Each deletes at most ``:limit`` rows older than ``:before``."""
+
+    def retain(query: Query) -> Retention:
+        return Retention(query.name, lambda limit: database.run(query, before=clock.now() - age, limit=limit))
+
+    return [retain(query) for query in load_all(file, database.dialect)]

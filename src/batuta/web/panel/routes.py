@@ -20,12 +20,10 @@ from batuta.runlog.history import BEFORE_ANY, Recorded
 from batuta.web.context import request_id_of, state_of
 from batuta.web.pages import page, static
 from batuta.web.panel import entrance, overview, strip
-from batuta.web.panel import overview as panel_health
-from batuta.web.panel import overview as story
 from batuta.web.panel import words as crons
 from batuta.web.panel.overview import Cursor
 from batuta.web.panel.words import Words
-from batuta.web.problems import Problem, safe, texts_for
+from batuta.web.problems import Problem, safe, texts_for, unknown_job
 
 PAGE = 50
 ERRORS = 5
@@ -87,7 +85,7 @@ async def jobs(request: Request) -> HTMLResponse:
         rows=overview.rows(seen, asked, words),
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
-        health=panel_health.show_health(await work.health.look(), words.texts),
+        health=overview.show_health(await work.health.look(), words.texts),
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
         lanes=strip.lanes(categories, slices, since, words),
@@ -122,12 +120,12 @@ async def job(request: Request, name: str) -> HTMLResponse:
         schedule=crons.in_words(found.cron, words),
         rules=rules_of(found),
         profiles=work.registry.profiles,
-        fires=story.next_fires(found, seen, words),
+        fires=overview.next_fires(found, seen, words),
         rows=rows,
         older=older,
         is_first=cursor is None,
         spark=strip.spark(rows),
-        errors=story.newest(errors, ERRORS),
+        errors=overview.newest(errors, ERRORS),
     )
 
 
@@ -202,7 +200,7 @@ def _problem_page(request: Request, problem: Problem) -> HTMLResponse:
 
 
 def _frame(request: Request, words: Words) -> dict[str, object]:
-    return {"words": words, "service": state_of(request).service, "story": story}
+    return {"words": words, "service": state_of(request).service, "story": overview}
 
 
 async def _executions(
@@ -221,10 +219,7 @@ def _require_job(request: Request, name: str) -> Job:
     for each in registry:
         if each.name == name:
             return each
-    near = nearest(name, [each.name for each in registry])
-    if near is None:
-        raise Problem(404, "unknown_job_far", endpoint=name[:80])
-    raise Problem(404, "unknown_job", endpoint=name[:80], nearest=near)
+    raise unknown_job(name, nearest(name, [each.name for each in registry]))
 
 
 def _words(request: Request, now: datetime | None = None) -> Words:

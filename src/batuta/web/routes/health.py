@@ -16,9 +16,8 @@ from batuta.health.aggregator import look, verdict
 from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Finding, Severity
 from batuta.health.jobs import JobHealth, JobsSeen, Level, level
 from batuta.kernel import reasons
-from batuta.texts import Texts
+from batuta.texts import Texts, Wording
 from batuta.texts.findings import message_of, next_step_of
-from batuta.texts.wording import Wording
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from batuta.receive.endpoints import Endpoint
 from batuta.receive.receiver import Busy, KeyReused, Reply
 from batuta.web.context import state_of
-from batuta.web.problems import Problem
+from batuta.web.problems import Problem, unknown_job
 
 router = APIRouter(tags=["jobs"])
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
@@ -51,10 +51,7 @@ async def run(
     work = state_of(request).work
     found = work.endpoints.find(endpoint)
     if found is None:
-        nearest = work.endpoints.nearest(endpoint)
-        if nearest is None:
-            raise Problem(404, "unknown_job_far", endpoint=endpoint[:80])
-        raise Problem(404, "unknown_job", endpoint=endpoint[:80], nearest=nearest)
+        raise unknown_job(endpoint, work.endpoints.nearest(endpoint))
     if deadline is not None and deadline.tzinfo is None:
         raise Problem(400, "deadline_without_zone")
     if timeout is not None:

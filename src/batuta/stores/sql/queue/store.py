@@ -325,13 +325,7 @@ class SqlQueue:
             done = bool(await transaction.run(query, id=id, **values))
             if done and by is not None:
                 subject = f"{self.table.name}:{id.lower()}"
-                await self._audit.note(
-                    transaction,
-                    actor=by,
-                    action=action,
-                    subject=subject,
-                    now=self._clock.now(),
-                )
+                await self._audit.note(transaction, actor=by, action=action, subject=subject, now=self._clock.now())
         return done
 
     async def item(self, id: str) -> Row | None:
