@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
-from dotenv.parser import parse_stream
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
 from batuta.kernel.options import nearest
@@ -73,11 +80,11 @@ Positive = Annotated[int, Field(ge=1)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 
 
-class EngineSettings(BaseSettings):
+class EngineSettings(BaseModel):
     """The settings of every application; an application adds its own in a subclass."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True, use_attribute_docstrings=True
     )
 
     app_env: Literal["development", "production"] = "development"
@@ -171,18 +178,6 @@ class EngineSettings(BaseSettings):
             raise InvalidSetting(name="API_TOKEN", why=why)
         return self
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what ``load`` hands over: nothing is read behind its back."""
-        return (init_settings,)
-
 
 SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
 
@@ -204,6 +199,8 @@ def in_file(env_file: Path | None) -> dict[str, str]:
     """What a ``.env`` file says; nothing if there is none. A line that cannot be read is an error, not a warning."""
     if env_file is None or not env_file.is_file():
         return {}
+    from dotenv.parser import parse_stream  # most processes have no such file
+
     try:
         with env_file.open(encoding="utf-8") as lines:
             bindings = list(parse_stream(lines))

@@ -116,6 +116,15 @@ def test_import_batuta_loads_nothing() -> None:
     assert {name for name in done.stdout.split() if name.startswith("batuta")} == {"batuta"}
 
 
+def test_an_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
+    """Each process of an application pays for its imports at every start."""
+    code = "import sys; from batuta import Batuta; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if not name.startswith("_")} - sys.stdlib_module_names
+    of_pydantic = {"annotated_types", "pydantic", "pydantic_core", "typing_extensions", "typing_inspection"}
+    assert loaded <= {"batuta", *of_pydantic}
+
+
 def test_every_module_at_the_top_is_public_or_internal_by_contract() -> None:
     """A new package needs a decision: list it in PUBLIC, or in the contract that forbids applications to import it."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
