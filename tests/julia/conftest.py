@@ -19,7 +19,7 @@ async def office(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIt
         database_url=database_url,
         evolution_api_url="http://127.0.0.1:1",
         optout_journal=journal,
-        **LIMITS,  # type: ignore[arg-type]
+        **LIMITS,
     )
     work = build(settings, clock=clock).work
     async with work:

@@ -142,7 +142,7 @@ class Office:
 @pytest.fixture
 async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
     clock.step(OPEN - clock.now())
-    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)  # type: ignore[arg-type]
+    settings = Settings(database_url=database_url, evolution_api_url="http://127.0.0.1:1", **LIMITS)
     async with build(settings, clock=clock).work as work:
         await add_chip(work.database, "julia-sim")
         await write(work.database, TRUSTED)
