@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from tests.faults.__main__ import cells, document, renewed
+from tests.faults.__main__ import AFTERWORD, DOCUMENT, PREFACE, TITLES, cells, document, renewed
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -24,3 +24,10 @@ def test_a_run_of_some_files_renews_its_rows_and_leaves_the_others_as_they_were(
     assert "| T01 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | new | 2026-01-06 |" in after
     assert "| T02 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | a / b | 2026-01-05 |" in after
     assert "| old |" not in after
+
+
+def test_the_document_has_the_text_of_its_generator() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert text.startswith(PREFACE)
+    assert text.endswith(AFTERWORD)
+    assert [row for row in renewed(text, []) if len(row) != len(TITLES)] == []

@@ -34,67 +34,55 @@ TITLES = [
     "Run on",
 ]
 KINDS = ("test_scheduler", "test_queue", "test_guard", "test_deadman", "test_send", "test_ladder", "test_supervision")
-PREFACE = """# What the scheduler, the queue, the guards, the sender and the processes were put through
+PREFACE = """# Fault tests and their figures
 
-Written by `python3 dev.py faults --write`; the same tests run in a short form with `python3 dev.py test`.
+`python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the same tests in a short form.
+Each test breaks a real process, database or clock and compares the result with independent records.
 
-**The scheduler** (T10 to T22, T38). A *target* is a fire that an oracle expects: it walks every minute of the time zone and shares
-no code with the engine. Where processes run, what really happened is written down by the endpoint, a process of its own that syncs
-every line to disk; the execution log is the third witness, and `tests.judges` compares the three. **Lost**: a target that
-had to run and did not, or not within its window. **Doubled**: one fire that ran twice. **Early**: begun before its instant.
-**Unexplained**: a fire that did not have to run and whose row does not say why. A row with "Took" in seconds may stand for hours:
-the processes share a clock that runs faster than the machine's, or the test moves the clock by hand (T13 to T15,
-T17, T18, T20, T22).
+## Terms
 
-**The queue** (T01 to T08, T29 to T31, T33, T35). A *target* is an item that was accepted: whoever enqueued it was told so. Workers
-are processes on the machine's own clock. Each run leaves a line in a file when it begins; the effect is a row that is written with
-the settlement or not at all, and in T02 the endpoint's book as well. **Lost**: accepted, and not complete at the end. **Doubled**:
-two effects of one item. In the groups' T31 a target is a row of their queue, and doubled would be a vaga that stands there
-twice or has a source too many. *Early* and *unexplained* have no meaning there. What is *repeated* or *told again*
-is a run whose worker was gone before it could settle: `docs/lifecycle.md` promises one effect for each item, not one run; whoever
-tells somebody else does it under the item's id as the key. On ARQ (rows "relay") *doubled* counts runs: no task may begin twice.
+| part | tests | a target is | lost | doubled |
+| --- | --- | --- | --- | --- |
+| scheduler | T10–T22, T38 | a fire that the oracle expects | it did not run, or not within its window | it ran twice |
+| queue | T01–T08, T29–T31, T33, T35 | an accepted item | it is not complete at the end | it has two effects |
+| guards | T36, T44 | a call that an endpoint received | a violated limit: too many in a window, a call to an open circuit, a second probe, a call before `Retry-After` | – |
+| sender | T22, T36, T39, T40, T43, incident | a message accepted into `fila_mensagens` | it neither left nor waits for a decision | it left twice |
+| import | S4 | a row of the uploaded file | it is missing or unread at the end | it exists twice |
+| hanging code | T09, T24–T28, S3.1–S3.3, soak | a task accepted beside the hanging code, or an expected line | it is not done at the end | – |
+| database under load | T23, busy | an item, or a lease | a lease that another process could take | – |
+| parent | T09, T25, T26, T28 | a process, or an accepted task | it was not replaced, outlived its parent, or is not done | – |
+| shutdown | stop | an item or run in flight at SIGTERM | it neither ended nor was handed back | its handler had its effect twice |
 
-**The guards** (T36, T44). A *target* is a call that an endpoint received and wrote down before it answered. **Lost** stands there
-for what must not be: a window that holds more than its limit, a call while the circuit was open, a second probe, a call before the
-time that `Retry-After` named.
+*Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason. Both apply to the scheduler only.
 
-**The sender** (T22, T36, T39, T40, T43, and the incident of January). A *target* is a message that was accepted into
-`fila_mensagens`. The simulated WhatsApp, a process of its own, keeps a receipt of whatever really left, and
-`judge_messages` compares what was accepted, what left and what the queue says (M1 to M6). **Lost**: it neither left
-nor waits for a person's decision. **Doubled**: one message that left twice. *Parked* is a message of which nobody could find out
-whether it left: a person decides, and it is never repeated by itself. *Given up* and *revived* is one that was there at three
-kills: provably unsent, and tried again by hand. The processes share a clock that runs five or eight times as fast, and that is put
-forward while everybody waits.
+## How the tests measure
 
-**The import** (S4). A *target* is a row of the file that was uploaded; the client sends it again until the api says that every row
-is kept. **Lost**: not there, or not read, at the end. **Doubled**: there twice. The clock of all processes runs ten times as fast.
+- **Scheduler.** The oracle walks every minute of the time zone and shares no code with the engine. The endpoint is a separate process that syncs every
+  line to disk. `tests.judges` compares oracle, endpoint and execution log. Some runs share a clock that runs faster than the machine's, or the test moves the
+  clock by hand (T13–T15, T17, T18, T20, T22): their seconds stand for hours.
+- **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts; the effect is a row that commits with the settlement. *Repeated* runs belong to
+  workers that died before they could settle: the promise is one effect per item, not one run. On ARQ (rows "relay") *doubled* counts runs.
+- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that left. `judge_messages` compares accepted messages, receipts and
+  the queue. *Parked* messages wait for a person, because nothing proves whether they left. *Given up* and *revived* messages were present at three kills, provably unsent, and
+  retried by hand. The clock runs five or eight times as fast.
+- **Import.** The client sends the file again until the API confirms every row. The clock runs ten times as fast.
+- **Hanging code.** "Seen" has the time until the problem was found and until the process served again. A row in `worker_restarts` with the stack, and the same in the log, are part of each
+  test. Unless a row says "under `up`", a keeper of the test restarts the process.
+- **Database under load.** In T23 a snapshot stays open on PostgreSQL while items arrive; *found* is when health names the process that holds it.
+- **Parent.** Where the database is "–", parent and children are small programs of the test, with limits of two seconds.
 
-**Whatever hangs** (T09, T24 to T28, S3.1 to S3.3, the soak). A *target* is a task that was accepted beside what hangs, or a line
-that was to be heard. **Lost**: accepted, and not done at the end. How long it took to find it, and to serve again, stands under
-"Seen"; a row in `worker_restarts` with the stack, and the same in the log, are part of each. Where a row does not say "under `up`",
-the process was started again by a keeper of the test that has everything imported.
-
-**The database under load** (T23, busy). In T23 a snapshot stays open on PostgreSQL while items come at a steady rate: *found*
-is when health names the process that holds it. *Busy* is a process whose handlers hold every connection with long statements; a
-lease that another process could take counts as wrong.
-
-**The parent** (T09, T28; T25 and T26 as seen from outside). A *target* is a process, or a task that was accepted. **Lost** is a
-process that was not replaced or outlived its parent, or a task that nobody did. Where the database is "–", parent and children
-are small programs of the test's own, with limits of two seconds.
-
-**The shutdown** (stop). A *target* is an item or a run in flight when its process receives SIGTERM. **Lost**: it neither ended
-nor was handed back. **Doubled**: its handler had its effect twice.
-"""
+## Figures
+"""  # noqa: E501 - rows of a table
 AFTERWORD = """
-What the figures do not show: the processes and PostgreSQL shared one machine, whose disk lost no power; the clocks
-of several machines disagreed only under the queue's workers (T18);
-and a fast clock makes the machine's own delays count as many times as the clock is faster, which is
-why the windows of those runs are wider than an operator's would be (30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11).
-Leases of the queue's tests are of a second or a few, where the real one is of half a minute. The full disk is a tmpfs of 16 MB
-(only root may mount one; otherwise that test is left out), and system calls that fail do so by strace. A row without a day is of an
-earlier version; the queue's T01, T05 and T08 of those ran before claiming was rewritten (docs/decisions/0010). Those of
-2026-11-16 ran beside other work, of ten and more for the two cores: what they took says little.
-"""
+## Limits of the figures
+
+- Processes and PostgreSQL shared one machine. Its disk lost no power. Clocks of several machines differed only in T18.
+- A fast clock multiplies the machine's own delays, so those runs have wider windows: 30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11.
+- Leases in the queue's tests take a second or a few; the real lease takes thirty.
+- The full disk is a tmpfs of 16 MB, which only root can mount; without root the test is skipped. Failing system calls come from strace.
+- A row without a day is from an earlier version. The T01, T05 and T08 among them ran before claiming was rewritten (decision 10).
+- The runs of 2026-11-16 shared the two cores with ten and more other programs: their durations say little.
+"""  # noqa: E501 - one line per statement
 
 
 def main(words: list[str]) -> int:
@@ -125,7 +113,8 @@ def document(rows: Iterable[Cells]) -> str:
 
 def renewed(before: str, rows: Sequence[Cells]) -> list[Cells]:
     """What a document told, with these rows in the place of those that tell of the same."""
-    table = [line.strip("| ").split(" | ") for line in before.splitlines() if line.startswith("|")][2:]
+    figures = before.partition("\n## Figures\n")[2]
+    table = [line.strip("| ").split(" | ") for line in figures.splitlines() if line.startswith("|")][2:]
     by_key = {tuple(row[:3]): [*row, *["–"] * (len(TITLES) - len(row))] for row in [*table, *rows]}
     return list(by_key.values())
 

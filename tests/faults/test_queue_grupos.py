@@ -127,7 +127,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
     figures = Figures(
         "T31",
         kind(url),
-        f"{count} messages of groups, stages that fail and raise, {kills} kills -9, webhooks told again",
+        f"{count} messages of groups, stages that fail and raise, {kills} kills -9, repeated webhooks",
     )
     clock = FastClock.start(SystemClock().now(), RATE, folder / "steps")
     said, chance, revived = Said(31), random.Random(5), 0

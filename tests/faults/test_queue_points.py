@@ -61,7 +61,7 @@ async def _sweep(url: str, folder: Path) -> None:
         tally = await _judge(running, ids, attempts)
         assert (tally.lost, tally.doubled) == (0, 0), tally
         labels = {point.partition("#")[0] for point in reached}
-        note = f"gone at {len(labels)} of {len(seen)} points, {len(reached)} times; {tally.in_vain} told again"
+        note = f"gone at {len(labels)} of {len(seen)} points, {len(reached)} times; {tally.in_vain} repeated"
         figures.record_items(tally, note)
 
 

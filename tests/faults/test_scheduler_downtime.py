@@ -37,7 +37,7 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
     house: House, clock: FakeClock, database_url: str, policy: str
 ) -> None:
     down = timedelta(hours=12 if LONG else 3)
-    figures = Figures("T13", kind(database_url), f"nobody there for {down}, catch_up={policy}")
+    figures = Figures("T13", kind(database_url), f"no process for {down}, catch_up={policy}")
     endpoint = RecordingEndpoint(clock)
     ages = {f"job_{n}_{m}": age for n in range(len(SCHEDULES)) for m, age in enumerate(AGES)}
     jobs = [
@@ -56,7 +56,7 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
         targets += [_wanted(job.name, fire, fires, back, policy, ages[job.name]) for fire in fires]
     rules = Rules(read_at=clock.now() + HOUR, epsilon=2 * SECOND)
     verdict = await judged(house, endpoint, targets, rules)
-    figures.record(verdict, f"{verdict.served} caught up, {verdict.explained} told as missed")
+    figures.record(verdict, f"{verdict.served} caught up, {verdict.explained} recorded as missed")
     assert {(each.job, each.scheduled_for) for each in endpoint.receipts.values()} == {
         (target.job, target.at) for target in targets if target.must_run
     }

@@ -159,4 +159,4 @@ async def _judge(running: Plant, figures: Figures, downs: list[Down]) -> None:
     verdict = await running.verdict(RECOVERS, longest_run=10 * SECOND, downs=downs)
     if LONG and downs:  # nobody died, so nobody may have been taken for dead
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
-    figures.record(verdict, f"{verdict.explained} told as missed, {running.repeats()} repeated deliveries")
+    figures.record(verdict, f"{verdict.explained} recorded as missed, {running.repeats()} repeated deliveries")

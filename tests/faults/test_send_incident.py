@@ -58,7 +58,7 @@ async def _incident(url: str, folder: Path) -> None:
         counted = await one(office.work.database, "SELECT enviados FROM campanhas")
         assert counted["enviados"] == len(instants)  # what was sent, not what was put into the queue
         assert datetime.fromisoformat(refusals[0]["at"]) > instants[-1]
-        note = f"told after {told_after.total_seconds():.0f} s; left at least {min(gaps):.0f} s apart; 1 refusal, then none"
+        note = f"reported after {told_after.total_seconds():.0f} s; left at least {min(gaps):.0f} s apart; 1 refusal, then none"
         figures.record_bare(50, note)
 
 

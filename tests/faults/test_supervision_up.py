@@ -236,7 +236,7 @@ def test_a_crash_loop_is_told_to_people_and_heals_by_itself(tmp_path: Path) -> N
         (tmp_path / "broken").unlink()
         until("it lives", lambda: ready_again(running, "flaky", 0), within=120)
         assert running.end() == 0
-    figures.record_bare(5, f"found after {looping:.0f} s, told after {alert:.0f} s, neighbours untouched")
+    figures.record_bare(5, f"found after {looping:.0f} s, reported after {alert:.0f} s, neighbours untouched")
 
 
 def _alerts(folder: Path) -> list[tuple[Any, ...]]:
