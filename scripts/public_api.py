@@ -29,7 +29,7 @@ PUBLIC = (
     "batuta.testing",
 )
 # These have sections of their own.
-LISTED_BELOW = {"batuta.errors": "Errors", "batuta.events": "Facts"}
+LISTED_BELOW = {"batuta.errors": "Errors", "batuta.events": "Events"}
 
 
 def list_events() -> list[type[events.Event]]:
@@ -40,8 +40,8 @@ def list_events() -> list[type[events.Event]]:
 
 def sections() -> Iterator[str]:
     yield "\n## Python\n"
-    yield "Import from these modules; everything else in the package is internal and changes without notice. Types are checked with"
-    yield "`mypy --strict`, and a misspelt option is a `TypeError` that names the nearest one.\n"
+    yield "Import from these modules only; all others are internal and change without notice. `mypy --strict` checks the types,"
+    yield "and a misspelt option is a `TypeError` that names the nearest one.\n"
     for name in PUBLIC:
         module = import_module(name)
         yield f"\n### {name}\n"
@@ -49,7 +49,7 @@ def sections() -> Iterator[str]:
         if name in LISTED_BELOW:
             yield f"Its classes are listed under [{LISTED_BELOW[name]}](#{LISTED_BELOW[name].lower()})."
             continue
-        yield "| name | what |\n|---|---|"
+        yield "| name | meaning |\n|---|---|"
         for each in sorted(module.__all__, key=str.lower):
             if not each.startswith("__"):
                 yield f"| `{each}{_parameters(getattr(module, each))}` | {_what(getattr(module, each))} |"

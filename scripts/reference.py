@@ -1,32 +1,39 @@
-"""Writes docs/reference.md (settings, commands, HTTP, Python, errors, events), docs/jobs-schedule.md and
-docs/queue-sql.md.
+"""Writes docs/reference.md (settings, commands, HTTP, Python, errors, events), docs/jobs-schedule.md and docs/queue-sql.md.
 
 ``python -m scripts.reference [--check]``
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
+from fastapi import FastAPI
+from pydantic.fields import FieldInfo
 from rich.console import Console
 
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.cli.context import CliContext
+from batuta.cli.context import CliContext, load_app
 from batuta.cli.program import tree
-from batuta.config import load_settings
+from batuta.config import EngineSettings, load_settings
 from batuta.kernel import errors
+from batuta.web import create_api
 from batuta.web.routes.openapi import operations
 from scripts import public_api, queue_sql, timetable
 
 FILE = Path(__file__).parents[1] / "docs" / "reference.md"
 HEAD = """# Reference
 
-Written from the code by `python3 dev.py check --fix`; a test keeps it true. Do not edit it by hand.
+`python3 dev.py check --fix` writes this page from the code, and a test compares them. Do not edit it by hand.
+
+[Settings](#settings) · [Commands](#commands) · [Exit codes](#exit-codes) · [HTTP](#http) · [Python](#python) · [Errors](#errors) ·
+[Events](#events)
 """
+# A program on the engine alone: everything beyond it is Julia's.
+ENGINE_ONLY = "examples.shop:work"
 
 
 def main(arguments: list[str]) -> int:
@@ -49,22 +56,44 @@ def document() -> str:
 
 def _settings() -> Iterator[str]:
     yield "## Settings\n"
-    yield "Environment variables, or lines of a `.env` file in the working folder (the environment wins). `NAME_FILE` may stand for"
-    yield "any `NAME`: a file that holds the value. An empty value is an unset one. An unknown `BATUTA_*` name is an error.\n"
-    yield "| name | default | what |\n|---|---|---|"
-    for name, field in Settings.model_fields.items():
+    yield "A setting is an environment variable or a line of `.env` in the working folder; the environment wins. `NAME_FILE`"
+    yield "names a file that holds the value of `NAME`. An empty value means unset. An unknown `BATUTA_*` name is an error.\n"
+    engine = EngineSettings.model_fields
+    yield from _settings_of("Engine", engine)
+    yield from _settings_of(
+        "Julia",
+        {
+            name: field
+            for name, field in Settings.model_fields.items()
+            if name not in engine or field.default != engine[name].default
+        },
+    )
+
+
+def _settings_of(title: str, settings: Mapping[str, FieldInfo]) -> Iterator[str]:
+    yield f"### {title}: settings\n"
+    yield "| name | default | meaning |\n|---|---|---|"
+    for name, field in settings.items():
         default = field.default.get_secret_value() if hasattr(field.default, "get_secret_value") else field.default
-        shown = "—" if default in (None, ()) else f"`{default}`"
+        shown = "—" if field.default_factory is not None or default in (None, (), "") else f"`{default}`"
         yield f"| `{name.upper()}` | {shown} | {field.description} |"
+    yield ""
 
 
 def _commands() -> Iterator[str]:
-    yield "\n## Commands\n"
-    yield "`batuta [--app module:object] [--lang pt-BR|en] WORD`; every word that answers and ends takes `--json`.\n"
-    yield "| command | does |\n|---|---|"
-    ctx = CliContext("en", "app.main:work", {}, Console(), Console(stderr=True))
-    for name, help_text in _words(typer.main.get_command(tree(ctx)), "batuta"):
-        yield f"| `{name}` | {help_text} |"
+    yield "## Commands\n"
+    yield "`batuta [--app module:object] [--lang pt-BR|en] COMMAND`. Every command that ends by itself takes `--json`.\n"
+    engine, julia = dict(_commands_of(ENGINE_ONLY)), dict(_commands_of("app.main:work"))
+    for title, commands in (("Engine", engine), ("Julia", {name: julia[name] for name in julia if name not in engine})):
+        yield f"### {title}: commands\n"
+        yield "| command | does |\n|---|---|"
+        yield from (f"| `{name}` | {help_text} |" for name, help_text in commands.items())
+        yield ""
+
+
+def _commands_of(app: str) -> Iterator[tuple[str, str]]:
+    context = CliContext("en", app, {}, Console(), Console(stderr=True))
+    return _words(typer.main.get_command(tree(context)), "batuta")
 
 
 def _words(command: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -77,20 +106,32 @@ def _words(command: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _exit_codes() -> Iterator[str]:
-    yield "\n## Exit codes\n"
-    yield "| code | means |\n|---|---|"
-    yield "| 0 | done |\n| 1 | it ran, and found or met a problem |"
-    yield "| 2 | it did not run: the command line, the configuration or the schema is wrong; starting it again changes nothing |"
-    yield "| 130 | interrupted with Ctrl-C |\n| 128 + n | left at once, at the second signal n |"
+    yield "## Exit codes\n"
+    yield "| code | meaning |\n|---|---|"
+    yield "| 0 | success |\n| 1 | the command ran and found or met a problem |"
+    yield "| 2 | the command did not run: arguments, configuration or schema are wrong; a restart does not help |"
+    yield "| 75 | the process drained and asks for a restart |"
+    yield "| 130 | interrupted with Ctrl-C |\n| 128 + n | ended at once by a second signal n |"
 
 
 def _http() -> Iterator[str]:
     yield "\n## HTTP\n"
-    yield "GET needs the scope `read`, everything else `operate`; `/health` and `/health/ready` are open. Errors are"
-    yield "`application/problem+json`. The same for machines at `/openapi.json`, for people at `/docs`.\n"
-    yield "| operation | does |\n|---|---|"
-    for operation in operations(create_app(build(load_settings(Settings, {}))).openapi()):
-        yield f"| `{operation['method']} {operation['path']}` | {' '.join(operation['summary'].split())} |"
+    yield "GET needs the scope `read`, all other methods `operate`; `/health` and `/health/ready` are open. Errors are"
+    yield "`application/problem+json`. The OpenAPI document is at `/openapi.json`, a page for people at `/docs`.\n"
+    engine = _operations(create_api(load_app(ENGINE_ONLY), load_settings(EngineSettings, {})))
+    julia = _operations(create_app(build(load_settings(Settings, {}))))
+    for title, found in (("Engine", engine), ("Julia", {name: julia[name] for name in julia if name not in engine})):
+        yield f"### {title}: routes\n"
+        yield "| operation | does |\n|---|---|"
+        yield from (f"| `{name}` | {summary} |" for name, summary in found.items())
+        yield ""
+
+
+def _operations(api: FastAPI) -> dict[str, str]:
+    return {
+        f"{operation['method']} {operation['path']}": " ".join(operation["summary"].split())
+        for operation in operations(api.openapi())
+    }
 
 
 def _errors() -> Iterator[str]:
@@ -102,9 +143,9 @@ def _errors() -> Iterator[str]:
 
 
 def _events() -> Iterator[str]:
-    yield "\n## Facts\n"
-    yield "One frozen dataclass each in `batuta.events`; subscribe with `work.events.subscribe(function)`.\n"
-    yield "| fact | carries |\n|---|---|"
+    yield "\n## Events\n"
+    yield "Each event is a frozen dataclass in `batuta.events`. Subscribe with `work.events.subscribe(function)`.\n"
+    yield "| event | fields |\n|---|---|"
     for kind in public_api.list_events():
         yield f"| `{kind.__name__}` | {', '.join(f'`{name}`' for name in kind.__dataclass_fields__)} |"
 
