@@ -23,6 +23,7 @@ OTHER = "(root)"
 # String literals of these folders reach operators; those of tests are data.
 SPOKEN = ("src/batuta", "app", "simulador", "scripts", "dev.py")
 HASH_COMMENTS = {".yaml", ".yml", ".sh", ".service", ".in"}
+WORD_LISTS = ("scripts/measure.py", "scripts/language.py")  # their strings are data
 CONTEXT = 120  # characters of the line
 LINES = {".j2", ".html", ".js", ".css"}
 
@@ -194,7 +195,7 @@ def _python(name: str, text: str) -> Iterator[Prose]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if node in docstrings:
                 yield Prose(name, node.lineno, "docstring", node.value)
-            elif name.startswith(SPOKEN) and len(node.value.split()) > 2:
+            elif name.startswith(SPOKEN) and name not in WORD_LISTS and len(node.value.split()) > 2:
                 yield Prose(name, node.lineno, "text", node.value)
         elif defined := _defined(node):
             yield Prose(name, getattr(node, "lineno", 1), "name", _words(defined))

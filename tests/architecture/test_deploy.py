@@ -68,7 +68,7 @@ def test_a_process_that_is_asked_for_its_stack_writes_no_memory_to_disk(service:
     assert service["LimitCORE"] == "0"
 
 
-def test_it_runs_as_nobody_special_and_holds_no_secret(service: configparser.SectionProxy) -> None:
+def test_the_unit_has_no_privileges_and_no_secret(service: configparser.SectionProxy) -> None:
     assert service["User"] != "root"
     assert (service["NoNewPrivileges"], service["ProtectSystem"], service["CapabilityBoundingSet"]) == (
         "true",

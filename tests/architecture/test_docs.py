@@ -11,7 +11,7 @@ from scripts.reference import FILE, document
 from scripts.sql_layout import layout, tokens
 
 ROOT = Path(__file__).parents[2]
-# What the five source documents name and people will look for.
+# Names in the five source documents that readers look for.
 NAMED_BY_THE_SEEDS = [
     "RUN_MODE",
     "uvicorn app.main:app",
@@ -95,7 +95,7 @@ def test_everything_the_source_documents_name_is_mapped() -> None:
     assert {row[0] for row in rows()} == {"S0", "S1", "S2", "S3", "S4"}
 
 
-def test_what_is_marked_built_exists_and_what_is_not_points_nowhere() -> None:
+def test_a_place_marked_built_exists_and_an_interface_not_built_has_no_place() -> None:
     for _, names, places, state in rows():
         paths = re.findall(r"`([^`]+)`", places)
         assert state.startswith(("built", "not yet")), names

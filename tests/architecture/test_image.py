@@ -1,4 +1,4 @@
-"""What can be said of the image and its services without building them."""
+"""The image and its services, checked without a build."""
 
 import os
 import re
@@ -67,7 +67,7 @@ def test_a_run_mode_becomes_the_role_of_that_name(tmp_path: Path, run_mode: str)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"batuta\n{role}\n", "")
 
 
-def test_what_follows_the_image_on_the_command_line_reaches_the_role(tmp_path: Path) -> None:
+def test_arguments_after_the_image_reach_the_role(tmp_path: Path) -> None:
     put_command(tmp_path, "batuta")
     assert enter(tmp_path, "worker", "--queue", "fila um").stdout == "batuta\nworker\n--queue\nfila um\n"
 
@@ -168,7 +168,7 @@ def answering(status: int) -> Iterator[int]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing: the test reads the exit code."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever)
@@ -247,7 +247,7 @@ def test_a_service_waits_only_for_services_that_start_with_it() -> None:
             assert set(services()[name].get("profiles", [])) <= set(service.get("profiles", []))
 
 
-def test_what_is_not_there_yet_is_not_started() -> None:
+def test_services_of_later_roles_do_not_start() -> None:
     assert {name for name, service in services().items() if service.get("profiles") == ["next"]} == NOT_THERE_YET
     assert {name for name, service in services().items() if service.get("profiles")} == NOT_THERE_YET | ARQ
 

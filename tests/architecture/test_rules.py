@@ -16,15 +16,15 @@ ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "src" / "batuta"
 OURS = [ENGINE, ROOT / "app", ROOT / "simulador"]
 
-# Where `except Exception` stands, and why it may.
+# Functions that may catch `Exception`, each with its reason.
 BROAD_CATCHES = {
-    "kernel/events.py": {"emit"},  # whoever announces a fact must not pay for a listener
-    "supervise/supervisor.py": {"_tick"},  # whatever a loop meets, its neighbours go on
-    "kernel/usercode.py": {"call", "_outcome_here"},  # whatever somebody's code raises is a value for its caller
+    "kernel/events.py": {"emit"},  # a failing subscriber must not fail the code that emits
+    "supervise/supervisor.py": {"_tick"},  # a failing loop must not stop the others
+    "kernel/usercode.py": {"call", "_outcome_here"},  # an error of application code is a value for the caller
     "queue/running.py": {"guard"},  # every error of a handler or its effect is a failure of its item
     "queue/executor.py": {"decide"},  # an outcome that cannot be settled is a failure of its item
-    "dispatch/dispatcher.py": {"_compute_safely"},  # whatever is wrong with one schedule, the others must fire
-    "web/middleware.py": {"__call__"},  # whatever a route meets, its caller is answered and the log told, once
+    "dispatch/dispatcher.py": {"_compute_safely"},  # a wrong schedule must not stop the others
+    "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
 # Where a `while` waits for something: the supervisor's own, threads that empty an inbox, and what one run needs until its end:
@@ -113,7 +113,7 @@ def test_a_broad_catch_stands_only_where_it_is_named() -> None:
     assert places(ast.ExceptHandler, is_broad) == BROAD_CATCHES
 
 
-def test_what_catches_everything_raises_it_again() -> None:
+def test_a_handler_of_base_exception_raises_it_again() -> None:
     for file, tree in trees().items():
         for node in ast.walk(tree):
             if (
@@ -201,7 +201,7 @@ def test_a_module_holds_one_thing() -> None:
     assert {short(file): lines for file in trees() if (lines := file.read_text().count("\n")) > 600} == {}
 
 
-def test_the_version_is_written_once_and_told_twice() -> None:
+def test_the_package_reports_the_version_of_the_project() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == batuta.__version__
 
 
