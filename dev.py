@@ -30,7 +30,7 @@ PEERS = ROOT / ".venv-peers"
 # a database, a browser or a process, so more tests than cores run at once. A calm fault has a close limit in real time: these
 # run last, one on each core, with nothing beside them. `check` runs beside the first part.
 TEST_PHASES = (
-    ("tests", ["-m", "not calm"], 4),
+    ("tests", ["-m", "not calm"], 3),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
 

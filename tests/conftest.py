@@ -19,7 +19,9 @@ from batuta.kernel.ids import Ids
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.migrations import Migrator, engine_migrations
+from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
+from tests.engine.dispatch.scheduling import House
 from tests.engine.queue.queue_bench import Bench
 from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
@@ -183,11 +185,6 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def migrated(database: Database) -> Database:
-    return database
-
-
-@pytest.fixture
 def julia(database: Database) -> Database:
     """The database with Julia's tables beside the engine's."""
     return database
@@ -208,8 +205,19 @@ def julia_url(grown: Grown, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
-    return Bench(migrated, clock, ids, events)
+def house(database: Database, clock: FakeClock, events: EventRecorder) -> House:
+    """Schedulers on one database."""
+    return House(database, clock, events)
+
+
+@pytest.fixture
+def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
+    return Supervisor(clock, events, chance=lambda: 1.0)
+
+
+@pytest.fixture
+async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
+    return Bench(database, clock, ids, events)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,6 +13,8 @@ from datetime import timedelta
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+import pytest
+
 from app.composition.julia import julia_of
 from batuta.engine.batuta import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -98,6 +100,7 @@ async def office(folder: Path, url: str, arq_claims: int = 2) -> AsyncIterator[O
                     made.kill(process)
 
 
+@pytest.mark.calm
 async def test_stops_and_kills_of_those_who_hand_tasks_over_run_no_task_twice(places: dict[str, Path]) -> None:
     await together(*(_stops(url, folder) for url, folder in places.items()))
 

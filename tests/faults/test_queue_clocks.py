@@ -5,6 +5,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import Shop, shop
@@ -13,6 +15,7 @@ HOUR = 3600
 TASKS = 2_000 if LONG else 200
 
 
+@pytest.mark.calm
 async def test_clocks_one_hour_off_hold_nothing_back(places: Mapping[str, Path]) -> None:
     await together(*(_clocks_off(url, folder) for url, folder in places.items()))
 

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import LEASE, Endpoint, House, job
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import (
@@ -43,11 +42,6 @@ EXPRESSIONS = [
     "0 4 * * 1-5", "0 20 * * *",
 ]  # fmt: skip
 STEPS = [timedelta(hours=1), timedelta(days=1), timedelta(days=3653)]
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change:%Y-%m-%d}")

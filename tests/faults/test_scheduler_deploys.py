@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from batuta.kernel.clock import SystemClock
 from batuta.stores import connect
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -26,6 +28,7 @@ NEW = [KEPT, replace(MOVED, schedule="*/3 * * * *"), replace(KEPT, name="added")
 RUNNING = "SELECT id, owner FROM job_executions WHERE status = 'running'"
 
 
+@pytest.mark.calm
 async def test_an_old_version_restarted_in_the_middle_of_a_deploy_fires_nothing(places: Mapping[str, Path]) -> None:
     await together(*(_deployed(url, folder) for url, folder in places.items()))
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import (
@@ -25,11 +24,6 @@ from tests.judges.evidence import Rules, Target
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SCHEDULES = ["* * * * *", "*/5 * * * *", "*/7 8-20 * * *", "0 * * * *", "30 */2 * * *", "0 13 * * *", "0 12 * * 1"]
 AGES = [timedelta(minutes=3), timedelta(minutes=20), timedelta(hours=2)]
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 @pytest.mark.parametrize("policy", ["skip", "latest", "all"])

@@ -6,14 +6,11 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from batuta.dispatch.registry import JobRegistry
 from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
-from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import HOUR, SECOND, RecordingEndpoint, decide, declared, look
@@ -39,11 +36,6 @@ EDITS: list[dict[str, Any]] = [
     {"autonomous": True},
     {},
 ]
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) -> JobRegistry:

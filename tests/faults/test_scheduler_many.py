@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
-from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import FakeClock
 from batuta.testing.clock import START
 from tests.engine.dispatch.scheduling import House
 from tests.faults.conftest import together
@@ -22,11 +19,6 @@ CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * 
 # Each fire may be as late as the machine is, without running into the next.
 ONCE_A_DAY = [f"{minute} 12 * * *" for minute in range(16)]
 LAST = "SELECT owner FROM job_executions WHERE owner IS NOT NULL ORDER BY started_at DESC, id DESC LIMIT 1"
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 def many(count: int, takes: float = 0.0, crons: Sequence[str] = CRONS) -> list[Spec]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.stores.sql.database import Database
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import LEASE, Endpoint, House, job, watch_leases
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
@@ -18,11 +17,6 @@ from tests.faults.simulated import HOUR, MINUTE, SECOND
 
 GOING = "SELECT owner FROM job_executions WHERE status = 'running' LIMIT 1"
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 @pytest.mark.calm

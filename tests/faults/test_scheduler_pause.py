@@ -12,9 +12,8 @@ from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.reasons import code_of
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.schedule.window import Window
-from batuta.stores.sql.database import Database
 from batuta.targets.http import HttpCaller, HttpTarget
-from batuta.testing import EventRecorder, FakeClock, FastClock
+from batuta.testing import FakeClock, FastClock
 from tests.engine.dispatch.scheduling import Endpoint, House, job, watch_leases
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, RecordingEndpoint, decide, declared, judged
@@ -46,11 +45,6 @@ class Slow(RecordingEndpoint):
         for over in self.going:
             over.set()
         self.going.clear()
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from app.contexts.vagas.revisao import Revisao
 from app.main import build
 from app.settings import Settings
 from batuta.testing import FakeClock
 from tests.julia.envio.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
+from tests.julia.grupos.bancada import Bancada, bancada
 from tests.julia.line import ScriptedLine
 from tests.julia.tables import add_chip, add_doctor, write
 
@@ -36,3 +38,15 @@ async def chip(office: Office) -> str:
     id = await add_chip(office.work.database, "julia-sim")
     await write(office.work.database, TRUSTED)
     return id
+
+
+@pytest.fixture
+async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
+    """The groups pipeline with a reader of plain lines; a file about another reader defines its own."""
+    async with bancada(database_url, clock) as bench:
+        yield bench
+
+
+@pytest.fixture
+def revisao(mesa: Bancada) -> Revisao:
+    return mesa.groups.revisao

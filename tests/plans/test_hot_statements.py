@@ -76,8 +76,8 @@ async def insert_rows(database: Database, *inserts: str, rows: int) -> None:
 
 
 @pytest.fixture
-def full(migrated: Database) -> Database:
-    return migrated
+def full(database: Database) -> Database:
+    return database
 
 
 async def plan(database: Database, query: Query, **values: object) -> str:

@@ -29,8 +29,8 @@ async def fill(database: Database) -> None:
 
 
 @pytest.fixture
-def full(migrated: Database) -> Database:
-    return migrated
+def full(database: Database) -> Database:
+    return database
 
 
 def walks(plan: str) -> bool:
@@ -108,22 +108,22 @@ async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_t
     assert not any("Seq Scan on tasks" in line and "never executed" not in line for line in found), found
 
 
-async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(migrated: Database) -> None:
+async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(database: Database) -> None:
     """Thirty thousand priorities, and something is due in the last ones only."""
-    words, rows = WORDS[migrated.dialect], 30_000
-    later = "9000000000000000" if migrated.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
+    words, rows = WORDS[database.dialect], 30_000
+    later = "9000000000000000" if database.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
     fill = (
-        f"INSERT INTO tasks (id, queue, name, args, priority, available_at, created_at) {FILL[migrated.dialect]}"
+        f"INSERT INTO tasks (id, queue, name, args, priority, available_at, created_at) {FILL[database.dialect]}"
         f" SELECT {words['id']}, 'default', 'f', '[]', i, CASE WHEN i > 29990 THEN {words['ago']} ELSE {later} END,"
         f" {words['ago']} FROM n"
     ).format(rows=rows)
-    await migrated.run(in_dialect(query_of("fill", fill, writes=True), migrated.dialect))
-    await migrated.script("ANALYZE")
+    await database.run(in_dialect(query_of("fill", fill, writes=True), database.dialect))
+    await database.script("ANALYZE")
     holds = AsJson(["pause.all"])
-    if migrated.dialect == "sqlite":
+    if database.dialect == "sqlite":
         turns = sqlite_claim_queries(TASKS)
         for query in (turns.pick, turns.pick_reversed):
-            planned = await plan(migrated, query, queue="default", limit=10, holds=holds, now=None)
+            planned = await plan(database, query, queue="default", limit=10, holds=holds, now=None)
             assert "SEARCH tasks USING INDEX tasks_due (queue=? AND available_at<?)" in planned.replace("COVERING ", "")
             assert "BLOOM" not in planned
             assert not walks(planned), planned
@@ -138,6 +138,6 @@ async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(mig
         (queries.pulse, {**asked, "holds": holds, "grace": 1, "lately": 1}),
     ):
         explained = Query(query.name, f"EXPLAIN (ANALYZE, BUFFERS) {query.text}", query.parameters, writes=True)
-        found = [str(row[key]) for row in await migrated.all(explained, **values) for key in row.keys()]  # noqa: SIM118
+        found = [str(row[key]) for row in await database.all(explained, **values) for key in row.keys()]  # noqa: SIM118
         pages = sum(map(int, re.findall(r"(?:hit|read)=(\d+)", next(line for line in found if "Buffers:" in line))))
         assert pages < 5_000, "\n".join(found)

@@ -15,8 +15,8 @@ from batuta.testing import FakeClock
 
 
 @pytest.fixture
-def tokens(migrated: Database, ids: Ids) -> SqlTokens:
-    return SqlTokens(migrated, ids)
+def tokens(database: Database, ids: Ids) -> SqlTokens:
+    return SqlTokens(database, ids)
 
 
 async def test_a_kept_token_is_found_by_its_id_and_proved_by_its_secret(tokens: SqlTokens, clock: FakeClock) -> None:
@@ -30,13 +30,13 @@ async def test_a_kept_token_is_found_by_its_id_and_proved_by_its_secret(tokens: 
     assert not proves(found, parts[1][::-1])
 
 
-async def test_the_secret_is_nowhere_in_the_database(tokens: SqlTokens, migrated: Database, clock: FakeClock) -> None:
+async def test_the_secret_is_nowhere_in_the_database(tokens: SqlTokens, database: Database, clock: FakeClock) -> None:
     token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
     await tokens.keep(token)
     secret = text.rpartition("_")[2]
     for table in ("api_tokens", "audit_log"):
-        everything = in_dialect(query_of("all", f"SELECT * FROM {table}", writes=False), migrated.dialect)
-        assert secret not in repr([[row[key] for key in row.keys()] for row in await migrated.all(everything)])  # noqa: SIM118
+        everything = in_dialect(query_of("all", f"SELECT * FROM {table}", writes=False), database.dialect)
+        assert secret not in repr([[row[key] for key in row.keys()] for row in await database.all(everything)])  # noqa: SIM118
 
 
 async def test_a_revoked_token_proves_nothing_any_more(tokens: SqlTokens, clock: FakeClock) -> None:
@@ -60,8 +60,8 @@ def test_a_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:
             mint(name, scopes, by="ana", now=clock.now(), chance=secrets.token_hex)
 
 
-async def test_a_database_marked_for_another_project_is_refused(migrated: Database, clock: FakeClock) -> None:
-    mine, yours, unset = (Marker(migrated, Mark(setting="PLACE", project=each)) for each in ("mine", "yours", None))
+async def test_a_database_marked_for_another_project_is_refused(database: Database, clock: FakeClock) -> None:
+    mine, yours, unset = (Marker(database, Mark(setting="PLACE", project=each)) for each in ("mine", "yours", None))
     with pytest.raises(MarkerMismatch, match="belongs to project '-', not 'mine': check DATABASE_URL and PLACE"):
         await mine.require()
     await mine.set_once(now=clock.now())

@@ -16,11 +16,11 @@ VALUES (:id, 'x', 'x', 'manual', :now, 'success')
 
 
 @pytest.fixture
-async def database(migrated: Database, clock: FakeClock) -> Database:
-    add = in_dialect(query_of("add", ADD, writes=True), migrated.dialect)
+async def database(database: Database, clock: FakeClock) -> Database:
+    add = in_dialect(query_of("add", ADD, writes=True), database.dialect)
     for id in (FIRST, SECOND):
-        await migrated.run(add, id=id, now=clock.now())
-    return migrated
+        await database.run(add, id=id, now=clock.now())
+    return database
 
 
 @pytest.mark.parametrize("written", [FIRST, FIRST.upper(), FIRST[:-1], FIRST.replace("-", "")[:31]])

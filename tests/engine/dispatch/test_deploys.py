@@ -4,25 +4,17 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 
-import pytest
-
 from batuta.dispatch.job import Job
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.scheduler import Scheduler
 from batuta.schedule.window import Window
-from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.loop import Again
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 STEP = LEASE / 3
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 async def let_run(clock: FakeClock, schedulers: Sequence[Scheduler], span: timedelta, step: timedelta = STEP) -> None:

@@ -29,11 +29,6 @@ HOUR = timedelta(hours=1)
 NAMES = ("a", "b", "c")
 
 
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
-
-
 @asynccontextmanager
 async def row_lock(url: str, execution: Execution) -> AsyncIterator[None]:
     """Another session locks one row of job_executions, as ``SELECT … FOR UPDATE`` in psql does."""
@@ -198,14 +193,14 @@ async def test_a_run_that_was_handed_back_is_taken_over_at_the_next_look(house: 
 
 
 async def test_leases_are_measured_by_the_clock_of_the_database(
-    house: House, migrated: Database, events: EventRecorder
+    house: House, database: Database, events: EventRecorder
 ) -> None:
     """On PostgreSQL a scheduler whose machine is an hour ahead neither takes runs nor writes leases of its own hour."""
-    if migrated.dialect == "sqlite":
+    if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")
     ahead = FakeClock(SystemClock().now() + HOUR)
-    here = House(migrated, ahead, events)
-    here.log = SqlExecutionLog(migrated, here.switches, here.controls, here.ids, ahead)
+    here = House(database, ahead, events)
+    here.log = SqlExecutionLog(database, here.switches, here.controls, here.ids, ahead)
     pulse = job("pulse", target=Endpoint(gate=asyncio.Event()))
     scheduler = here.scheduler(pulse)
     running = asyncio.create_task(scheduler.run_by_hand(pulse))

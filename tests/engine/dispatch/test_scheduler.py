@@ -28,7 +28,7 @@ from batuta.runlog.execution import HELD, PARTIAL, WINDOW_CLOSED, Ending, Execut
 from batuta.runlog.log import Closing
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
-from batuta.stores.sql.database import AsJson, Database
+from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.targets.call import CallTarget
 from batuta.testing import EventRecorder, FakeClock
@@ -37,11 +37,6 @@ from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, fin
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # the fake clock's start: Monday, 09:00 in São Paulo
 HALF = timedelta(seconds=30)
-
-
-@pytest.fixture
-def house(migrated: Database, clock: FakeClock, events: EventRecorder) -> House:
-    return House(migrated, clock, events)
 
 
 async def test_a_fire_runs_once_and_is_written_down(house: House, clock: FakeClock) -> None:

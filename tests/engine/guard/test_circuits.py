@@ -37,18 +37,16 @@ def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRec
 
 
 @pytest.fixture
-def circuits(migrated: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
-    return circuits_on(migrated, ids, clock, events)
+def circuits(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
+    return circuits_on(database, ids, clock, events)
 
 
 @pytest.fixture
-async def elsewhere(
-    migrated: Database, database_url: str, ids: Ids, clock: FakeClock, events: EventRecorder
-) -> AsyncIterator[Circuits]:
-    database = connect(database_url, SystemClock())
-    await database.open()
-    yield circuits_on(database, ids, clock, events)
-    await database.close()
+async def elsewhere(database_url: str, ids: Ids, clock: FakeClock, events: EventRecorder) -> AsyncIterator[Circuits]:
+    other = connect(database_url, SystemClock())
+    await other.open()
+    yield circuits_on(other, ids, clock, events)
+    await other.close()
 
 
 async def admitted(breaker: Breaker, clock: FakeClock) -> Admit:
@@ -163,7 +161,7 @@ async def test_every_transition_is_a_row_and_is_announced_once(
 
 
 async def test_a_success_of_one_that_is_well_is_written_once_a_minute_at_most(
-    circuits: Circuits, migrated: Database, clock: FakeClock
+    circuits: Circuits, database: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
     await (await admitted(breaker, clock)).ticket.report(WORKED)
@@ -193,17 +191,17 @@ async def test_who_asks_to_be_left_alone_is_heard_whatever_else_he_says(
 
 
 async def test_a_closed_one_is_read_once_in_half_a_second(
-    circuits: Circuits, migrated: Database, clock: FakeClock
+    circuits: Circuits, database: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
     await admitted(breaker, clock)
-    await migrated.script("DROP TABLE circuits")
+    await database.script("DROP TABLE circuits")
     for _ in range(100):
         await admitted(breaker, clock)
 
 
 async def test_a_database_that_cannot_answer_holds(
-    elsewhere: Circuits, migrated: Database, ids: Ids, clock: FakeClock, events: EventRecorder
+    elsewhere: Circuits, database: Database, ids: Ids, clock: FakeClock, events: EventRecorder
 ) -> None:
     closed = connect("sqlite:///nowhere/none.db", SystemClock())
     circuits = circuits_on(closed, ids, clock, events)
@@ -233,7 +231,7 @@ async def test_an_unused_pass_gives_the_probe_back(circuits: Circuits, elsewhere
 
 
 async def test_somebody_may_close_it_by_hand_and_is_named(
-    circuits: Circuits, migrated: Database, clock: FakeClock
+    circuits: Circuits, database: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
     await fail(breaker, clock, 3)
@@ -241,7 +239,7 @@ async def test_somebody_may_close_it_by_hand_and_is_named(
     await admitted(breaker, clock)
     (last, *_) = await circuits.history("evolution", clock.now())
     assert (last.after, last.reason) == (CircuitState.CLOSED, "reset by operador")
-    assert await count(migrated, "audit_log WHERE actor = 'operador' AND action = 'circuit.reset'") == 1
+    assert await count(database, "audit_log WHERE actor = 'operador' AND action = 'circuit.reset'") == 1
 
 
 async def test_a_hundred_failures_at_once_open_it_once(
@@ -254,12 +252,12 @@ async def test_a_hundred_failures_at_once_open_it_once(
 
 
 async def test_transitions_and_forgotten_circuits_are_pruned(
-    circuits: Circuits, migrated: Database, ids: Ids, clock: FakeClock, events: EventRecorder
+    circuits: Circuits, database: Database, ids: Ids, clock: FakeClock, events: EventRecorder
 ) -> None:
     await fail(circuits.breaker("chip:1"), clock, 3)
     await clock.advance(3600)
     await fail(circuits.breaker("chip:2"), clock, 3)
-    store = SqlCircuits(migrated, ids, clock, events, own_time=True)
+    store = SqlCircuits(database, ids, clock, events, own_time=True)
     assert await store.prune(before=clock.now(), limit=100) == 1
     assert [each.circuit for each in await circuits.history(None, clock.now() - timedelta(days=1))] == ["chip:2"]
     assert [each.name for each in await circuits.look()] == ["chip:2", "evolution"]

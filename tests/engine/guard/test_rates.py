@@ -27,8 +27,8 @@ PER_PHONE = gap("telefone/intervalo", "telefone", 45 * SECOND, each=True)
 
 
 @pytest.fixture
-def rates(migrated: Database, ids: Ids, clock: FakeClock) -> SqlRates:
-    return SqlRates(migrated, ids, clock, own_time=True)
+def rates(database: Database, ids: Ids, clock: FakeClock) -> SqlRates:
+    return SqlRates(database, ids, clock, own_time=True)
 
 
 @pytest.fixture
@@ -147,13 +147,13 @@ async def test_while_it_is_in_flight_the_others_ask_again_soon(rates: SqlRates, 
     assert (await held(rates, limit)).until == clock.now() + SECOND
 
 
-async def test_it_is_reserved_with_the_business_row_or_not_at_all(rates: SqlRates, migrated: Database) -> None:
+async def test_it_is_reserved_with_the_business_row_or_not_at_all(rates: SqlRates, database: Database) -> None:
     limit = Limit(name="um", key="um", most=1, per=HOUR)
     with pytest.raises(ZeroDivisionError):
-        async with migrated.transaction() as transaction:
+        async with database.transaction() as transaction:
             assert isinstance(await rates.reserve([limit], within=transaction), Reserved)
             raise ZeroDivisionError
-    async with migrated.transaction() as transaction:
+    async with database.transaction() as transaction:
         reserved = await rates.reserve([limit], within=transaction)
         assert isinstance(reserved, Reserved)
         await rates.confirm(reserved.id, within=transaction)
@@ -183,7 +183,7 @@ async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates
     assert isinstance(await guard.admit(clock.now()), Hold)
 
 
-async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, migrated: Database, clock: FakeClock) -> None:
+async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, database: Database, clock: FakeClock) -> None:
     await use(rates, PER_HOUR, PER_DOCTOR.of("ana"), times=3)
     await use(rates, PER_DAY)
     await clock.advance((HOUR + MARGIN + MINUTE).total_seconds())
@@ -192,7 +192,7 @@ async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, migrat
     assert await rates.prune(limit=4) == 4
     assert await rates.prune(limit=4) == 2
     left = query_of("left", "SELECT count(*) AS n FROM rate_tokens", writes=False)
-    row = await migrated.one(in_dialect(left, migrated.dialect))
+    row = await database.one(in_dialect(left, database.dialect))
     assert row is not None
     assert row["n"] == 1
 
@@ -217,13 +217,13 @@ async def test_a_token_of_a_short_window_is_kept_for_the_long_one_of_its_key(
 
 
 async def test_a_process_whose_clock_is_ahead_takes_nobodys_token_away(
-    migrated: Database, clock: FakeClock, ids: Ids
+    database: Database, clock: FakeClock, ids: Ids
 ) -> None:
     """Where the database has a clock, that one decides; on SQLite all are on one machine."""
     clock.step(SystemClock().now() - clock.now())
-    own_time = migrated.dialect == "sqlite"
-    rates = SqlRates(migrated, ids, clock if own_time else SystemClock())
-    ahead = SqlRates(migrated, ids, clock)
+    own_time = database.dialect == "sqlite"
+    rates = SqlRates(database, ids, clock if own_time else SystemClock())
+    ahead = SqlRates(database, ids, clock)
     await use(rates, PER_HOUR, times=20)
     if not own_time:
         clock.step(3 * DAY)
@@ -231,8 +231,8 @@ async def test_a_process_whose_clock_is_ahead_takes_nobodys_token_away(
     await held(rates, PER_HOUR)
 
 
-async def test_the_databases_own_clock_decides_where_there_is_one(migrated: Database, ids: Ids) -> None:
-    rates = SqlRates(migrated, ids, SystemClock())
+async def test_the_databases_own_clock_decides_where_there_is_one(database: Database, ids: Ids) -> None:
+    rates = SqlRates(database, ids, SystemClock())
     limit = Limit(name="um", key="um", most=1, per=HOUR)
     await use(rates, limit)
     hold = await held(rates, limit)

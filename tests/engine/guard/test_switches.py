@@ -18,8 +18,8 @@ from batuta.testing import EventRecorder, FakeClock
 
 
 @pytest.fixture
-def switches(migrated: Database, ids: Ids, events: EventRecorder) -> SqlSwitches:
-    return SqlSwitches(migrated, ids, events)
+def switches(database: Database, ids: Ids, events: EventRecorder) -> SqlSwitches:
+    return SqlSwitches(database, ids, events)
 
 
 async def test_a_switch_reads_back_as_it_was_set(switches: SqlSwitches, clock: FakeClock) -> None:
@@ -38,12 +38,12 @@ async def test_the_last_turn_counts(switches: SqlSwitches, clock: FakeClock) -> 
 
 
 async def test_every_turn_is_noted_with_who_and_what_and_announced_once(
-    switches: SqlSwitches, migrated: Database, clock: FakeClock, events: EventRecorder
+    switches: SqlSwitches, database: Database, clock: FakeClock, events: EventRecorder
 ) -> None:
     await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
     await switches.set("pausa", False, by="rui", reason="acabou", now=clock.now())
     notes = query_of("notes", "SELECT actor, action, subject, before, after FROM audit_log ORDER BY id", writes=False)
-    rows = await migrated.all(in_dialect(notes, migrated.dialect))
+    rows = await database.all(in_dialect(notes, database.dialect))
     assert [tuple(row[key] for key in ("actor", "action", "subject", "before", "after")) for row in rows] == [
         ("ana", "switch.set", "pausa", None, True),
         ("rui", "switch.set", "pausa", True, False),
@@ -65,44 +65,44 @@ async def test_a_turn_is_seen_by_another_process_at_once(
 
 
 async def test_a_switch_read_within_a_transaction_is_read_in_that_transaction(
-    switches: SqlSwitches, migrated: Database, clock: FakeClock
+    switches: SqlSwitches, database: Database, clock: FakeClock
 ) -> None:
     await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
-    async with migrated.transaction() as transaction:
+    async with database.transaction() as transaction:
         switch = await switches.read("pausa", within=transaction)
     assert switch is not None
     assert switch.on
 
 
-async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: SqlSwitches, migrated: Database) -> None:
+async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: SqlSwitches, database: Database) -> None:
     by_hand = (
         "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
         " VALUES ('campaigns.enabled', 'false', 'sql', 'dba', now())"
     )
-    await migrated.script(by_hand)
+    await database.script(by_hand)
     switch = await switches.read("campaigns.enabled")
     assert switch is not None
     assert switch.on is False
 
 
 async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
-    switches: SqlSwitches, migrated: Database, clock: FakeClock
+    switches: SqlSwitches, database: Database, clock: FakeClock
 ) -> None:
     changes = (switches.set("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
     await asyncio.gather(*changes)
     count = "SELECT (SELECT count(*) FROM feature_flags) AS flags, (SELECT count(*) FROM audit_log) AS notes"
-    row = await migrated.one(in_dialect(query_of("count", count, writes=False), migrated.dialect))
+    row = await database.one(in_dialect(query_of("count", count, writes=False), database.dialect))
     assert row is not None
     assert (row["flags"], row["notes"]) == (1, 20)
 
 
 @pytest.mark.parametrize("hours", [1, -1])
 async def test_a_pause_lasts_as_long_as_it_says_whatever_the_clock_of_the_machine_that_asks(
-    migrated: Database, ids: Ids, events: EventRecorder, hours: int
+    database: Database, ids: Ids, events: EventRecorder, hours: int
 ) -> None:
-    if migrated.dialect == "sqlite":
+    if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")
-    switches = SqlSwitches(migrated, ids, events, own_time=False)
+    switches = SqlSwitches(database, ids, events, own_time=False)
     there = SystemClock().now() + timedelta(hours=hours)
     switch = await switches.set("pausa", True, by="ana", reason="-", now=there, until=there + timedelta(minutes=30))
     now = SystemClock().now()

@@ -137,17 +137,17 @@ async def test_the_sign_of_life_of_a_job_is_not_taken_for_a_process(work: Batuta
     assert causes(await work.health.look(fresh=True)) == {}
 
 
-async def test_the_age_of_a_tick_is_told_as_a_length(migrated: Database, clock: FakeClock) -> None:
+async def test_the_age_of_a_tick_is_told_as_a_length(database: Database, clock: FakeClock) -> None:
     """So that the clocks of two machines need not agree."""
-    beats = SqlBeats(migrated, "1")
+    beats = SqlBeats(database, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 1.5, "failures": 2}}, now=clock.now())
     (beat,) = (await beats.read_signs(within=HOUR, now=clock.now())).beats
     assert beat.loops["dispatcher"].worked_at == clock.now() - timedelta(milliseconds=1500)
     assert beat.loops["dispatcher"].failures == 2
 
 
-async def test_without_a_clock_of_our_own_the_databases_decides(migrated: Database) -> None:
-    beats = SqlBeats(migrated, "1")
+async def test_without_a_clock_of_our_own_the_databases_decides(database: Database) -> None:
+    beats = SqlBeats(database, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 0, "failures": 0}})
     signs = await beats.read_signs(within=HOUR)
     (beat,) = signs.beats

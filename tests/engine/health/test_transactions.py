@@ -29,8 +29,8 @@ async def holder(postgres_url: str) -> AsyncIterator["asyncpg.Connection[asyncpg
     await connection.close()
 
 
-async def test_where_nothing_is_open_nothing_is_found(migrated: Database) -> None:
-    assert await SqlTransactions(migrated).oldest() is None
+async def test_where_nothing_is_open_nothing_is_found(database: Database) -> None:
+    assert await SqlTransactions(database).oldest() is None
 
 
 async def test_a_snapshot_that_is_held_is_found_with_its_process_and_its_age(

@@ -53,8 +53,8 @@ class Parent:
 
 
 @pytest.fixture
-def parent(migrated: Database, ids: Ids, clock: FakeClock) -> Parent:
-    return Parent(migrated, ids, clock)
+def parent(database: Database, ids: Ids, clock: FakeClock) -> Parent:
+    return Parent(database, ids, clock)
 
 
 async def test_what_is_noted_is_written_in_its_order_and_then_there_is_nothing_to_do(parent: Parent) -> None:

@@ -16,8 +16,8 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def restarts(migrated: Database, ids: Ids) -> SqlRestarts:
-    return SqlRestarts(migrated, ids)
+def restarts(database: Database, ids: Ids) -> SqlRestarts:
+    return SqlRestarts(database, ids)
 
 
 def of_process(pid: int = 7, **more: object) -> NewRestart:
@@ -45,9 +45,9 @@ async def test_a_restart_is_read_back_as_it_was_told_newest_first(restarts: SqlR
 
 
 async def test_a_parent_names_its_child_by_host_and_pid_and_the_newest_boot_is_meant(
-    restarts: SqlRestarts, migrated: Database, clock: FakeClock
+    restarts: SqlRestarts, database: Database, clock: FakeClock
 ) -> None:
-    beats = SqlBeats(migrated, "1")
+    beats = SqlBeats(database, "1")
     for boot in ("old", "new"):
         await beats.beat(boot, "worker", {}, now=clock.now(), host="here", pid=7)
         clock.step(MINUTE)
@@ -58,9 +58,9 @@ async def test_a_parent_names_its_child_by_host_and_pid_and_the_newest_boot_is_m
 
 
 async def test_a_parent_says_that_a_child_is_stalled_and_one_that_ended_in_order_stays_offline(
-    migrated: Database, clock: FakeClock
+    database: Database, clock: FakeClock
 ) -> None:
-    beats = SqlBeats(migrated, "1")
+    beats = SqlBeats(database, "1")
     await beats.beat("a", "worker", {"l": {"failures": 0}}, now=clock.now(), host="here", pid=7)
     await beats.beat("b", "worker", {"l": {"failures": 0}}, now=clock.now(), host="here", pid=8, status="offline")
     assert await beats.record_stall(host="here", pid=7)

@@ -57,10 +57,10 @@ async def _nothing(context: object) -> None: ...
 
 
 @pytest.fixture(params=SKEWS, ids=NAMES)
-def machine(request: pytest.FixtureRequest, migrated: Database) -> Machine:
-    if migrated.dialect != "postgres":
+def machine(request: pytest.FixtureRequest, database: Database) -> Machine:
+    if database.dialect != "postgres":
         pytest.skip("a SQLite file is used on one machine, by one clock")
-    return Machine(migrated, request.param)
+    return Machine(database, request.param)
 
 
 def is_about(instant: datetime, wanted: datetime) -> bool:

@@ -22,14 +22,14 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
 @pytest.fixture
-def queue(migrated: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
-    return _queue(migrated, clock, ids)
+def queue(database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
+    return _queue(database, clock, ids)
 
 
-def _queue(migrated: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool = False) -> SqlQueue:
-    if migrated.dialect != "sqlite":
+def _queue(database: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool = False) -> SqlQueue:
+    if database.dialect != "sqlite":
         pytest.skip("PostgreSQL has a clock of its own")
-    return SqlQueue(migrated, replace(TASKS, fixed_times=fixed_times), ids, clock, queue="default", own_time=True)
+    return SqlQueue(database, replace(TASKS, fixed_times=fixed_times), ids, clock, queue="default", own_time=True)
 
 
 def rescuer(queue: SqlQueue, clock: FakeClock) -> Rescuer:
@@ -93,8 +93,8 @@ async def test_retries_and_delays_wait_as_long_as_they_say(queue: SqlQueue, cloc
     assert await claim(queue) == 1
 
 
-async def test_an_instant_that_the_application_chose_stays(migrated: Database, clock: FakeClock, ids: Ids) -> None:
-    queue = _queue(migrated, clock, ids, fixed_times=True)
+async def test_an_instant_that_the_application_chose_stays(database: Database, clock: FakeClock, ids: Ids) -> None:
+    queue = _queue(database, clock, ids, fixed_times=True)
     await queue.put([replace(ITEM, available_at=clock.now() + 10 * MINUTE), ITEM])
     await queue.follow_clock(ITEM_LEASE)
     clock.step(-HOUR)

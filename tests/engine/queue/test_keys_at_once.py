@@ -33,16 +33,16 @@ async def waited_for(database: Database, waiting: int) -> None:
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_two_who_put_the_same_keys_in_another_order_do_not_wait_for_each_other(
-    migrated: Database, clock: FakeClock, ids: Ids
+    database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    queue = SqlQueue(migrated, TASKS, ids, clock, queue="default", own_time=True)
+    queue = SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True)
 
     async def put(*keys: str, within: Transaction | None = None) -> int:
         items = [NewItem(values={"name": "f", "args": AsJson([])}, key=key) for key in keys]
         return sum(id is not None for id in await queue.put(items, within))
 
     async def hold_one() -> None:
-        async with migrated.transaction() as transaction:
+        async with database.transaction() as transaction:
             await put("b", within=transaction)
             holds.set()
             await may_end.wait()
@@ -52,7 +52,7 @@ async def test_two_who_put_the_same_keys_in_another_order_do_not_wait_for_each_o
     somebody = asyncio.create_task(hold_one())
     await holds.wait()
     both = [asyncio.create_task(put("a", "b", "c")), asyncio.create_task(put("c", "b", "a"))]
-    await waited_for(migrated, 2)
+    await waited_for(database, 2)
     may_end.set()
     with pytest.raises(Undone):
         await somebody

@@ -25,13 +25,13 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
 @pytest.fixture
-async def queue(migrated: Database, database_url: str, clock: FakeClock, ids: Ids) -> AsyncIterator[SqlQueue]:
+async def queue(database: Database, database_url: str, clock: FakeClock, ids: Ids) -> AsyncIterator[SqlQueue]:
     """With connections of its own for liveness, and a short lock timeout there."""
-    if migrated.dialect != "postgres":
+    if database.dialect != "postgres":
         pytest.skip("SQLite has one writer and no row locks")
     liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(milliseconds=300), readers=1))
     await liveness.open()
-    yield SqlQueue(migrated, TASKS, ids, clock, queue="default", own_time=True, liveness=liveness)
+    yield SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True, liveness=liveness)
     await liveness.close()
 
 
@@ -50,11 +50,11 @@ async def claimed(queue: SqlQueue, count: int = 10) -> list[Lease]:
 
 
 async def test_a_locked_row_does_not_stop_the_renewal_of_the_others(
-    queue: SqlQueue, migrated: Database, clock: FakeClock
+    queue: SqlQueue, database: Database, clock: FakeClock
 ) -> None:
     first, *others = await claimed(queue)
     clock.step(ITEM_LEASE - SECOND)
-    async with locked(migrated, first):
+    async with locked(database, first):
         renewed = await queue.renew([first, *others], ANN)
         assert not renewed.lost
         clock.step(2 * SECOND)
@@ -64,21 +64,21 @@ async def test_a_locked_row_does_not_stop_the_renewal_of_the_others(
     assert set((await queue.renew([first, *others], ANN)).lost) == {first.id}
 
 
-async def test_a_cancellation_of_a_locked_row_is_reported_with_the_renewal(queue: SqlQueue, migrated: Database) -> None:
+async def test_a_cancellation_of_a_locked_row_is_reported_with_the_renewal(queue: SqlQueue, database: Database) -> None:
     first, *_ = leases = await claimed(queue, 2)
     await queue.cancel(first.id, "no longer wanted")
-    async with locked(migrated, first):
+    async with locked(database, first):
         assert set((await queue.renew(leases, ANN)).cancelled) == {first.id}
 
 
 @pytest.mark.parametrize("limit", [0, 5])
 async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
-    queue: SqlQueue, migrated: Database, limit: int
+    queue: SqlQueue, database: Database, limit: int
 ) -> None:
     first, *others = await claimed(queue)
     (waiting,) = await queue.put([ITEM])
     endings = [(lease, DONE) for lease in (first, *others)]
-    async with locked(migrated, first):
+    async with locked(database, first):
         result = await queue.settle_and_claim(endings, ANN, limit)
         assert [lease.id for lease in result.unchecked] == [first.id]
         assert not result.lost
@@ -92,21 +92,21 @@ async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
 
 
 async def test_a_lost_lease_beside_a_locked_row_is_proven_lost(
-    queue: SqlQueue, migrated: Database, clock: FakeClock
+    queue: SqlQueue, database: Database, clock: FakeClock
 ) -> None:
     locked_one, taken = await claimed(queue, 2)
     clock.step(ITEM_LEASE - SECOND)
     await queue.renew([locked_one], ANN)
     clock.step(2 * SECOND)
     assert [rescued.id for rescued in await queue.rescue(10)] == [taken.id]
-    async with locked(migrated, locked_one):
+    async with locked(database, locked_one):
         result = await queue.settle_and_claim([(locked_one, DONE), (taken, DONE)], ANN, 0)
     assert [lease.id for lease in result.lost] == [taken.id]
     assert [lease.id for lease in result.unchecked] == [locked_one.id]
 
 
 async def test_an_item_with_an_effect_is_not_settled_while_its_row_is_locked(
-    queue: SqlQueue, migrated: Database
+    queue: SqlQueue, database: Database
 ) -> None:
     (lease,) = await claimed(queue, 1)
     ran = []
@@ -115,7 +115,7 @@ async def test_an_item_with_an_effect_is_not_settled_while_its_row_is_locked(
         ran.append(transaction)
 
     settlement = Settlement(state=ItemState.DONE, effect=effect)
-    async with locked(migrated, lease):
+    async with locked(database, lease):
         with pytest.raises(RowLocked, match="end the transaction that holds it"):
             await asyncio.create_task(queue.conclude(lease, settlement))
     assert not ran

@@ -42,14 +42,14 @@ CREATE UNIQUE INDEX fila_avulsa_alive ON fila_avulsa (chave) WHERE status IN ('r
 
 
 @pytest.fixture
-async def bench(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
-    return Bench(migrated, clock, ids, events)
+async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Bench:
+    return Bench(database, clock, ids, events)
 
 
 @pytest.fixture
-async def plain(migrated: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
-    await migrated.script(PLAIN_SQL)
-    return SqlQueue(migrated, PLAIN, ids, clock, own_time=True)
+async def plain(database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
+    await database.script(PLAIN_SQL)
+    return SqlQueue(database, PLAIN, ids, clock, own_time=True)
 
 
 async def write(database: Database, sql: str) -> None:
@@ -120,11 +120,11 @@ async def test_what_is_kept_longer_than_the_calendar_is_kept(bench: Bench) -> No
     assert (await bench.row(id))["status"] == "complete"
 
 
-async def test_an_instant_that_somebody_wrote_by_hand_stops_nobody(bench: Bench, migrated: Database) -> None:
+async def test_an_instant_that_somebody_wrote_by_hand_stops_nobody(bench: Bench, database: Database) -> None:
     bench.handles("fine", fine)
     await bench.put("fine", priority=-1)
-    written = "infinity" if migrated.dialect == "postgres" else "2026-01-05 12:00"
-    await write(migrated, f"UPDATE tasks SET available_at = '{written}'")
+    written = "infinity" if database.dialect == "postgres" else "2026-01-05 12:00"
+    await write(database, f"UPDATE tasks SET available_at = '{written}'")
     worker = bench.worker()
     await bench.works(worker)
     (other,) = await bench.put("fine")
@@ -140,11 +140,11 @@ NO_INSTANTS = {
 
 @pytest.mark.parametrize("column", ["available_at", "created_at", "finished_at", "lembrado_em"])
 async def test_an_instant_beyond_the_calendar_stops_no_other(
-    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder, column: str
+    plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str
 ) -> None:
-    odd = [id for id in await plain.put([NewItem(values={"texto": "odd"})] * len(NO_INSTANTS[migrated.dialect])) if id]
-    for id, instant in zip(odd, NO_INSTANTS[migrated.dialect], strict=True):
-        await write(migrated, f"UPDATE fila_avulsa SET {column} = '{instant}' WHERE id = '{id}'")
+    odd = [id for id in await plain.put([NewItem(values={"texto": "odd"})] * len(NO_INSTANTS[database.dialect])) if id]
+    for id, instant in zip(odd, NO_INSTANTS[database.dialect], strict=True):
+        await write(database, f"UPDATE fila_avulsa SET {column} = '{instant}' WHERE id = '{id}'")
     others = await plain.put([NewItem(values={"texto": "fine"}), NewItem(values={"texto": "fine"}, priority=9)])
     await work_through(plain, clock, events)
     assert [(await row(plain, id))["status"] for id in others] == ["done", "done"]
@@ -156,13 +156,13 @@ async def test_an_instant_beyond_the_calendar_stops_no_other(
 
 
 async def test_a_lease_without_an_end_or_a_beginning_stops_nobody(
-    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder
+    plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder
 ) -> None:
-    await plain.put([NewItem()] * len(NO_INSTANTS[migrated.dialect]))
-    for lease, instant in zip(await claim(plain), NO_INSTANTS[migrated.dialect], strict=True):
-        await write(migrated, f"UPDATE fila_avulsa SET lease_until = '{instant}' WHERE id = '{lease.id}'")
+    await plain.put([NewItem()] * len(NO_INSTANTS[database.dialect]))
+    for lease, instant in zip(await claim(plain), NO_INSTANTS[database.dialect], strict=True):
+        await write(database, f"UPDATE fila_avulsa SET lease_until = '{instant}' WHERE id = '{lease.id}'")
     (other,) = await plain.put([NewItem(priority=9)])
-    assert len(await plain.rescue(10)) == (2 if migrated.dialect == "postgres" else 1)
+    assert len(await plain.rescue(10)) == (2 if database.dialect == "postgres" else 1)
     await work_through(plain, clock, events)
     assert (await row(plain, other))["status"] == "done"
 
@@ -172,15 +172,15 @@ NO_TEXT = "CAST(x'22FF22' AS TEXT)"
 
 @pytest.mark.parametrize("column", ["texto", "extra", "chave", "owner", "error"])
 async def test_a_text_that_is_none_harms_its_own_item_alone(
-    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder, column: str
+    plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str
 ) -> None:
     """One database refuses it itself. The other takes what it is given by hand."""
-    if migrated.dialect == "postgres":
+    if database.dialect == "postgres":
         with pytest.raises(StatementRefused):
-            await write(migrated, "INSERT INTO fila_avulsa (texto) SELECT convert_from('\\xff', 'UTF8')")
+            await write(database, "INSERT INTO fila_avulsa (texto) SELECT convert_from('\\xff', 'UTF8')")
         return
     first, second, third = await plain.put([NewItem(), NewItem(), NewItem()])
-    await write(migrated, f"UPDATE fila_avulsa SET {column} = {NO_TEXT} WHERE id = '{second}'")
+    await write(database, f"UPDATE fila_avulsa SET {column} = {NO_TEXT} WHERE id = '{second}'")
     await work_through(plain, clock, events)
     assert [(await row(plain, id))["status"] for id in (first, third)] == ["done", "done"]
     spoilt = await row(plain, second)
@@ -194,15 +194,15 @@ async def test_a_text_that_is_none_harms_its_own_item_alone(
 
 @pytest.mark.parametrize(("column", "value"), [("crashes", "'many'"), ("lembrado_em", "x'00'"), ("dia", "'soon'")])
 async def test_a_value_of_another_kind_harms_its_own_item_alone(
-    plain: SqlQueue, migrated: Database, clock: FakeClock, events: EventRecorder, column: str, value: str
+    plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str, value: str
 ) -> None:
     first, second = await plain.put([NewItem(), NewItem()])
     update = f"UPDATE fila_avulsa SET {column} = {value} WHERE id = '{first}'"
-    if migrated.dialect == "postgres":
+    if database.dialect == "postgres":
         with pytest.raises(StatementRefused):
-            await write(migrated, update)
+            await write(database, update)
         return
-    await write(migrated, update)
+    await write(database, update)
     await work_through(plain, clock, events)
     assert (await row(plain, second))["status"] == "done"
     spoilt = await row(plain, first)
@@ -376,23 +376,23 @@ async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
 
 
 async def test_a_wish_to_cancel_meets_an_item_that_is_just_coming_back(
-    bench: Bench, migrated: Database, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (id,) = await bench.put("fine")
     (lease,) = await claim(bench.store)
-    run, back = migrated.run, Settlement(state=ItemState.READY, available_at=bench.clock.now())
+    run, back = database.run, Settlement(state=ItemState.READY, available_at=bench.clock.now())
 
     async def and_then_it_comes_back(query: Any, **values: object) -> int:
         touched = await run(query, **values)
         await bench.store.settle_and_claim([(lease, back)], ANN, 0)
         return touched
 
-    monkeypatch.setattr(migrated, "run", and_then_it_comes_back)
+    monkeypatch.setattr(database, "run", and_then_it_comes_back)
     assert await bench.store.cancel(id, "no longer wanted")
     assert (await bench.row(id))["status"] == "cancelled"
 
 
-async def test_what_is_in_doubt_can_be_unwanted_too(plain: SqlQueue, migrated: Database) -> None:
+async def test_what_is_in_doubt_can_be_unwanted_too(plain: SqlQueue, database: Database) -> None:
     (id,) = await plain.put([NewItem(values={"duvida": "maybe"})])
     assert id is not None
     assert await plain.cancel(id, "no longer wanted")
@@ -402,21 +402,21 @@ async def test_what_is_in_doubt_can_be_unwanted_too(plain: SqlQueue, migrated: D
 
 
 async def test_who_cannot_be_asked_to_stop_is_not_said_to_have_been(
-    plain: SqlQueue, migrated: Database, ids: Ids
+    plain: SqlQueue, database: Database, ids: Ids
 ) -> None:
-    deaf = SqlQueue(migrated, replace(PLAIN, cancel_requested=None), ids, FakeClock(), own_time=True)
+    deaf = SqlQueue(database, replace(PLAIN, cancel_requested=None), ids, FakeClock(), own_time=True)
     (id,) = await deaf.put([NewItem()])
     assert id is not None
     await claim(deaf)
     assert not await deaf.cancel(id, "no longer wanted")
 
 
-async def test_nothing_is_nothing_in_a_column_of_json(plain: SqlQueue, migrated: Database) -> None:
+async def test_nothing_is_nothing_in_a_column_of_json(plain: SqlQueue, database: Database) -> None:
     await plain.put([NewItem(values={"extra": AsJson(None)})])
     query = in_dialect(
-        query_of("nothing", "SELECT id FROM fila_avulsa WHERE extra IS NULL", writes=False), migrated.dialect
+        query_of("nothing", "SELECT id FROM fila_avulsa WHERE extra IS NULL", writes=False), database.dialect
     )
-    assert len(await migrated.all(query)) == 1
+    assert len(await database.all(query)) == 1
 
 
 @pytest.mark.parametrize("item", [NewItem(values={"texto": "a\x00b"}), NewItem(key="a\x00b")])
@@ -428,19 +428,19 @@ async def test_a_text_that_one_database_cannot_hold_both_refuse(plain: SqlQueue,
 
 @pytest.mark.parametrize("urgent_is_high", [True, False])
 async def test_one_item_without_a_priority_stops_no_other(
-    plain: SqlQueue, migrated: Database, ids: Ids, urgent_is_high: bool
+    plain: SqlQueue, database: Database, ids: Ids, urgent_is_high: bool
 ) -> None:
-    store = SqlQueue(migrated, replace(PLAIN, urgent_is_high=urgent_is_high), ids, FakeClock(), own_time=True)
+    store = SqlQueue(database, replace(PLAIN, urgent_is_high=urgent_is_high), ids, FakeClock(), own_time=True)
     await store.put([NewItem(values={"prioridade": None})])
     (id,) = await store.put([NewItem(priority=3)])
     assert [lease.id for lease in await claim(store)] == [id]
 
 
 async def test_a_table_that_gives_little_still_knows_where_an_item_died(
-    plain: SqlQueue, migrated: Database, ids: Ids
+    plain: SqlQueue, database: Database, ids: Ids
 ) -> None:
     table = replace(PLAIN, last_stage="estagio", given=("texto",))
-    store = SqlQueue(migrated, table, ids, FakeClock(), own_time=True)
+    store = SqlQueue(database, table, ids, FakeClock(), own_time=True)
     (id,) = await store.put([NewItem()])
     dead = Settlement(state=ItemState.DEAD, error="-")
     assert not (await store.settle_and_claim([(lease, dead) for lease in await claim(store)], ANN, 0)).lost

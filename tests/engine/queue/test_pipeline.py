@@ -94,9 +94,9 @@ class Line:
 
 
 @pytest.fixture
-async def line(migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Line:
-    await migrated.script(SQL)
-    return Line(migrated, clock, ids, events)
+async def line(database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Line:
+    await database.script(SQL)
+    return Line(database, clock, ids, events)
 
 
 async def test_an_item_goes_through_every_stage_and_is_finished(line: Line) -> None:

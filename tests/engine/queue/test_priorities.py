@@ -32,10 +32,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("high_first", [False, True])
 @pytest.mark.parametrize("reversed", [False, True])
 async def test_due_items_are_claimed_by_priority_and_age_whatever_waits_before_them(
-    migrated: Database, clock: FakeClock, *, high_first: bool, reversed: bool
+    database: Database, clock: FakeClock, *, high_first: bool, reversed: bool
 ) -> None:
     table = replace(TASKS, urgent_is_high=high_first)
-    queue = SqlQueue(migrated, table, Ids(clock), clock, queue="default", own_time=True)
+    queue = SqlQueue(database, table, Ids(clock), clock, queue="default", own_time=True)
     due = await _put(queue, clock.now(), Random(7), is_due=lambda priority: priority % 3 == 0)
     descending = high_first is not reversed
     expected = sorted(due, key=lambda each: (-each[0] if descending else each[0], each[1], each[2]))
@@ -49,9 +49,9 @@ async def test_due_items_are_claimed_by_priority_and_age_whatever_waits_before_t
 
 @pytest.mark.usefixtures("way")
 async def test_items_due_behind_many_waiting_priorities_are_found_and_looked_ahead_to(
-    migrated: Database, clock: FakeClock
+    database: Database, clock: FakeClock
 ) -> None:
-    queue = SqlQueue(migrated, TASKS, Ids(clock), clock, queue="default", own_time=True)
+    queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
     due = await _put(queue, clock.now(), Random(8), is_due=lambda priority: priority > 45)
     assert await queue.next_at() == min(at for _, at, _ in due)
     leases = (await queue.settle_and_claim([], TENURE, ITEMS)).leases
@@ -61,10 +61,10 @@ async def test_items_due_behind_many_waiting_priorities_are_found_and_looked_ahe
 
 
 @pytest.mark.usefixtures("way")
-async def test_a_pause_holds_items_of_every_priority(migrated: Database, clock: FakeClock) -> None:
-    queue = SqlQueue(migrated, TASKS, Ids(clock), clock, queue="default", own_time=True)
+async def test_a_pause_holds_items_of_every_priority(database: Database, clock: FakeClock) -> None:
+    queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
     await _put(queue, clock.now(), Random(9), is_due=lambda priority: priority > 45)
-    await migrated.script(
+    await database.script(
         "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
         " SELECT 'pause.all', 'true', '', '', created_at FROM tasks LIMIT 1"
     )

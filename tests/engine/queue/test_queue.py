@@ -72,13 +72,13 @@ class SqlQueueFixture(QueueFixture):
 
 class TestTheEnginesOwnTable(QueueContract):
     @pytest.fixture
-    def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
-        store = SqlQueue(migrated, TASKS, ids, clock, queue="default", own_time=True)
-        switches = SqlSwitches(migrated, ids, events)
+    def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
+        store = SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True)
+        switches = SqlSwitches(database, ids, events)
         return SqlQueueFixture(store, clock, TASKS, switches, {"name": "f", "args": AsJson([[], {}])})
 
-    async def test_queues_in_one_table_do_not_meet(self, queue: QueueFixture, migrated: Database, ids: Ids) -> None:
-        other = SqlQueue(migrated, TASKS, ids, queue.clock, queue="other", own_time=True)
+    async def test_queues_in_one_table_do_not_meet(self, queue: QueueFixture, database: Database, ids: Ids) -> None:
+        other = SqlQueue(database, TASKS, ids, queue.clock, queue="other", own_time=True)
         await queue.put()
         assert not (await other.settle_and_claim([], ANN, 10)).leases
         assert len(await queue.claim()) == 1
@@ -147,24 +147,24 @@ class TestTheEnginesOwnTable(QueueContract):
 
 class TestAnApplicationsTable(QueueContract):
     @pytest.fixture
-    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
-        await migrated.script(FILA_SQL)
-        store = SqlQueue(migrated, FILA, ids, clock, own_time=True)
+    async def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
+        await database.script(FILA_SQL)
+        store = SqlQueue(database, FILA, ids, clock, own_time=True)
         return SqlQueueFixture(
-            store, clock, FILA, SqlSwitches(migrated, ids, events), {"telefone": "+55 11 00000-0000"}
+            store, clock, FILA, SqlSwitches(database, ids, events), {"telefone": "+55 11 00000-0000"}
         )
 
     async def test_an_item_is_put_with_the_business_change_it_belongs_to_or_not_at_all(
-        self, queue: QueueFixture, migrated: Database
+        self, queue: QueueFixture, database: Database
     ) -> None:
         store = queue.store
         assert isinstance(store, SqlQueue)
         with pytest.raises(RuntimeError):
-            async with migrated.transaction() as transaction:
+            async with database.transaction() as transaction:
                 await store.put([queue.item()], within=transaction)
                 raise RuntimeError("the business change failed")
         assert await queue.claim() == []
-        async with migrated.transaction() as transaction:
+        async with database.transaction() as transaction:
             await store.put([queue.item()], within=transaction)
         (lease,) = await queue.claim()
         assert lease.row["telefone"] == "+55 11 00000-0000"
@@ -176,9 +176,9 @@ class TestAnApplicationsTable(QueueContract):
         assert dict(lease.row) == dict(row)
 
     async def test_a_table_may_give_a_handler_a_part_of_its_row(
-        self, queue: QueueFixture, migrated: Database, ids: Ids
+        self, queue: QueueFixture, database: Database, ids: Ids
     ) -> None:
-        part = SqlQueue(migrated, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
+        part = SqlQueue(database, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
         await queue.put()
         (lease,) = (await part.settle_and_claim([], ANN, 1)).leases
         assert set(lease.row) == {"id", "fence", "tentativas", "quedas", "agendar_para", "telefone"}
@@ -189,14 +189,14 @@ class TestAnApplicationsTable(QueueContract):
 
 
 async def test_bytes_where_text_belongs_keep_no_other_item_from_being_claimed(
-    migrated: Database, clock: FakeClock, ids: Ids
+    database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    if migrated.dialect != "sqlite":
+    if database.dialect != "sqlite":
         pytest.skip("PostgreSQL keeps no bytes in a text column")
-    await migrated.script(FILA_SQL)
-    store = SqlQueue(migrated, FILA, ids, clock, own_time=True)
+    await database.script(FILA_SQL)
+    store = SqlQueue(database, FILA, ids, clock, own_time=True)
     await store.put([NewItem(values={"telefone": "-"}), NewItem(values={"telefone": "-"})])
-    await migrated.script("UPDATE fila_teste SET telefone = x'ff00' WHERE id = (SELECT min(id) FROM fila_teste);")
+    await database.script("UPDATE fila_teste SET telefone = x'ff00' WHERE id = (SELECT min(id) FROM fila_teste);")
     assert sorted(lease.row["telefone"] for lease in (await store.settle_and_claim([], ANN, 10)).leases) == [
         "-",
         "FF00",
@@ -210,13 +210,13 @@ class TestATableWhoseGroupsTakeTurns:
     """One item of a chip at a time, in all processes; and a chip with many items does not keep the others waiting."""
 
     @pytest.fixture
-    async def queue(self, migrated: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
-        await migrated.script(
+    async def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
+        await database.script(
             FILA_SQL.replace("(prioridade, agendar_para, id)", "(chip, prioridade, agendar_para, id)")
             + "CREATE UNIQUE INDEX fila_teste_one ON fila_teste (chip) WHERE lease_until IS NOT NULL;"
         )
-        store = SqlQueue(migrated, PER_CHIP, ids, clock, own_time=True)
-        return SqlQueueFixture(store, clock, PER_CHIP, SqlSwitches(migrated, ids, events), {"telefone": "-"})
+        store = SqlQueue(database, PER_CHIP, ids, clock, own_time=True)
+        return SqlQueueFixture(store, clock, PER_CHIP, SqlSwitches(database, ids, events), {"telefone": "-"})
 
     def item(self, chip: str) -> NewItem:
         return NewItem(values={"telefone": "-", "chip": chip})
@@ -252,10 +252,10 @@ class TestATableWhoseGroupsTakeTurns:
             assert sorted(served) == chips
 
     async def test_of_many_groups_no_more_are_looked_at_than_it_takes(
-        self, queue: SqlQueueFixture, migrated: Database
+        self, queue: SqlQueueFixture, database: Database
     ) -> None:
         """Each that is looked at is locked: nobody else could claim of it, and a server holds only so many locks."""
-        if migrated.dialect != "postgres":
+        if database.dialect != "postgres":
             pytest.skip("SQLite has one writer, and no locks to count")
         await queue.put(*(self.item(f"chip{n:04}") for n in range(500)))
         assert isinstance(queue.store, SqlQueue)
@@ -265,26 +265,26 @@ class TestATableWhoseGroupsTakeTurns:
             "SELECT count(*) AS held FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
             writes=False,
         )
-        async with migrated.transaction() as transaction:
+        async with database.transaction() as transaction:
             assert len(await queue.store._claims.claim_round_robin(transaction, asked, 5)) == 5
             held = await transaction.one(in_dialect(locks, "postgres"))
         assert held is not None
         assert held["held"] <= 10
 
     async def test_tens_of_thousands_of_groups_wait_and_a_few_are_due(
-        self, queue: SqlQueueFixture, migrated: Database
+        self, queue: SqlQueueFixture, database: Database
     ) -> None:
         """PostgreSQL holds some ten thousand locks for the whole server: a claim locks the groups that it takes, no others."""
-        text = FILL[migrated.dialect].format(rows=40_000)
-        later = "9e15" if migrated.dialect == "sqlite" else "now() + INTERVAL '100 years'"
-        ago = "0" if migrated.dialect == "sqlite" else "TIMESTAMPTZ 'epoch'"
+        text = FILL[database.dialect].format(rows=40_000)
+        later = "9e15" if database.dialect == "sqlite" else "now() + INTERVAL '100 years'"
+        ago = "0" if database.dialect == "sqlite" else "TIMESTAMPTZ 'epoch'"
         fill = (
             f"INSERT INTO fila_teste (id, telefone, chip, agendar_para, created_at) {text}"
-            f"SELECT {WORDS[migrated.dialect]['id']}, '-', 'chip' || i,"
+            f"SELECT {WORDS[database.dialect]['id']}, '-', 'chip' || i,"
             f" CASE WHEN i % 10000 = 7 THEN {ago} ELSE {later} END, {ago} FROM n"
         )
-        await migrated.run(in_dialect(query_of("fill", fill, writes=True), migrated.dialect))
-        await migrated.script("ANALYZE")
+        await database.run(in_dialect(query_of("fill", fill, writes=True), database.dialect))
+        await database.script("ANALYZE")
         assert sorted(lease.row["chip"] for lease in await queue.claim()) == [
             "chip10007",
             "chip20007",
@@ -294,9 +294,9 @@ class TestATableWhoseGroupsTakeTurns:
         assert await queue.claim() == []
 
     async def test_of_many_claimers_no_two_have_the_same_group_without_an_index_that_forbids_it(
-        self, queue: SqlQueueFixture, migrated: Database
+        self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        await migrated.script("DROP INDEX fila_teste_one")
+        await database.script("DROP INDEX fila_teste_one")
         await queue.put(*(self.item(f"chip{n % 4}") for n in range(60)))
         leased = query_of(
             "leased",
@@ -308,7 +308,7 @@ class TestATableWhoseGroupsTakeTurns:
         async def work(lease_holder: LeaseHolder) -> None:
             while len(done) < 60:
                 leases = await queue.claim(lease_holder, limit=2)
-                row = await migrated.one(in_dialect(leased, migrated.dialect))
+                row = await database.one(in_dialect(leased, database.dialect))
                 assert row is not None
                 assert row["rows"] == row["chips"]
                 done.update(lease.id for lease in leases)

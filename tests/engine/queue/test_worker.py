@@ -228,7 +228,7 @@ async def test_of_items_with_one_crash_left_one_runs_at_a_time(bench: Bench) -> 
 
 
 async def test_a_second_item_with_one_crash_left_does_not_start_beside_the_first(
-    bench: Bench, migrated: Database
+    bench: Bench, database: Database
 ) -> None:
     """Nor when it is claimed later."""
     going: list[str] = []
@@ -243,9 +243,9 @@ async def test_a_second_item_with_one_crash_left_does_not_start_beside_the_first
     first, second = await bench.put("suspect", "suspect")
     await bench.crash(first, times=2)
     later = in_dialect(
-        query_of("later", "UPDATE tasks SET available_at = :at WHERE id = :id", writes=True), migrated.dialect
+        query_of("later", "UPDATE tasks SET available_at = :at WHERE id = :id", writes=True), database.dialect
     )
-    await migrated.run(later, at=bench.clock.now() + SECOND, id=second)
+    await database.run(later, at=bench.clock.now() + SECOND, id=second)
     worker = bench.worker()
     await worker.tick()
     await settle()

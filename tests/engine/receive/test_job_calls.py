@@ -16,8 +16,8 @@ LEASE = timedelta(minutes=5)
 
 
 @pytest.fixture
-def calls(migrated: Database, clock: FakeClock) -> SqlJobCalls:
-    return SqlJobCalls(migrated, clock.now)
+def calls(database: Database, clock: FakeClock) -> SqlJobCalls:
+    return SqlJobCalls(database, clock.now)
 
 
 def call(key: str = "k1", subject: str = "heartbeat", fingerprint: str = "f") -> NewCall:
@@ -88,11 +88,11 @@ async def test_whoever_lost_a_call_writes_nothing(calls: SqlJobCalls, clock: Fak
     assert await calls.open(call()) == Answered(200, {"by": "the other"})
 
 
-async def test_the_clock_of_the_database_decides_about_leases_and_pruning(migrated: Database) -> None:
+async def test_the_clock_of_the_database_decides_about_leases_and_pruning(database: Database) -> None:
     """The clocks of two machines play no part: neither frees the other's call, nor forgets its answer."""
-    if migrated.dialect == "sqlite":
+    if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")
-    one, two = SqlJobCalls(migrated), SqlJobCalls(migrated)
+    one, two = SqlJobCalls(database), SqlJobCalls(database)
     opened = await one.open(call())
     assert isinstance(opened, CallOpened)
     assert await two.open(call(key="k2")) == Busy()

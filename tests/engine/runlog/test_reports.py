@@ -43,19 +43,19 @@ async def keep(
 
 
 @pytest.fixture
-def reports(migrated: Database) -> SqlReports:
-    return SqlReports(migrated)
+def reports(database: Database) -> SqlReports:
+    return SqlReports(database)
 
 
 async def test_activity_is_counted_by_category_ending_and_slice_of_time(
-    migrated: Database, reports: SqlReports
+    database: Database, reports: SqlReports
 ) -> None:
-    await keep(migrated, 1, NOON)
-    await keep(migrated, 2, NOON + QUARTER - MINUTE)
-    await keep(migrated, 3, NOON + QUARTER)
-    await keep(migrated, 4, NOON + QUARTER, status="error")
-    await keep(migrated, 5, NOON + 4 * QUARTER, categoria="report")
-    await keep(migrated, 6, NOON - MINUTE)  # before it all
+    await keep(database, 1, NOON)
+    await keep(database, 2, NOON + QUARTER - MINUTE)
+    await keep(database, 3, NOON + QUARTER)
+    await keep(database, 4, NOON + QUARTER, status="error")
+    await keep(database, 5, NOON + 4 * QUARTER, categoria="report")
+    await keep(database, 6, NOON - MINUTE)  # before it all
     assert sorted(await reports.activity(since=NOON, length=QUARTER), key=lambda each: (each.place, each.status)) == [
         Slice(category="default", status="success", place=0, runs=2),
         Slice(category="default", status="error", place=1, runs=1),
@@ -65,11 +65,11 @@ async def test_activity_is_counted_by_category_ending_and_slice_of_time(
 
 
 async def test_a_missed_fire_counts_where_it_was_due_and_not_where_it_was_noticed(
-    migrated: Database, reports: SqlReports
+    database: Database, reports: SqlReports
 ) -> None:
     noticed = NOON + 10 * QUARTER
-    await keep(migrated, 1, noticed, status="missed", due=NOON + QUARTER)
-    await keep(migrated, 2, noticed, status="missed", due=NOON - QUARTER)  # due before what was asked for
+    await keep(database, 1, noticed, status="missed", due=NOON + QUARTER)
+    await keep(database, 2, noticed, status="missed", due=NOON - QUARTER)  # due before what was asked for
     assert await reports.activity(since=NOON, length=QUARTER) == [
         Slice(category="default", status="missed", place=1, runs=1)
     ]
@@ -77,10 +77,10 @@ async def test_a_missed_fire_counts_where_it_was_due_and_not_where_it_was_notice
 
 @pytest.mark.parametrize("asked", [{}, {"job": "pulse"}, {"status": "success"}, {"job": "pulse", "status": "success"}])
 async def test_pages_leave_out_nothing_and_repeat_nothing_even_of_rows_of_one_instant(
-    migrated: Database, reports: SqlReports, asked: dict[str, str]
+    database: Database, reports: SqlReports, asked: dict[str, str]
 ) -> None:
     for number in range(1, 8):
-        await keep(migrated, number, NOON if number > 2 else NOON - MINUTE)
+        await keep(database, number, NOON if number > 2 else NOON - MINUTE)
     pages: list[Sequence[Recorded]] = []
     after, after_id = NOON + MINUTE, numbered(0)
     while page := await reports.recent(**asked, before=after, before_id=after_id, limit=2):
@@ -89,35 +89,35 @@ async def test_pages_leave_out_nothing_and_repeat_nothing_even_of_rows_of_one_in
     assert [row.id for page in pages for row in page] == [numbered(number) for number in (7, 6, 5, 4, 3, 2, 1)]
 
 
-async def test_without_an_id_before_is_an_instant_and_nothing_else(migrated: Database, reports: SqlReports) -> None:
-    await keep(migrated, 1, NOON)
+async def test_without_an_id_before_is_an_instant_and_nothing_else(database: Database, reports: SqlReports) -> None:
+    await keep(database, 1, NOON)
     assert await reports.recent(before=NOON, limit=5) == []
     assert len(await reports.recent(before=NOON + MINUTE, limit=5)) == 1
 
 
-async def test_every_list_and_every_count_comes_from_an_index(migrated: Database) -> None:
-    fill = FILL[migrated.dialect].format(rows=20_000)
-    number = "printf('%012d', i)" if migrated.dialect == "sqlite" else "lpad(i::text, 12, '0')"
-    at = "i * 60000000" if migrated.dialect == "sqlite" else "TIMESTAMPTZ 'epoch' + i * INTERVAL '1 minute'"
-    uuid = "" if migrated.dialect == "sqlite" else "::uuid"
+async def test_every_list_and_every_count_comes_from_an_index(database: Database) -> None:
+    fill = FILL[database.dialect].format(rows=20_000)
+    number = "printf('%012d', i)" if database.dialect == "sqlite" else "lpad(i::text, 12, '0')"
+    at = "i * 60000000" if database.dialect == "sqlite" else "TIMESTAMPTZ 'epoch' + i * INTERVAL '1 minute'"
+    uuid = "" if database.dialect == "sqlite" else "::uuid"
     text = f"""
         INSERT INTO job_executions (id, job_name, categoria, trigger, started_at, status) {fill}
         SELECT ('00000000-0000-0000-0000-' || {number}){uuid}, 'job' || i % 40, 'default', 'schedule', {at},
                CASE WHEN i % 50 = 0 THEN 'error' ELSE 'success' END FROM n"""
-    await migrated.run(in_dialect(query_of("fill", text, writes=True), migrated.dialect))
-    await migrated.script("ANALYZE")
-    queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", migrated.dialect)
+    await database.run(in_dialect(query_of("fill", text, writes=True), database.dialect))
+    await database.script("ANALYZE")
+    queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
     late = datetime(1970, 1, 14, tzinfo=UTC)
     page = {"before": late, "before_id": numbered(7), "limit": 50}
     plans = [
-        await plan(migrated, queries.activity, since=late, length=900_000_000),
-        await plan(migrated, queries.counts, since=late),
-        await plan(migrated, queries.slow, since=late),
-        await plan(migrated, queries.recent, **page),
-        await plan(migrated, queries.recent_of_job, job="job7", **page),
-        await plan(migrated, queries.recent_in_status, status="error", **page),
-        await plan(migrated, queries.recent_of_job_in_status, job="job7", status="error", **page),
-        await plan(migrated, queries.execution, id=numbered(7)),
+        await plan(database, queries.activity, since=late, length=900_000_000),
+        await plan(database, queries.counts, since=late),
+        await plan(database, queries.slow, since=late),
+        await plan(database, queries.recent, **page),
+        await plan(database, queries.recent_of_job, job="job7", **page),
+        await plan(database, queries.recent_in_status, status="error", **page),
+        await plan(database, queries.recent_of_job_in_status, job="job7", status="error", **page),
+        await plan(database, queries.execution, id=numbered(7)),
     ]
     for each in plans:
         assert "Seq Scan" not in each, each
@@ -141,11 +141,11 @@ REGISTER = """
     ],
 )
 async def test_failures_are_counted_since_the_last_success_and_only_as_far_as_needed(
-    migrated: Database, reports: SqlReports, endings: Sequence[str], failures: int
+    database: Database, reports: SqlReports, endings: Sequence[str], failures: int
 ) -> None:
-    register = in_dialect(query_of("register", REGISTER, writes=True), migrated.dialect)
-    await migrated.run(register, since=NOON - MINUTE)
+    register = in_dialect(query_of("register", REGISTER, writes=True), database.dialect)
+    await database.run(register, since=NOON - MINUTE)
     for number, status in enumerate(endings, 1):
-        await keep(migrated, number, NOON + number * MINUTE, status=status)
+        await keep(database, number, NOON + number * MINUTE, status=status)
     facts = await reports.facts(since=NOON, now=NOON + QUARTER)
     assert facts["pulse"].failures_in_a_row == failures

@@ -72,11 +72,6 @@ class Stopped:
         return round(self._clock.monotonic() - self.at, 1)
 
 
-@pytest.fixture
-def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
-    return Supervisor(clock, events, chance=lambda: 1.0)
-
-
 async def test_a_long_poll_without_a_drain_is_cancelled_at_once(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:

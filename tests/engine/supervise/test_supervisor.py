@@ -41,11 +41,6 @@ class Ticker:
         self.drained = True
 
 
-@pytest.fixture
-def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
-    return Supervisor(clock, events, chance=lambda: 1.0)
-
-
 @asynccontextmanager
 async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Event]:
     stop = asyncio.Event()

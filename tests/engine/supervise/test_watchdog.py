@@ -1,8 +1,6 @@
 """A stuck loop is stopped and begins anew, alone; one that cannot be stopped ends its process in order."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -15,26 +13,10 @@ from batuta.stores.sql.queries import query_of
 from batuta.supervise.loop import FunctionLoop, LoopPolicy, ObjectLoop, bind, loop_of, note_progress, policy_in_seconds
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.clock import settle
+from tests.engine.supervise.test_supervisor import GRACE, running
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 WATCHED = LoopPolicy(every=10 * SECOND, stuck_after=MINUTE)
-GRACE = 5 * SECOND
-
-
-@pytest.fixture
-def supervisor(clock: FakeClock, events: EventRecorder) -> Supervisor:
-    return Supervisor(clock, events, chance=lambda: 1.0)
-
-
-@asynccontextmanager
-async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Event]:
-    stop = asyncio.Event()
-    task = asyncio.create_task(supervisor.run(stop, GRACE))
-    await settle()
-    yield stop
-    stop.set()
-    await task
 
 
 class Hanging:

@@ -131,22 +131,22 @@ async def test_health_reports_items_of_a_removed_stage_and_forgets_them_when_the
 
 class TestARemovedStage:
     @pytest.fixture
-    async def line(self, migrated: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
+    async def line(self, database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
         """Three items in a stage that the pipeline no longer has, one elsewhere."""
-        await migrated.script(SQL)
-        first = SqlQueue(migrated, FILA, ids, clock, queue="pendente", own_time=True)
+        await database.script(SQL)
+        first = SqlQueue(database, FILA, ids, clock, queue="pendente", own_time=True)
         await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(4)])
-        await migrated.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
+        await database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
         return first
 
     async def test_its_items_are_counted(self, line: SqlQueue, clock: FakeClock) -> None:
         assert await line.find_unserved() == [Unserved(queue="removed", name=None, count=3, oldest=clock.now())]
 
-    async def test_an_operator_moves_them_to_another_stage(self, line: SqlQueue, migrated: Database) -> None:
+    async def test_an_operator_moves_them_to_another_stage(self, line: SqlQueue, database: Database) -> None:
         assert [await line.rehome("removed", "pendente", 2, by="ana") for _ in range(3)] == [2, 1, 0]
         assert await line.find_unserved() == []
         assert (await line.depth()).due == 4
-        rows = await migrated.all(in_dialect(AUDIT, migrated.dialect))
+        rows = await database.all(in_dialect(AUDIT, database.dialect))
         assert [(row["actor"], row["action"], row["subject"]) for row in rows] == [
             ("ana", "queue.rehome", "fila_grupos:removed")
         ] * 2
@@ -155,16 +155,16 @@ class TestARemovedStage:
         with pytest.raises(InvalidName, match="the stages are"):
             await line.rehome("removed", "typo", 2, by="ana")
 
-    async def test_an_operator_discards_them_with_a_reason(self, line: SqlQueue, migrated: Database) -> None:
+    async def test_an_operator_discards_them_with_a_reason(self, line: SqlQueue, database: Database) -> None:
         assert await line.discard_waiting("removed", 10, by="ana") == 3
         assert await line.find_unserved() == []
         query = query_of("rows", "SELECT estagio, ultimo_erro FROM fila_grupos ORDER BY chave", writes=False)
         rows = [
             (row["estagio"], decode(row["ultimo_erro"]))
-            for row in await migrated.all(in_dialect(query, migrated.dialect))
+            for row in await database.all(in_dialect(query, database.dialect))
         ]
         assert rows == [("pendente", None), *[(FILA.cancelled, DISCARDED(queue="removed"))] * 3]
 
-    async def test_a_table_without_stages_has_none(self, migrated: Database, clock: FakeClock, ids: Ids) -> None:
+    async def test_a_table_without_stages_has_none(self, database: Database, clock: FakeClock, ids: Ids) -> None:
         table = replace(FILA, queue=None, running="rodando")
-        assert await SqlQueue(migrated, table, ids, clock, own_time=True).find_unserved() == []
+        assert await SqlQueue(database, table, ids, clock, own_time=True).find_unserved() == []

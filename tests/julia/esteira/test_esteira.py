@@ -1,19 +1,11 @@
 """The groups pipeline on both databases: what is said becomes vacancies, once, and everything that was decided is kept."""
 
-from collections.abc import AsyncIterator
 from datetime import date, timedelta
 
 import pytest
 
 from batuta.queue.outcome import Failed
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import GRUPO, Bancada, bancada, vaga
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
+from tests.julia.grupos.bancada import GRUPO, Bancada, vaga
 
 
 async def test_an_offer_becomes_an_open_vacancy_with_its_source(mesa: Bancada) -> None:

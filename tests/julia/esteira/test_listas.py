@@ -1,22 +1,12 @@
 """What groups said and what became of it, and the vacancies that are open, on both databases."""
 
-from collections.abc import AsyncIterator
 from datetime import date, timedelta
-
-import pytest
 
 from app.contexts.esteira.leituras import FINAIS
 from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import Bancada, bancada, vaga
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
+from tests.julia.grupos.bancada import Bancada, vaga
 
 
 async def _listed(mesa: Bancada, **asked: object) -> list[dict[str, object]]:

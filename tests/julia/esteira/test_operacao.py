@@ -1,11 +1,9 @@
 """What operators and jobs do with the groups pipeline, on both databases."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import date, datetime, timedelta
 from typing import Any
-
-import pytest
 
 from app.contexts.esteira.jobs import CANARIO
 from batuta.queue.item import Lease
@@ -14,12 +12,6 @@ from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.julia.grupos.bancada import Bancada, bancada, vaga
 from tests.julia.tables import prune
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
 
 
 async def run(mesa: Bancada, name: str, **params: str) -> Outcome:

@@ -1,6 +1,5 @@
 """What the gateway calls the groups, on both databases: asked a few at a time, kept, asked again, and told to no log."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -10,8 +9,7 @@ from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_d
 from app.contexts.leitura_grupos.api import Vocabulario
 from batuta.queue.outcome import Done, Partial, Skipped
 from batuta.receive.endpoints import JobCall
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import GRUPO, Bancada, bancada, vaga
+from tests.julia.grupos.bancada import GRUPO, Bancada, vaga
 
 OUTRO = "120363000000000002@g.us"
 
@@ -30,12 +28,6 @@ class Line:
         if jid not in self.nomes:
             return Unavailable("nobody", permanent=True, is_nobody=True)
         return Grupo(jid=jid, nome=self.nomes[jid])
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
 
 
 def apresentacao(mesa: Bancada, line: Line | None) -> Apresentacao:

@@ -1,22 +1,13 @@
 """Who only makes noise in groups is not read any more, on both databases, until a person lifts it."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from app.contexts.grupos.autores import AutorInexistente, SemAutor
 from app.contexts.vagas.revisao import VagaInexistente
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import Bancada, bancada, vaga
+from tests.julia.grupos.bancada import Bancada, vaga
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 OUTRA = "5511900000088@s.whatsapp.net"
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
 
 
 async def test_a_blocked_author_is_put_aside_with_the_reason_and_others_are_read(mesa: Bancada) -> None:

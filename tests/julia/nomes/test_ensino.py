@@ -1,20 +1,12 @@
 """A name that was taught by mistake is unlearnt, on both databases, and the next message is read without it."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 
 from app.contexts.nomes.correcoes import Correcao
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import Bancada, bancada, vaga
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
+from tests.julia.grupos.bancada import Bancada, vaga
 
 
 @pytest.fixture

@@ -1,21 +1,11 @@
 """Hospitals that are none go, on both databases; whatever somebody needs or has looked at stays."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-
-import pytest
 
 from app.contexts.comum.ids import id_de
 from batuta.queue.outcome import Done
 from batuta.receive.endpoints import JobCall
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import Bancada, bancada, vaga
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
+from tests.julia.grupos.bancada import Bancada, vaga
 
 
 async def made(mesa: Bancada, nome: str, *, revisado: bool = False) -> str:

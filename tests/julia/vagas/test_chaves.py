@@ -1,6 +1,5 @@
 """Whose the key of a vaga is, on both databases: of something that is, waits to be, or may become a vacancy; of nothing else."""
 
-from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from typing import Any
 
@@ -16,17 +15,6 @@ from tests.julia.grupos.bancada import Bancada, Handler, bancada, vaga, waits
 
 OUTRO_GRUPO = "120363000000000002@g.us"
 OUTRA = "5511900000088@s.whatsapp.net"
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
-
-
-@pytest.fixture
-def revisao(mesa: Bancada) -> Revisao:
-    return mesa.groups.revisao
 
 
 async def repeat(mesa: Bancada, line: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What waits for a person, on both databases: shown with its text, decided once, and what he says is learnt."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import date, timedelta
 
 import pytest
@@ -24,21 +23,9 @@ from app.contexts.vagas.revisao import (
     VagaInexistente,
     VagaPassada,
 )
-from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import Bancada, bancada, vaga, waits
+from tests.julia.grupos.bancada import Bancada, vaga, waits
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
-
-
-@pytest.fixture
-async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    async with bancada(database_url, clock) as bench:
-        yield bench
-
-
-@pytest.fixture
-def revisao(mesa: Bancada) -> Revisao:
-    return mesa.groups.revisao
 
 
 async def test_it_is_shown_with_the_text_it_came_from_and_where_each_field_stands(
