@@ -53,8 +53,10 @@ class Julia:
 
     async def demonstrate(self) -> None:
         """Fill an empty database with a demonstration: fictitious people, chips, campaigns and a spreadsheet."""
-        if await self.demo.begin(now=self.work.clock.now()):
-            await self.appointments.importacao.importar(planilha_de_demonstracao(), "demonstracao.csv", by="demo")
+        now = self.work.clock.now()
+        if await self.demo.begin(now=now):
+            today = now.astimezone(self.work.zone).date()
+            await self.appointments.importacao.importar(planilha_de_demonstracao(today), "demonstracao.csv", by="demo")
 
 
 def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia:

@@ -73,14 +73,14 @@ def _fresh() -> Iterator[None]:
 
 def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(gateway: str, batuta: Command) -> None:
     found = run_doctor(batuta)
-    assert "the WhatsApp gateway takes our key and has 2 instances" in found
-    assert found[f"instance {SENDER} tells us nothing: no webhook is set"] is not None
+    assert "the WhatsApp gateway accepts our key and has 2 instances" in found
+    assert found[f"webhook of {SENDER} not configured"] is not None
     code, said, _ = batuta(*JULIA, "configurar-webhook", SENDER)
-    assert (code, said.strip()) == (0, f"{SENDER} posts to {HOOK} now")
+    assert (code, said.strip()) == (0, f"{SENDER} now sends its events to {HOOK}")
     found = run_doctor(batuta)
-    assert found[f"instance {SENDER} tells us everything"] is None
+    assert found[f"webhook of {SENDER} configured"] is None
     assert f"instance {SENDER} is open" in found
-    step = found[f"instance {LISTENER} tells us nothing: no webhook is set"]
+    step = found[f"webhook of {LISTENER} not configured"]
     assert step is not None
     assert step.startswith(f"batuta configurar-webhook {LISTENER}")
 
@@ -98,7 +98,7 @@ def test_doctor_beside_a_running_system_looks_at_what_that_uses(
     with running_api(int(os.environ["PORT"])):
         found = run_doctor(batuta)
     assert "evolution answers" in found
-    assert "the WhatsApp gateway takes our key and has 2 instances" in found
+    assert "the WhatsApp gateway accepts our key and has 2 instances" in found
     assert any("`batuta up`" in what for what in found)
     assert not any("webhook secret" in what.lower() for what in found)
 
@@ -135,13 +135,13 @@ def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, ba
         for instance, webhook in ((SENDER, elsewhere), (LISTENER, some)):
             http.post(f"/evolution/webhook/set/{instance}", headers={"apikey": KEY}, json={"webhook": webhook})
     found = run_doctor(batuta)
-    assert f"instance {SENDER} is close (last code: 403)" in found
-    assert f"instance {SENDER} tells somebody else: http://outro.exemplo.test/x" in found
-    assert any(what.startswith(f"instance {LISTENER} does not tell us of CONNECTION_UPDATE") for what in found)
+    assert f"instance {SENDER} is closed (last code: 403)" in found
+    assert f"webhook of {SENDER} points to another address: http://outro.exemplo.test/x" in found
+    assert any(what.startswith(f"webhook of {LISTENER} does not send CONNECTION_UPDATE") for what in found)
     with httpx2.Client(base_url=gateway, trust_env=False) as http:
         split = {"enabled": True, "url": HOOK, "byEvents": True}
         http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})
-    assert f"instance {SENDER} posts each event to an address of its own, where nobody listens" in run_doctor(batuta)
+    assert f"instance {SENDER} sends each event to an address of its own, which receives nothing" in run_doctor(batuta)
     assert "token=segredo" not in str(found)
 
 

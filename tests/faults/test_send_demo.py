@@ -11,4 +11,4 @@ def test_the_demonstration_ends_by_itself_and_nobody_got_a_message_twice() -> No
         [sys.executable, "-m", "scripts.demo"], cwd=ROOT, capture_output=True, text=True, timeout=75, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Nobody got one twice" in done.stdout
+    assert "Nenhuma pessoa recebeu mensagem repetida" in done.stdout

@@ -30,9 +30,14 @@ def test_up_serves_and_a_stop_drains_every_child_and_then_the_parent(tmp_path: P
 def test_ctrl_c_is_an_orderly_end_too_and_each_line_for_people_begins_with_its_speaker(tmp_path: Path) -> None:
     with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="pretty") as running:
         until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
-        until("it answers", running.is_up)
+        until("the address is announced", lambda: "Ctrl-C." in running.log.read_text())
+        started = running.log.read_text().splitlines()
+        page, command, stop = (line for line in started if line and "|" not in line)
+        assert ("/painel" in page, "health" in command, "Ctrl-C" in stop) == (True, True, True)
+        assert sum("ready" in line for line in started[: started.index(page)]) == 5
         assert running.end(signal.SIGINT) == 0
-        speakers = {line.partition("|")[0].strip() for line in running.log.read_text().splitlines()}
+        lines = running.log.read_text().splitlines()
+        speakers = {line.partition("|")[0].strip() for line in lines if "|" in line}
         assert speakers == {"up", "simulador", "api", "scheduler", "worker-1", "worker-2"}
 
 

@@ -1,7 +1,7 @@
 """Rows for a demonstration: people, chips and campaigns that obviously do not exist. Filling twice is filling once."""
 
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
@@ -33,11 +33,11 @@ ENDERECOS = (
 DOCUMENTOS = ("CPF: 529.982.247-25 RG 12.345.678-9 SSP/SP", "111.444.777-35", "CPF da mãe: 529.982.247-25", "pendente")
 
 
-def planilha_de_demonstracao(linhas: int = 40) -> bytes:
-    """A sheet as a laboratory's desk would send it, as CSV."""
+def planilha_de_demonstracao(hoje: date, linhas: int = 40) -> bytes:
+    """A sheet as a laboratory's desk sends it, as CSV: the appointments of today and the two weeks after."""
     rows = [["Nome do Paciente", "Telefone", "Data", "Hora", "Unidade", "Endereço Completo", "Documento Completo"]]
     for n in range(1, linhas + 1):
-        when = f"{1 + n % 28:02d}/03/2026"
+        when = f"{hoje + timedelta(days=n % 15):%d/%m/%Y}"
         where, proof = ENDERECOS[n % len(ENDERECOS)].format(n=n), DOCUMENTOS[n % len(DOCUMENTOS)]
         phone, hour = f"(11) 90000-{n:04d}", f"{7 + n % 10:02d}:30"
         rows.append([f"Paciente Fictício {n:03d}", phone, when, hour, "Unidade Demonstração", where, proof])

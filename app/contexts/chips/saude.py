@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.pool import Pool
+from app.contexts.comum.whatsapp import circuit_of
 from batuta.guards import Circuit, Circuits, CircuitState
 from batuta.health import Check, Finding, HealthPage, Report, Severity
 from batuta.kernel import Clock
@@ -151,7 +152,7 @@ class ChipHealth:
 
 
 def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:
-    circuit = circuits.get(f"chip:{row['id']}")
+    circuit = circuits.get(circuit_of(row["instance_name"]))
     resting = row["cooldown_until"] is not None and row["cooldown_until"] > now
     return Saude(
         telefone=last_digits(row["telefone"]),

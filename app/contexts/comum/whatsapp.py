@@ -171,3 +171,8 @@ class NoLine:
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         return Unavailable(NO_LINE(), permanent=True)
+
+
+def circuit_of(instance: str) -> str:
+    """The name of a chip's circuit: by its instance, which operators know."""
+    return f"chip:{instance}"

@@ -28,6 +28,7 @@ from app.contexts.comum.whatsapp import (
     Unavailable,
     Unknown,
     WhatsApp,
+    circuit_of,
 )
 from app.contexts.conversas.service import Conversas
 from app.contexts.envio.registro import FOUND_AGAIN, Achada, Fatos, Mensagem, Registro
@@ -287,7 +288,7 @@ class Remetente:
         if isinstance(gateway, Hold):
             return Snooze(gateway.until, gateway.reason)
         for chip in chips:
-            own = await self._circuits.breaker(f"chip:{chip.id}").admit(now)
+            own = await self._circuits.breaker(circuit_of(chip.instance)).admit(now)
             if isinstance(own, Admit):
                 return chip, {GATEWAY: gateway.ticket, "chip": own.ticket}
         await gateway.ticket.give_back()
@@ -355,7 +356,7 @@ class Remetente:
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_BANNED, CHIP_BANNED(status=code))
             case Refused(why=why, permanent=True):
                 # After others went well a refusal without a reason means that the number is being restricted.
-                await self._circuits.breaker(f"chip:{intent.emissor.id}").trip(CHIP_REFUSED(why=why))
+                await self._circuits.breaker(circuit_of(intent.emissor.instance)).trip(CHIP_REFUSED(why=why))
                 await self._rest_chip(intent.emissor.id, now + REST[400], "refused")
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):

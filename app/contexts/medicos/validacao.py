@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
-from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp
+from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp, circuit_of
 from app.contexts.mensagens.api import PAUSES, SAFE_MODE
 from batuta import Done, Failed, Outcome, Partial, Skipped
 from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Switch, Ticket, judge_switch
@@ -132,7 +132,7 @@ class Validacao:
         if isinstance(gateway, Hold):
             return hold_reason(gateway.reason)
         for chip in await self._database.all(self._queries.askers, now=now):
-            own = await self._circuits.breaker(f"chip:{chip['id']}").admit(now)
+            own = await self._circuits.breaker(circuit_of(chip["instance_name"])).admit(now)
             if isinstance(own, Admit):
                 await own.ticket.give_back()  # a look-up says nothing about whether it may send
                 return str(chip["instance_name"]), gateway.ticket

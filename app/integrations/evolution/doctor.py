@@ -5,8 +5,13 @@ from urllib.parse import urlsplit
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from app.integrations.evolution.client import EvolutionClient, Webhook
 from batuta.extension import Examined
+from batuta.reasons import define
 
 TEXT = "doctor.evolution"
+NOT_OPEN = {
+    Conexao.CONNECTING: define("linha_conectando", "connecting"),
+    Conexao.CLOSE: define("linha_fechada", "closed"),
+}
 
 
 async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> list[Examined]:
@@ -25,7 +30,7 @@ async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> l
 def _state(instance: Instancia) -> Examined:
     if instance.state is Conexao.OPEN:
         return Examined(True, f"{TEXT}.open", facts={"instance": instance.name})
-    return _badly("shut", instance=instance.name, state=instance.state.value, code=instance.code or "-")
+    return _badly("shut", instance=instance.name, state=NOT_OPEN[instance.state](), code=instance.code or "-")
 
 
 def _webhook(instance: str, webhook: Webhook | Unavailable | None, address: str) -> Examined:

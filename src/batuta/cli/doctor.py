@@ -88,7 +88,7 @@ def _settings(ctx: CliContext, settings: EngineSettings, work: Batuta, texts: Te
     for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
         yield Finding("warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest))
     local = work.clock.now().astimezone(work.zone)
-    yield Finding("ok", texts("doctor.time", time=f"{local:%d/%m/%Y %H:%M:%S}", zone=work.zone.key))
+    yield Finding("ok", texts("doctor.time", time=texts.second(local), zone=work.zone.key))
     if settings.api_token is None:
         yield Finding("ok", texts("doctor.no_token"))
 
@@ -167,7 +167,8 @@ async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
         mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
         # The application knows which of its settings it is.
         step = texts.get(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
-        why = part.why if mark == "ok" or part.why is None else f"{part.why}: {step}"
+        reason = None if part.why is None else texts.reason(part.why)
+        why = reason if mark == "ok" or reason is None else f"{reason}: {step}"
         findings.append(Finding(mark, texts(f"doctor.part_{part.state}", part=name), why))
     return findings
 

@@ -134,8 +134,19 @@ def _tell_incidents(ctx: CliContext, found: Sequence[Incident], figures: Inciden
         lasted = None if each.duration_seconds is None else brief(timedelta(seconds=each.duration_seconds))
         causes = ", ".join(str(cause) for cause in each.details.get("causes", []))
         still = texts("cli.incidents.still")
-        table.add_row(ctx.local(each.started_at), lasted or still, each.to_status, each.trigger_source, causes)
+        table.add_row(
+            ctx.local(each.started_at),
+            lasted or still,
+            texts.get(f"grade.{each.to_status}", each.to_status),
+            each.trigger_source,
+            causes,
+        )
     ctx.out.print(table)
     mttr = "-" if figures.mttr_seconds is None else brief(timedelta(seconds=figures.mttr_seconds))
-    facts = {"total": figures.total, "open": figures.open, "uptime": f"{figures.uptime_percent:g}", "mttr": mttr}
+    facts = {
+        "total": figures.total,
+        "open": figures.open,
+        "uptime": texts.number(figures.uptime_percent, 2),
+        "mttr": mttr,
+    }
     ctx.say(texts("cli.incidents.summary", days=days, **facts))

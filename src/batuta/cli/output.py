@@ -51,6 +51,10 @@ class OutputMux:
             return
         self._dropped = 0 if self._put(self._prefix(name) + line) else self._dropped + 1
 
+    def write(self, line: str) -> None:
+        """A line for the person at the terminal: without a name in front."""
+        self._put(line)
+
     def stream(self, name: str) -> TextIO:
         """For whoever writes to a file: each line of it is said."""
         return _OutputStream(self, name, self._out.isatty())
@@ -116,18 +120,21 @@ class _OutputStream(io.StringIO):
 
 
 class ReadyBanner:
-    """A loop that asks ``/health`` until it answers, and then rests for good."""
+    """A loop that announces once: when ``is_complete`` holds and ``/health`` answers."""
 
     name = "announcer"
 
-    def __init__(self, address: str, announce: Callable[[], None]) -> None:
+    def __init__(self, address: str, is_complete: Callable[[], bool], announce: Callable[[], None]) -> None:
         self.wakeup = Wakeup()
         self._address = address
+        self._is_complete = is_complete
         self._announce = announce
         self._is_announced = False
 
     async def tick(self) -> Pace:
-        if not self._is_announced and await asyncio.to_thread(answers, self._address):
+        if self._is_announced or not self._is_complete():
+            return Idle()
+        if await asyncio.to_thread(answers, self._address):
             self._is_announced = True
             self._announce()
         return Idle()

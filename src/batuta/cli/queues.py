@@ -252,11 +252,18 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[d
     texts = ctx.texts()
     table = ctx.table("cli.queue.column_", ("queue", "states", "next"))
     for each in found:
-        states = ", ".join(f"{state} {count}" for state, count in sorted(each["states"].items()))
+        states = ", ".join(
+            f"{state_word(texts, state)} {texts.number(count)}" for state, count in sorted(each["states"].items())
+        )
         table.add_row(each["queue"], states or "-", ctx.moment(each["next_at"]) or "-")
     for each in stranded:
         table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), ctx.moment(each["oldest"]))
     return table
+
+
+def state_word(texts: Texts, state: str) -> str:
+    """A state of a queue in the operator's language; a state of a table that has no text as it is stored."""
+    return texts.get(f"item_state.{state}", state)
 
 
 def _items_table(ctx: CliContext, items: list[dict[str, Any]]) -> Table:

@@ -1,6 +1,6 @@
 """``batuta schedule`` (the day as a timeline), ``schedule use``, ``schedule compare``; ``batuta windows list | set``."""
 
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ from batuta.texts import Texts
 MOST_LISTED = 6
 # A schedule is looked up around a day, and its next fire may be decades ahead: the calendar has to go on for that.
 FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
+DAY = ["%Y-%m-%d", "%d/%m/%Y"]
 ProfileOption = Annotated[str | None, typer.Option("--profile")]
 
 
@@ -34,7 +35,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 def show(
     context: typer.Context,
     profile: ProfileOption = None,
-    day: Annotated[str | None, typer.Option("--day", help="2026-01-05")] = None,
+    day: Annotated[datetime | None, typer.Option("--day", formats=DAY)] = None,
     as_json: JsonFlag = False,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -43,7 +44,7 @@ def show(
     work = ctx.work()
     controls = _controls(ctx, profile)
     jobs = work.registry.timetable(controls).values()
-    chosen = _day(day) if day else work.clock.now().astimezone(work.zone).date()
+    chosen = _within_calendar(ctx, day.date()) if day else work.clock.now().astimezone(work.zone).date()
     fires = day_of(list(jobs), chosen, work.zone)
     if as_json:
         ctx.print_json([{"job": fire.job.name, "at": fire.at.astimezone(work.zone).isoformat()} for fire in fires])
@@ -112,13 +113,10 @@ def _controls(ctx: CliContext, profile: str | None) -> Controls:
     return Controls(profile=known or now.profile, windows=now.windows)
 
 
-def _day(word: str) -> date:
-    try:
-        day = date.fromisoformat(word)
-    except ValueError:
-        raise typer.BadParameter("2026-01-05", param_hint="--day") from None
+def _within_calendar(ctx: CliContext, day: date) -> date:
     if not FIRST_DAY <= day <= LAST_DAY:
-        raise typer.BadParameter(f"{FIRST_DAY} … {LAST_DAY}", param_hint="--day")
+        first, last = map(ctx.texts().day, (FIRST_DAY, LAST_DAY))
+        raise typer.BadParameter(f"{first} … {last}", param_hint="--day")
     return day
 
 
@@ -132,7 +130,7 @@ def _tell_day(ctx: CliContext, day: date, profile: str, fires: list[Fire]) -> No
     for fire in fires:
         if fire.job.name not in often:
             at.setdefault(f"{fire.at.astimezone(zone):%H:%M}", []).append(fire.job.name)
-    ctx.say(texts("cli.schedule.title", day=f"{day:%d/%m/%Y}", profile=profile, fires=len(fires)))
+    ctx.say(texts("cli.schedule.title", day=texts.day(day), profile=profile, fires=texts.number(len(fires))))
     for when, names in at.items():
         ctx.say(f"{when}  {', '.join(names)}")
     ctx.say("")

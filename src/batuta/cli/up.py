@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,6 +29,7 @@ from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 
 PARENT = "up"
+PAGES = "/painel"
 # Whatever the parent meets, it is the last that may give up.
 TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
@@ -77,7 +80,7 @@ class _Up:
         )
         # All children drain at the same time; none is killed before its drain time and the margin are over.
         grace = longest_stop(self.settings) + KILLING
-        supervisor = self._supervisor(tree, restart_log)
+        supervisor = self._supervisor(tree, restart_log, output)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
         try:
             stream = output.stream(PARENT)
@@ -90,13 +93,24 @@ class _Up:
                 notify_socket.close()
         return tree.exit_code
 
-    def _supervisor(self, tree: ProcessTree, restart_log: RestartLog) -> Supervisor:
+    def _supervisor(self, tree: ProcessTree, restart_log: RestartLog, output: OutputMux) -> Supervisor:
         address = f"http://{self.settings.host}:{self.settings.port}"
         supervisor = Supervisor(self.work.clock, self.work.events)
         supervisor.add(restart_log, WRITING)
         supervisor.add(tree, TREE_POLICY)
-        supervisor.add(ReadyBanner(address, lambda: self.work.events.emit(ProcessServing(PARENT, address))), ANNOUNCING)
+        supervisor.add(
+            ReadyBanner(address, lambda: tree.is_complete, lambda: self._announce(address, output)), ANNOUNCING
+        )
         return supervisor
+
+    def _announce(self, address: str, output: OutputMux) -> None:
+        """A log event for machines; below the start logs, for people, the page, the next command and how to stop."""
+        self.work.events.emit(ProcessServing(PARENT, address))
+        if not self._is_pretty:
+            return
+        facts = {"service": self.work.extension.service, "page": f"{address}{PAGES}", "command": command_here()}
+        for line in ("", *(self.ctx.texts()(f"cli.up.{each}", **facts) for each in ("page", "next", "stop")), ""):
+            output.write(line)
 
     def _restart_log(self) -> RestartLog:
         work = self.work
@@ -146,6 +160,11 @@ class _Up:
         """A child writes into a pipe: what the terminal's reader would like has to be told to it."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
+
+
+def command_here() -> str:
+    """How an operator calls this command in another terminal: by its name, or by its path from the current folder."""
+    return "batuta" if shutil.which("batuta") else os.path.relpath(Path(sys.executable).with_name("batuta"))
 
 
 def _tell_parent(tree: ProcessTree, notifier: Notifier) -> None:

@@ -143,7 +143,7 @@ def _tell(ctx: CliContext, document: dict[str, list[dict[str, Any]]], stacks: bo
     _table(ctx, ("at", "worker", "loop", "reason", "detail", "exit_code"), document["restarts"])
     for each in document["restarts"] if stacks else ():
         ctx.say(
-            f"\n{each['at']} {each['worker']} {each['loop'] or ''}\n{each['stack'] or texts('cli.workers.no_stack')}"
+            f"\n{ctx.moment(each['at'])} {each['worker']} {each['loop'] or ''}\n{each['stack'] or texts('cli.workers.no_stack')}"
         )
 
 
@@ -169,7 +169,9 @@ def _cell(ctx: CliContext, texts: Texts, column: str, value: object) -> str:
         return texts(f"{_WORDS[column]}{value}")
     if column == "detail":
         return texts.reason(value) if isinstance(value, str) else str(value)
-    return brief(timedelta(seconds=float(str(value)))) if column.endswith("_ago") else str(value)
+    if column.endswith("_ago"):
+        return brief(timedelta(seconds=float(str(value))))
+    return texts.number(value, 2) if isinstance(value, float) else str(value)
 
 
 def _seconds(span: timedelta) -> float:

@@ -180,7 +180,7 @@ class _Guard:
 
     def _recycle(self, why: str) -> None:
         self._work.events.emit(ProcessRecycled(self._name, why))
-        self.heartbeat.record(Reason.RECYCLED, f"it {why}")
+        self.heartbeat.record(Reason.RECYCLED, why)
         self._stop_soon()
 
     def _stop_soon(self) -> None:

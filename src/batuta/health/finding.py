@@ -200,11 +200,22 @@ def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequen
         for finding in report.findings
     )
     scores = {section.label: SectionScore(_points(section, each), section.weight) for section in sections}
-    is_critical = any(finding.severity is Severity.CRITICAL for finding in findings)
     total = sum(score.points for score in scores.values())
     return Assessment(
-        at=at, findings=findings, sections=scores, score=min(total, CEILING_WHEN_CRITICAL) if is_critical else total
+        at=at,
+        findings=findings,
+        sections=scores,
+        score=min([total, *(CEILINGS[finding.severity] for finding in findings)]),
     )
+
+
+# The grade agrees with the findings: with an error the whole is not healthy, with a critical one it is critical.
+CEILINGS: Final[Mapping[Severity, int]] = {
+    Severity.CRITICAL: CEILING_WHEN_CRITICAL,
+    Severity.ERROR: WHOLE - BELOW_HEALTHY,
+    Severity.WARNING: WHOLE,
+    Severity.INFO: WHOLE,
+}
 
 
 def _points(section: Section, reports: Iterable[tuple[str, Report]]) -> int:

@@ -235,7 +235,7 @@ def _rescue_line(event: events.ItemsRescued) -> Line:
 
 LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ProcessStarted: lambda event: Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}"),
-    events.ProcessServing: lambda event: Line(f"up: {event.address} (Ctrl-C stops)"),
+    events.ProcessServing: lambda event: Line(f"up: {event.address}/painel (Ctrl-C stops)"),
     events.ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
     events.ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
     events.ProcessHeld: lambda event: Line(

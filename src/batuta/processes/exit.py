@@ -20,6 +20,7 @@ from typing import Any
 
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import StoreReplaced
+from batuta.kernel.reasons import Reason, define
 from batuta.processes.heartbeat import rss_bytes
 from batuta.processes.loop_monitor import leave
 from batuta.processes.restarts import EXIT_AGAIN
@@ -152,6 +153,10 @@ LOOKING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1
 MEGABYTE = 1024 * 1024
 
 
+TOO_LARGE = define("process_too_large", "holds {megabytes} MB, more than {most}")
+TOO_OLD = define("process_too_old", "has run for {age}, longer than {longest}")
+
+
 @dataclass(slots=True, kw_only=True)
 class Recycler:
     """A loop of the watchdog thread. ``recycle`` receives the reason, once. None: no such limit."""
@@ -174,12 +179,12 @@ class Recycler:
             self.recycle(why)
         return Idle()
 
-    def _reason(self, age: float) -> str | None:
+    def _reason(self, age: float) -> Reason | None:
         megabytes = self.rss() // MEGABYTE
         if self.most_megabytes is not None and megabytes > self.most_megabytes:
-            return f"holds {megabytes} MB, more than {self.most_megabytes}"
+            return TOO_LARGE(megabytes=megabytes, most=self.most_megabytes)
         if self.longest is not None and age > self.longest.total_seconds():
-            return f"has run for {brief(timedelta(seconds=age))}, longer than {brief(self.longest)}"
+            return TOO_OLD(age=brief(timedelta(seconds=age)), longest=brief(self.longest))
         return None
 
 

@@ -36,7 +36,8 @@ class Texts:
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        return self._sentence(key, facts).format(**facts)
+        """The text of ``key``; reasons, errors, instants and durations among the facts in this language."""
+        return self._sentence(key, facts).format(**{name: self._fact(fact) for name, fact in facts.items()})
 
     def get(self, key: str, otherwise: str) -> str:
         """The text of a key that came from elsewhere; ``otherwise`` where the table has none."""

@@ -135,13 +135,13 @@ def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_whe
         ),
         (
             ("migrate", "now"),
-            "não se espera mais nada, e foi dado: now. Veja `batuta migrate --help`",
-            "nothing more is expected, and this was given: now. See `batuta migrate --help`",
+            "argumentos a mais: now. Veja `batuta migrate --help`",
+            "unexpected arguments: now. See `batuta migrate --help`",
         ),
         (
             ("token", "create", "--name"),
             "a opção --name pede um valor. Veja `batuta token create --help`",
-            "the option --name wants a value. See `batuta token create --help`",
+            "the option --name needs a value. See `batuta token create --help`",
         ),
         (
             ("pause", "all", "--for", "2x"),
@@ -150,7 +150,7 @@ def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_whe
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),
-            "nome inválido para token, ' ': diga para que ou para quem ele é",
+            "nome inválido para token, ' ': informe para que ou para quem ele é",
             "' ' cannot be the name of a token: say what or whom it is for",
         ),
     ],
@@ -196,7 +196,7 @@ def test_a_wrong_setting_is_one_sentence_that_names_it(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("mysql://x/y", "'mysql' não é um banco que conhecemos; as formas são sqlite:///file.db"),
+        ("mysql://x/y", "'mysql' não é um banco suportado; as formas são sqlite:///file.db"),
         ("postgresql://user:segredo@127.0.0.1:1/x", "veja se ele está no ar"),
         ("sqlite:////proc/work.db", "permissão de escrita"),
         (
@@ -259,7 +259,7 @@ def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(
     (folder / "work.db").touch()
     code, out, _ = batuta("doctor")
     assert code == 1
-    assert "✗ o banco de dados não serve como está" in out
+    assert "✗ o banco de dados não pode ser usado como está" in out
     assert "execute `batuta migrate`" in out
     batuta("migrate")
     monkeypatch.setenv("DATABSE_URL", "x")
@@ -355,4 +355,4 @@ def test_an_option_that_stands_before_the_command_is_named_as_such(batuta: Comma
     code, _, err = batuta("jobs", "--lang", "en")
     assert code == 2
     assert "the option --lang stands before the command" in err
-    assert "quantos workers" in batuta("up", "--help")[1]
+    assert "Quantos workers" in batuta("up", "--help")[1]

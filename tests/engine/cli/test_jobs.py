@@ -63,7 +63,7 @@ def as_json(answer: tuple[int, str, str]) -> dict[str, Any]:
 def test_jobs_lists_every_job_of_the_profile_with_its_state(batuta: Command) -> None:
     code, out, _ = batuta("jobs")
     assert code == 0
-    assert "tarefas: 2, perfil always" in out
+    assert "tarefas agendadas: 2, perfil always" in out
     assert "pulse" in out
     assert "aguardando" in out
     listed = as_json(batuta("jobs", "--profile", "windows", "--json"))
@@ -100,7 +100,7 @@ def test_a_partial_run_says_so(batuta: Command) -> None:
         (("run", "puls"), "não existe tarefa agendada 'puls': você quis dizer pulse?"),
         (("run", "nada"), "não existe tarefa agendada 'nada', só "),
         (("executions", "puls"), "não existe tarefa agendada 'puls': você quis dizer pulse?"),
-        (("pause", "offer_s"), "não existe tarefa, fila nem categoria 'offer_s': você quis dizer"),
+        (("pause", "offer_s"), "não existe tarefa agendada, fila ou categoria 'offer_s': você quis dizer"),
         (("jobs", "--profile", "window"), "não existe perfil 'window': você quis dizer windows?"),
         (("schedule", "use", "alway"), "não existe perfil 'alway': você quis dizer always?"),
         (("schedule", "--day", "amanha"), "--day"),
@@ -120,8 +120,8 @@ def test_a_partial_run_says_so(batuta: Command) -> None:
         (("pause", "live", "--for", "36501d"), "30m, 2h, 1d … 36500d"),
         (("pause", "live", "--reason", os.fsdecode(b"a\xffb")), "'a?b' não é texto em UTF-8"),
         (("run", os.fsdecode(b"pul\xffse")), "'pul?se' não é texto em UTF-8"),
-        (("schedule", "--day", "9999-12-31"), "0002-01-01 … 9899-12-31"),
-        (("schedule", "--day", "0001-01-01"), "0002-01-01 … 9899-12-31"),
+        (("schedule", "--day", "9999-12-31"), "… 31/12/9899"),
+        (("schedule", "--day", "0001-01-01"), "… 31/12/9899"),
         (("run", "pulse", "--param", "x"), "--param"),
         (("switch", "on", "offers"), "não existe chave 'offers': você quis dizer"),
     ],
@@ -164,7 +164,7 @@ def test_a_word_of_the_applications_own_turns_its_switch(batuta: Command) -> Non
 
 def test_the_day_is_a_timeline(batuta: Command) -> None:
     out = batuta("schedule", "--day", "2026-01-05", "--profile", "windows")[1]
-    assert "05/01/2026, perfil windows: 1441 disparos" in out
+    assert "05/01/2026, perfil windows: 1.441 disparos" in out
     assert "10:00  offer" in out
     assert "pulse (* * * * *): 1440 vezes" in out
     fires = json.loads(batuta("schedule", "--day", "2026-01-05", "--json")[1])
@@ -244,7 +244,8 @@ def test_a_resume_says_what_still_holds_the_job(batuta: Command) -> None:
     assert code == 0
     assert "volta a rodar" not in out
     assert re.search(
-        r"ainda a suspende: chave pause\.category\.live ligada por \S+ desde .*, sem fim marcado: obra na rede", out
+        r"continua suspensa por: chave pause\.category\.live ligada por \S+ desde .*, sem fim marcado: obra na rede",
+        out,
     )
     batuta("pause", "tudo")
     assert as_json(batuta("resume", "pulse", "--json"))["still_held_by"] == ["pause.all", "pause.category.live"]
@@ -257,7 +258,7 @@ def test_a_resume_says_which_part_is_held_still(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
     assert "volta a rodar no próximo disparo" in out
-    assert "menos o que isto ainda suspende: chave pause.job.tidy ligada" in out
+    assert "menos o que continua suspenso por: chave pause.job.tidy ligada" in out
     batuta("pause", "ofertas")
     assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]
 

@@ -3,7 +3,10 @@
 import io
 import threading
 
-from batuta.cli.output import OutputMux
+import pytest
+
+from batuta.cli import output
+from batuta.cli.output import OutputMux, ReadyBanner
 
 NAMES = ["up", "api", "worker-1"]
 
@@ -110,3 +113,15 @@ def test_what_the_terminal_has_no_letters_for_is_written_in_other_letters() -> N
     speaking.say("api", "começou \udcff")
     speaking.close()
     assert taken.getvalue() == b"come\\xe7ou \\udcff\n"
+
+
+async def test_the_address_is_announced_once_after_every_child_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready, announced = [False], []
+    monkeypatch.setattr(output, "answers", lambda address: True)
+    banner = ReadyBanner("http://127.0.0.1:1", lambda: ready[0], lambda: announced.append(1))
+    await banner.tick()
+    assert announced == []
+    ready[0] = True
+    await banner.tick()
+    await banner.tick()
+    assert announced == [1]

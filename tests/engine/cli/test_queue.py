@@ -58,7 +58,7 @@ def test_dead_items_are_listed_without_what_they_carry_and_can_be_retried_and_di
     assert (items[first]["name"], items[first]["error"]) == ("normaliza", "wrong document")
     assert "00000-0000" not in shown
     assert batuta("queue", "retry", "default", first)[0] == 0
-    assert "queued 1" in batuta("queue", "list")[1]
+    assert "prontos 1" in batuta("queue", "list")[1]
     assert batuta("queue", "discard", "default", first)[0] == 1  # it is alive again
     assert batuta("queue", "discard", "default", second)[0] == 0
     assert json.loads(batuta("queue", "show", "default", "--json")[1])["items"] == []
@@ -177,7 +177,7 @@ def test_items_of_a_queue_that_nothing_serves_are_cancelled_on_request(batuta: C
         (("discard", "default", "--waiting"), "a fila default é atendida"),
         (("rehome", "antig", "--to", "default"), "não existe fila 'antig': você quis dizer antiga?"),
         (("rehome", "antiga", "--to", "defalt"), "não existe fila 'defalt': você quis dizer default?"),
-        (("discard", "antiga"), "não se sabe o que descartar: informe o id de um item morto, ou --waiting"),
+        (("discard", "antiga"), "falta informar o que descartar: informe o id de um item morto, ou --waiting"),
     ],
 )
 def test_only_items_that_nothing_serves_are_moved_and_only_to_a_queue(
@@ -197,6 +197,6 @@ def audited() -> list[str]:
 def test_a_queue_without_dead_items_says_so_and_names_the_other_states(batuta: Command) -> None:
     batuta("migrate")
     out = batuta("--lang", "en", "queue", "show", "default")[1]
-    assert out.strip() == "no dead item in default; --state shows others: ready, running, done, cancelled"
+    assert out.strip() == "default: no item in state dead; --state shows others: ready, running, done, cancelled"
     waiting = batuta("--lang", "en", "queue", "show", "default", "--state", "ready")[1]
-    assert waiting.strip() == "no ready item in default; --state shows others: running, done, dead, cancelled"
+    assert waiting.strip() == "default: no item in state ready; --state shows others: running, done, dead, cancelled"

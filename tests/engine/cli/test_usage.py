@@ -41,7 +41,7 @@ def test_every_option_says_in_the_operators_language_what_it_is_for(language: La
     [
         ("jobz", "não existe o comando 'jobz': tente `batuta jobs`"),
         ("queue shw", "não existe o comando 'shw': tente `batuta queue show`"),
-        ("jobs x y", "não se espera mais nada, e foi dado: x y"),
+        ("jobs x y", "argumentos a mais: x y"),
         ("jobs --json=3", "a opção --json não recebe valor"),
         ("jobs --profile", "a opção --profile pede um valor"),
         ("run", "falta o argumento NAME"),

@@ -114,7 +114,7 @@ def test_nobody_is_told_as_nobody(batuta: Command) -> None:
     code, output, _ = batuta(*ENGLISH, "workers")
     assert code == 0
     assert "`batuta up` starts them" in output
-    assert "nothing had to be started again" in output
+    assert "nothing was restarted" in output
 
 
 def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Command) -> None:
@@ -168,5 +168,5 @@ def test_jobs_of_the_active_version_say_nothing_of_versions(batuta: Command) -> 
 def test_after_an_orderly_stop_workers_says_that_nothing_runs(batuta: Command) -> None:
     batuta(*ENGLISH, "migrate")
     out = batuta(*ENGLISH, "workers")[1]
-    assert "no process runs now: `batuta up` starts them" in out
+    assert "no process is running: `batuta up` starts them" in out
     assert "`batuta workers --all`" in out

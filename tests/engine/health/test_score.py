@@ -100,6 +100,12 @@ def test_anything_critical_keeps_the_score_below_forty_whatever_else_goes_well()
     assert (seen.score, seen.grade, seen.is_critical) == (39, Grade.CRITICAL, True)
 
 
+def test_an_error_keeps_the_grade_below_healthy_and_a_warning_does_not() -> None:
+    seen = assess([(QUEUES, Report(findings=(finding(Severity.ERROR),), lost=1))], NOW)
+    assert (seen.score, seen.grade) == (79, Grade.ATTENTION)
+    assert assess([(QUEUES, Report(findings=(finding(Severity.WARNING),), lost=1))], NOW).grade is Grade.HEALTHY
+
+
 def test_a_part_loses_no_more_than_it_has() -> None:
     reports = [(QUEUES, Report(lost=20)), (QUEUES, Report(lost=20))]
     seen = assess(reports, NOW)

@@ -77,14 +77,14 @@ async def test_every_job_of_the_catalogue_is_listed(tmp_path: Path) -> None:
     async with work:
         html = (await ask(create_app(julia_of(work)), "/painel")).text
     assert [entry.name for entry in CATALOGUE if entry.continuo and f'id="linha-{entry.name}"' not in html] == []
-    assert "nenhum scheduler foi visto" in html or "Nenhum scheduler passou por aqui ainda" in html
+    assert "nenhum scheduler foi visto" in html or "Nenhum scheduler foi visto ainda" in html
 
 
 async def test_the_sentence_above_says_the_worst_first_and_names_the_jobs(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     sentence = re.sub(r"<[^>]+>|\s+", " ", re.search(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)[1])  # type: ignore[index]
     text = " ".join(sentence.replace(" ,", ",").split())
-    assert text == "Crítico: 1 tarefa atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
+    assert text == "Crítico: 1 tarefa agendada atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
 
 
 async def test_when_nothing_is_wrong_it_says_so(tmp_path: Path) -> None:

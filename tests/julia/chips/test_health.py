@@ -79,9 +79,9 @@ async def test_a_chip_that_sends_is_shown_without_its_number_and_kept_for_half_a
 
 
 async def test_an_open_circuit_takes_a_chip_out_of_what_is_available(julia: Julia) -> None:
-    id = await add_chip(julia.work.database)
+    await add_chip(julia.work.database)
     await write(julia.work.database, ALLOWED)
-    await julia.work.circuits.breaker(f"chip:{id}").trip("refused")
+    await julia.work.circuits.breaker("chip:julia-sim").trip("refused")
     found = await julia.get("/health/chips")
     assert (found["summary"]["circuit_aberto"], found["chips"][0]["circuit_state"]) == (1, "open")
     assert (found["chips"][0]["is_available"], found["status"]) == (False, "critical")
@@ -89,7 +89,7 @@ async def test_an_open_circuit_takes_a_chip_out_of_what_is_available(julia: Juli
 
 async def test_no_active_and_no_connected_chip_are_critical_and_say_the_next_step(julia: Julia) -> None:
     await add_chip(julia.work.database, status="warming")
-    found = "no chip is active (1 at hand, 0 banned): nothing can be sent"
+    found = "no chip is active (1 available, 0 banned): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
     await write(
         julia.work.database, "UPDATE chips SET status = 'active', evolution_connected = FALSE, trust_score = 90"
@@ -101,7 +101,7 @@ async def test_no_active_and_no_connected_chip_are_critical_and_say_the_next_ste
 
 async def test_when_the_last_chip_is_banned_health_says_that_it_is(julia: Julia) -> None:
     await add_chip(julia.work.database, status="banned")
-    found = "no chip is active (0 at hand, 1 banned): nothing can be sent"
+    found = "no chip is active (0 available, 1 banned): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
 
 

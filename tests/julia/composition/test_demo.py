@@ -1,9 +1,9 @@
 """The demonstration's rows on both databases."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from app.composition.development.demo import LISTENER, SENDER, Demo
+from app.composition.development.demo import LISTENER, SENDER, Demo, planilha_de_demonstracao
 from app.composition.sending import hours
 from app.settings import Settings
 from batuta.config import load_settings
@@ -68,3 +68,10 @@ async def test_people_who_do_not_exist_may_be_written_to_at_any_hour_but_not_in_
     assert not hours(load_settings(Settings, {})).is_open(night, ZONE)
     production = {"DEMO": "1", "APP_ENV": "production", "API_TOKEN": "x" * 40, "SECRET_KEY": "y" * 40}
     assert not hours(load_settings(Settings, production)).is_open(night, ZONE)
+
+
+def test_the_appointments_of_the_demonstration_are_of_today_and_the_next_two_weeks() -> None:
+    today = date(2026, 12, 28)
+    _, *lines = planilha_de_demonstracao(today).decode().splitlines()
+    days = {datetime.strptime(line.split(";")[2], "%d/%m/%Y").date() for line in lines}
+    assert days == {today + timedelta(days=n) for n in range(15)}

@@ -282,7 +282,7 @@ async def test_each_answer_is_told_to_the_circuit_it_says_something_about(
         )
         await office.works()
         await office.later(timedelta(seconds=2))
-    assert (await _circuit(office, "evolution"), await _circuit(office, f"chip:{chip}")) == (gateway, own)
+    assert (await _circuit(office, "evolution"), await _circuit(office, "chip:julia-sim")) == (gateway, own)
 
 
 @pytest.mark.parametrize("answer", [Banned(403), Disconnected(), RateLimited(None)])
@@ -306,7 +306,7 @@ async def test_one_refusal_without_a_reason_opens_the_chips_own_circuit(office: 
     office.line.answers = [(Refused("HTTP 400: -", permanent=True), False)]
     await office.put(doctor)
     await office.works()
-    assert (await _circuit(office, "evolution"), await _circuit(office, f"chip:{chip}")) == ("closed", "open")
+    assert (await _circuit(office, "evolution"), await _circuit(office, "chip:julia-sim")) == ("closed", "open")
 
 
 async def test_a_chip_that_its_campaign_excludes_is_not_used(office: Office, doctor: str, chip: str) -> None:

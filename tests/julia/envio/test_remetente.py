@@ -802,7 +802,7 @@ async def test_a_send_that_does_not_begin_leaves_its_place_in_the_circuits_to_th
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """After an outage one tries whether it works again: if it does not come to that, the next may at once."""
-    for name in ("evolution", f"chip:{chip}"):
+    for name in ("evolution", "chip:julia-sim"):
         await office.work.circuits.breaker(name).trip("an outage")
     await office.later(timedelta(hours=1))
     intend = Registro.intend

@@ -185,13 +185,13 @@ def test_the_terminal_knows_the_queue_and_the_review(
         json.loads(batuta(*JULIA, "grupos", "reprocessar", "--estagio", "extracao", "--json")[1])["reprocessados"] == 0
     )
     code, out, _ = batuta(*JULIA, "grupos", "backfill", "--dry-run")
-    assert (code, out.strip()) == (0, "0 messages would be enqueued; without --dry-run they are")
+    assert (code, out.strip()) == (0, "0 messages would be enqueued; repeat without --dry-run to enqueue them")
     code, out, _ = batuta(*JULIA, "grupos", "revisao")
-    assert (code, out.strip()) == (0, "no vaga waits for a person")
+    assert (code, out.strip()) == (0, "no vacancy waits for review")
     code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")
     assert (code, json.loads(out)) == (0, {"aguardando": 0, "vagas": []})
     code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
-    assert (code, out.strip()) == (0, "no notice waits for a person")
+    assert (code, out.strip()) == (0, "no notice waits for a decision")
     code, _, err = batuta(*JULIA, "grupos", "manter", NOBODY)
     assert code != 0
     assert "batuta grupos fechamentos" in err
@@ -205,10 +205,10 @@ def test_the_terminal_knows_the_queue_and_the_review(
     names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert code == 2
-    assert "(hospitais[0].canonico is missing, or not what is expected there): docs/grupos.md" in err
+    assert "(hospitais[0].canonico is missing or has another form): docs/grupos.md" in err
     names.write_text("[" * 100_000)
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
-    assert (code, "it is no JSON" in err) == (2, True)
+    assert (code, "not JSON" in err) == (2, True)
 
 
 def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(

@@ -94,7 +94,7 @@ def test_the_terminal_lists_them_too(folder: Path, batuta: Command, monkeypatch:
     assert all(vacancy[name] in table for name in ("vaga_id", "revisao_id", "hospital"))
     for name in ("vaga_id", "revisao_id"):
         assert f"vacancy {vacancy['vaga_id']}: open" in batuta(*JULIA, "grupos", "ver", vacancy[name])[1]
-    assert "is discarded" in batuta(*JULIA, "grupos", "revisao", "--status", "descartada")[1]
+    assert "the state: discarded" in batuta(*JULIA, "grupos", "revisao", "--status", "descartada")[1]
 
 
 def test_a_loose_text_is_read_with_the_words_each_field_came_from(
@@ -113,7 +113,7 @@ def test_a_loose_text_is_read_with_the_words_each_field_came_from(
         "palavras": "Hospital Inventado",
     }
     out = batuta(*JULIA, "grupos", "ler", CHATTER)[1]
-    assert "would be discarded at heuristic, for score_baixo: low score" in out
+    assert "would be discarded at stage heuristic, for score_baixo: low score" in out
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert "hospital: Hospital Inventado  [" in batuta(*JULIA, "grupos", "ler", "--em", "2026-03-10")[1]
     monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))

@@ -421,7 +421,7 @@ async def test_a_change_that_its_author_took_back_cannot_be_approved(mesa: Banca
     await says(mesa, vaga(valor=2000))
     (old,) = await waiting(mesa)
     await says(mesa, vaga(valor=1500))
-    with pytest.raises(MudancaSuperada, match="said otherwise later"):
+    with pytest.raises(MudancaSuperada, match="posted another version later"):
         await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
     assert await worth(mesa) == [1500]
 
