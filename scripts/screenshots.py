@@ -122,7 +122,9 @@ async def picture(browser: Browser, address: str, name: str, *, locale: str, hei
     page = await browser.new_page(
         viewport={"width": 1200, "height": height}, color_scheme="light", locale=locale, reduced_motion="reduce"
     )
-    await page.goto(address)
+    answer = await page.goto(address)
+    if answer is None or not answer.ok:
+        raise SystemExit(f"screenshots: {address} answers {answer and answer.status}: open it and read the log")
     file = PICTURES / name
     await page.screenshot(path=file)
     await page.close()
@@ -154,9 +156,7 @@ async def draw_julia(browser: Browser, folder: Path) -> None:
         await wait_until_ready(8772)
         await asyncio.sleep(DEMONSTRATION.total_seconds())
         await picture(browser, "http://127.0.0.1:8772/painel", "julia.png", locale="pt-BR", height=1000)
-        await picture(
-            browser, "http://127.0.0.1:8772/painel/tarefas/heartbeat", "julia-job.png", locale="pt-BR", height=800
-        )
+        await picture(browser, "http://127.0.0.1:8772/painel/execucoes", "julia-runs.png", locale="pt-BR", height=700)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)

@@ -1,10 +1,13 @@
 """Generated documents match the code, links lead somewhere, and records have their parts."""
 
 import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
+from batuta import Batuta
+from batuta.jobs import JobOptions
 from batuta.stores.sql.database import DIALECTS, Dialect
 from scripts import queue_sql, timetable
 from scripts.reference import FILE, document
@@ -123,6 +126,21 @@ def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() 
 def test_links_between_documents_lead_somewhere(file: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()) if "://" not in link]
     assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "heading", "options"),
+    [
+        ("scheduler.md", "## Options of a job", {*JobOptions.__annotations__, "category", "name", "timeout"}),
+        ("lifecycle.md", "## Tasks", {*signature(Batuta.task).parameters} - {"self", "bare", "name"}),
+        ("supervision.md", "## Loops", {*signature(Batuta.loop).parameters} - {"self", "name"}),
+    ],
+)
+def test_a_table_lists_every_option(document: str, heading: str, options: set[str]) -> None:
+    section = (
+        (ROOT / "docs" / document).read_text(encoding="utf-8").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    )
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == options
 
 
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
