@@ -11,7 +11,7 @@ from batuta.health.alerts import Incident, IncidentStats, stats
 from batuta.health.finding import WHOLE, Assessment, Grade, Severity
 from batuta.kernel.clock import brief
 from batuta.texts import Texts
-from batuta.texts.findings import message_of, next_step_of
+from batuta.texts.findings import describe_findings, message_of, next_step_of
 
 COLOURS = {Grade.HEALTHY: "green", Grade.ATTENTION: "yellow", Grade.DEGRADED: "dark_orange", Grade.CRITICAL: "red"}
 SIGNS = {
@@ -36,7 +36,6 @@ def health(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
-    texts = ctx.texts()
     return {
         "score": assessment.score,
         "max_score": WHOLE,
@@ -44,20 +43,7 @@ def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
         "breakdown": {
             label: {"score": section.points, "max": section.most} for label, section in assessment.sections.items()
         },
-        "findings": [
-            {
-                "severity": finding.severity.value,
-                "source": finding.source,
-                "cause": finding.cause,
-                "message": message_of(finding, texts),
-                "value": finding.value,
-                "threshold": finding.threshold,
-                "since": ctx.iso(finding.since),
-                "next_step": next_step_of(finding, texts),
-                "explained_by": assessment.silenced.get(finding.cause),
-            }
-            for finding in assessment.findings
-        ],
+        "findings": describe_findings(assessment, ctx.texts(), ctx.iso),
         "timestamp": ctx.iso(assessment.at),
     }
 
@@ -92,11 +78,7 @@ def incidents(
     found, figures = wait_for(_read_incidents(ctx, days))
     document = {
         "period_days": days,
-        "total": figures.total,
-        "open": figures.open,
-        "by_severity": dict(figures.by_severity),
-        "mttr_seconds": figures.mttr_seconds,
-        "uptime_percent": figures.uptime_percent,
+        **figures.describe(),
         "incidents": [_plain(ctx, each) for each in found[:limit]],
     }
     ctx.show(document, as_json, lambda: _tell_incidents(ctx, found[:limit], figures, days))

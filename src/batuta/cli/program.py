@@ -18,7 +18,7 @@ from typer._click import exceptions
 from typer._click.exceptions import NoArgsIsHelpError
 
 from batuta import __version__
-from batuta.cli import controls, database, doctor, guards, health, jobs, queues, roles, timetable, tokens, up, workers
+from batuta.cli import controls, database, doctor, health, jobs, queues, roles, timetable, tokens, up, workers
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, make_cli_context
 from batuta.config import reason_of
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
@@ -282,18 +282,8 @@ def tree(ctx: CliContext) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)
-    database.add_to(cli, texts)
-    doctor.add_to(cli, texts)
-    health.add_to(cli, texts)
-    tokens.add_to(cli, texts)
-    jobs.add_to(cli, texts)
-    controls.add_to(cli, texts)
-    timetable.add_to(cli, texts)
-    queues.add_to(cli, texts)
-    guards.add_to(cli, texts)
-    workers.add_to(cli, texts)
-    up.add_to(cli, texts)
-    roles.add_to(cli, texts)
+    for part in (database, doctor, health, tokens, jobs, controls, timetable, queues, workers, up, roles):
+        part.add_to(cli, texts)
     roles.add_roles_of_app(cli, ctx)
     return cli
 

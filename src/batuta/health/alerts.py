@@ -218,6 +218,16 @@ class IncidentStats:
     mttr_seconds: int | None  # None: none was resolved
     uptime_percent: float
 
+    def describe(self) -> dict[str, object]:
+        """The figures as JSON documents show them."""
+        return {
+            "total": self.total,
+            "open": self.open,
+            "by_severity": dict(self.by_severity),
+            "mttr_seconds": self.mttr_seconds,
+            "uptime_percent": self.uptime_percent,
+        }
+
 
 def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> IncidentStats:
     """``incidents``: all that touch the span. Down is the time in which at least one critical one was open."""

@@ -91,13 +91,18 @@ class ProcFiles:
             return None
 
     def has(self, pid: int) -> bool:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True  # another user's process, hidden by the hidepid option of /proc
-        return True
+        return has_process(pid)
+
+
+def has_process(pid: int) -> bool:
+    """Whether any process of this host has this pid."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # another user's process, which the hidepid option of /proc may hide
+    return True
 
 
 def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processes) -> Verdict:

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, TextIO
 
+from batuta.kernel.identity import has_process
+
 _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
@@ -120,7 +122,7 @@ class StackFolder:
             if (match := _NAME.match(file.name)) is None or match["role"] != role:
                 continue
             pid = int(match["pid"])
-            if pid != os.getpid() and not _lives(pid) and (stack := self.take(role, pid)) is not None:
+            if pid != os.getpid() and not has_process(pid) and (stack := self.take(role, pid)) is not None:
                 found.append(Left(role, pid, stack))
         return found
 
@@ -134,13 +136,3 @@ def temporary_folder() -> Path:
         return Path(tempfile.gettempdir())
     except OSError:
         return Path("/tmp")  # noqa: S108 - nothing is written there: it cannot be
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,9 +1,11 @@
 """A finding in words."""
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from batuta.health.alerts import AlertedCause
-from batuta.health.finding import Finding
+from batuta.health.finding import Assessment, Finding
 from batuta.kernel.clock import brief
 from batuta.texts import Texts
 
@@ -14,6 +16,26 @@ def message_of(finding: Finding, texts: Texts) -> str:
 
 def next_step_of(finding: Finding, texts: Texts) -> str:
     return texts(f"finding.{finding.says}.next", **finding.facts)
+
+
+def describe_findings(
+    assessment: Assessment, texts: Texts, show_instant: Callable[[datetime | None], str | None]
+) -> list[dict[str, Any]]:
+    """The findings as JSON documents have them, worst first."""
+    return [
+        {
+            "severity": finding.severity.value,
+            "source": finding.source,
+            "cause": finding.cause,
+            "message": message_of(finding, texts),
+            "value": finding.value,
+            "threshold": finding.threshold,
+            "since": show_instant(finding.since),
+            "next_step": next_step_of(finding, texts),
+            "explained_by": assessment.silenced.get(finding.cause),
+        }
+        for finding in assessment.findings
+    ]
 
 
 class FindingWords:

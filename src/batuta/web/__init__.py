@@ -1,7 +1,7 @@
 """The engine over HTTP: health, metrics, jobs, the API reference; and the parts for routes of an application."""
 
 from batuta.access import Scope
-from batuta.metrics import MetricReading
+from batuta.metrics.readings import MetricReading
 from batuta.web.api import create_api, serve
 from batuta.web.auth import AuthoriseFirst, is_local, needs, require
 from batuta.web.context import state_of

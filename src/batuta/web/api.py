@@ -16,7 +16,7 @@ from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
-from batuta.metrics import MetricReading, Readings
+from batuta.metrics.readings import MetricReading, Readings
 from batuta.supervise.running import Running
 from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.texts import LANGUAGES, Texts

@@ -13,7 +13,7 @@ from starlette.types import Scope
 from batuta.access import Sessions
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
-from batuta.metrics import Readings
+from batuta.metrics.readings import Readings
 from batuta.texts import Language, Texts
 
 UNMATCHED = "(none)"

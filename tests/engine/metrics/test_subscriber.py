@@ -22,8 +22,8 @@ from batuta.kernel.events import (
     ItemsSettled,
     RequestAnswered,
 )
-from batuta.metrics import MetricsSubscriber, Readings, process_registry
-from batuta.metrics.readings import CACHED_FOR, LIMIT
+from batuta.metrics.counting import MetricsSubscriber
+from batuta.metrics.readings import CACHED_FOR, LIMIT, Readings, process_registry
 from batuta.testing import FakeClock
 from scripts.public_api import list_events
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from batuta.kernel.errors import BackupDamaged, BackupUnwritable
+from batuta.kernel.identity import has_process
 from batuta.stores.sql.database import Dialect
 
 MAGIC = b"BATUTA BACKUP 1\n"
@@ -113,7 +114,7 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
             handle.flush()
             os.fsync(handle.fileno())
         _publish(partial, file)
-        sync_folder(file.parent)
+        sync(file.parent)
     except OSError as error:
         raise BackupUnwritable(file=str(file), why=error.strerror or type(error).__name__) from None
     finally:
@@ -179,19 +180,9 @@ def scratch(file: Path, kind: str) -> Path:
     """
     for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
         pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]
-        if pid.isdecimal() and (int(pid) == os.getpid() or not _is_alive(int(pid))):
+        if pid.isdecimal() and (int(pid) == os.getpid() or not has_process(int(pid))):
             left.unlink(missing_ok=True)
     return file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.{kind}")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # of another user
-    return True
 
 
 def open_private(file: Path) -> BinaryIO:
@@ -199,9 +190,9 @@ def open_private(file: Path) -> BinaryIO:
     return os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a new name in the folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file, or a new name in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

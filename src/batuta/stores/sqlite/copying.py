@@ -11,7 +11,7 @@ from pathlib import Path
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
-from batuta.stores.backup.archive import Applied, open_private, sync_folder
+from batuta.stores.backup.archive import Applied, open_private, sync
 from batuta.stores.sql.database import Limits, Query, Row, Values
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
@@ -148,11 +148,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     """Put the restored database in its place in one step; the old file stays under the name ``kept``."""
     with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         seal(connection, str(restored))
-    descriptor = os.open(restored, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(restored)
     was_there = file.exists()
     if was_there:
         _give_to_owner_of(file, restored)
@@ -160,7 +156,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     for beside in ("-wal", "-shm", "-journal"):  # of a damaged database: nothing may be applied to the new file
         _move_aside(Path(f"{file}{beside}"), Path(f"{kept}{beside}"))
     restored.replace(file)
-    sync_folder(file.parent)
+    sync(file.parent)
     return kept if was_there else None
 
 

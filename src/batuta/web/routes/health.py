@@ -13,11 +13,11 @@ from fastapi import APIRouter, Query, Request, Response
 
 from batuta.guard.breaker import Circuit, Transition
 from batuta.health.aggregator import look, verdict
-from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Finding, Severity
+from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Severity
 from batuta.health.jobs import JobHealth, JobsSeen, Level, level
 from batuta.kernel import reasons
 from batuta.texts import Texts, Wording
-from batuta.texts.findings import message_of, next_step_of
+from batuta.texts.findings import describe_findings, message_of
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 
@@ -55,9 +55,7 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """What is wrong now, worst first, each cause once, with the next step. Looked at once in 15 s."""
     assessment = await _assess(request, response, strict)
-    findings = [
-        describe_finding(finding, assessment, texts_for(request), state_of(request)) for finding in assessment.findings
-    ]
+    findings = describe_findings(assessment, texts_for(request), state_of(request).local)
     is_bad = assessment.worst not in (None, Severity.INFO)
     return {
         "status": assessment.worst.value if assessment.worst and is_bad else "ok",
@@ -100,20 +98,6 @@ def describe_score(assessment: Assessment, texts: Texts, state: ApiState) -> dic
         "thresholds": {grade.value: floor for grade, floor in THRESHOLDS.items()},
         "why": [message_of(finding, texts) for finding in assessment.findings if finding.severity is not Severity.INFO],
         "timestamp": state.local(assessment.at),
-    }
-
-
-def describe_finding(finding: Finding, assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, Any]:
-    return {
-        "severity": finding.severity.value,
-        "source": finding.source,
-        "message": message_of(finding, texts),
-        "value": finding.value,
-        "threshold": finding.threshold,
-        "cause": finding.cause,
-        "since": state.local(finding.since),
-        "next_step": next_step_of(finding, texts),
-        "explained_by": assessment.silenced.get(finding.cause),
     }
 
 

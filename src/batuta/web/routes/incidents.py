@@ -64,11 +64,7 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
     figures = stats(await state.work.observability.incidents.list_between(since, now, 100_000), since, now)
     return {
         "period_days": days,
-        "total": figures.total,
-        "open": figures.open,
-        "by_severity": dict(figures.by_severity),
-        "mttr_seconds": figures.mttr_seconds,
-        "uptime_percent": figures.uptime_percent,
+        **figures.describe(),
         "timestamp": now.isoformat(),
     }
 

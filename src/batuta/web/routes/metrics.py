@@ -13,19 +13,9 @@ from prometheus_client.core import Metric
 
 from batuta import __version__
 from batuta.engine.batuta import Batuta
-from batuta.metrics import (
-    LoopCollector,
-    MetricReading,
-    MetricsSubscriber,
-    Readings,
-    circuit_metrics,
-    job_metrics,
-    limit_metrics,
-    observe_databases,
-    process_registry,
-    queue_metrics,
-    transaction_metrics,
-)
+from batuta.metrics import readings
+from batuta.metrics.counting import MetricsSubscriber
+from batuta.metrics.readings import LoopCollector, MetricReading, Readings, observe_databases, process_registry
 from batuta.supervise.running import Running
 from batuta.web.context import state_of
 
@@ -53,22 +43,21 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Met
     """What the database knows; ``own``: of the application's."""
 
     async def jobs() -> Sequence[Metric]:
-        return job_metrics(await work.job_health.look())
+        return readings.job_metrics(await work.job_health.look())
 
     async def queues() -> Sequence[Metric]:
-        return queue_metrics({name: await queue.depth() for name, queue in work.queues.items()})
+        return readings.queue_metrics({name: await queue.depth() for name, queue in work.queues.items()})
 
     async def circuits() -> Sequence[Metric]:
-        return circuit_metrics(await work.circuits.look())
+        return readings.circuit_metrics(await work.circuits.look())
 
     async def limits() -> Sequence[Metric]:
-        shared = [
-            limit for limit in work.limits.values() if not limit.each
-        ]  # those of each person are as many as people
-        return limit_metrics(shared, await work.rates.count_used(shared))
+        # The limits of each person are as many as people.
+        shared = [limit for limit in work.limits.values() if not limit.each]
+        return readings.limit_metrics(shared, await work.rates.count_used(shared))
 
     async def transactions() -> Sequence[Metric]:
-        return transaction_metrics(await work.observability.transactions.oldest())
+        return readings.transaction_metrics(await work.observability.transactions.oldest())
 
-    readings = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits, "transactions": transactions}
-    return Readings({**readings, **own}, work.clock, registry)
+    asked = {"jobs": jobs, "queues": queues, "circuits": circuits, "limits": limits, "transactions": transactions}
+    return Readings({**asked, **own}, work.clock, registry)
