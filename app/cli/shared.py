@@ -65,7 +65,7 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
             return str(value)
 
 
-def _in_a_folder(saida: Path) -> Path:
+def _require_folder(saida: Path) -> Path:
     """Whether the file can be written is known before anything is read."""
     folder = saida.absolute().parent
     if not folder.is_dir():
@@ -75,5 +75,5 @@ def _in_a_folder(saida: Path) -> Path:
     return saida
 
 
-Arquivo = Annotated[Path, typer.Argument(dir_okay=False, writable=True, callback=_in_a_folder)]
-Saida = Annotated[Path, typer.Option("--saida", dir_okay=False, writable=True, callback=_in_a_folder)]
+Arquivo = Annotated[Path, typer.Argument(dir_okay=False, writable=True, callback=_require_folder)]
+Saida = Annotated[Path, typer.Option("--saida", dir_okay=False, writable=True, callback=_require_folder)]

@@ -39,7 +39,7 @@ async def sending_board(julia: Julia) -> Board:
     used = await julia.work.rates.count_used([limites.hora, limites.dia])
     return Board(
         says="quadro.titulo",
-        figures=[*_queue(medidas), *_send_figures(used, limites), *_unknown(medidas), _chips(chips)],
+        figures=[*_queue(medidas), *_send_figures(used, limites), *_unknown_figures(medidas), _chips(chips)],
         columns=[f"quadro.coluna.{each}" for each in COLUMNS],
         courses=[_course(row) for row in await julia.campaigns.campanhas.todas(limit=MOST_CAMPAIGNS)],
     )
@@ -64,7 +64,7 @@ async def appointments_board(julia: Julia) -> Board:
         StatusDaLeitura.PENDING: _moves(counts[StatusDaLeitura.PENDING]),
         StatusDaLeitura.PROCESSING: _moves(counts[StatusDaLeitura.PROCESSING]),
         StatusDaLeitura.COMPLETED: Tone.OK,
-        StatusDaLeitura.FAILED: _wrong(counts[StatusDaLeitura.FAILED]),
+        StatusDaLeitura.FAILED: _tone_of(counts[StatusDaLeitura.FAILED]),
     }
     return Board(
         says="quadro.agendamentos.titulo",
@@ -98,10 +98,10 @@ def _send_figures(used: Mapping[str, int], limites: Limites) -> Sequence[Figure]
     )
 
 
-def _unknown(medidas: MedidasDaFila) -> Sequence[Figure]:
+def _unknown_figures(medidas: MedidasDaFila) -> Sequence[Figure]:
     return (
-        Figure(says="quadro.em_duvida", value=medidas.em_duvida, tone=_wrong(medidas.em_duvida)),
-        Figure(says="quadro.para_decisao", value=medidas.para_decisao, tone=_wrong(medidas.para_decisao)),
+        Figure(says="quadro.em_duvida", value=medidas.em_duvida, tone=_tone_of(medidas.em_duvida)),
+        Figure(says="quadro.para_decisao", value=medidas.para_decisao, tone=_tone_of(medidas.para_decisao)),
     )
 
 
@@ -143,5 +143,5 @@ def _needs_person(count: int) -> Tone:
     return Tone.HELD if count else Tone.WAITING
 
 
-def _wrong(count: int) -> Tone:
+def _tone_of(count: int) -> Tone:
     return Tone.DEGRADED if count else Tone.WAITING

@@ -36,7 +36,7 @@ WHILES = {
     "dispatch/runner.py": {"finish"},
     "targets/http.py": {"deliver"},
     "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
-    "stores/sql/queue/tasks.py": {"_alive"},
+    "stores/sql/queue/tasks.py": {"_find_alive"},
     "testing/contracts/queue.py": {"test_two_thousand_items_go_through"},
     "supervise/pruner.py": {"prune_all"},
     "supervise/supervisor.py": {"_keep"},

@@ -59,7 +59,7 @@ def _tell_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     table = ctx.table("cli.grupos.message_", columns)
     for each in shown:
         why = motivo_em_palavras(texts, each["motivo"]) or word(ctx, "mensagem_de_grupo", each["status"])
-        row = {**each, "enviada_em": ctx.moment(each["enviada_em"]), "motivo": why, "texto": _short(each)}
+        row = {**each, "enviada_em": ctx.moment(each["enviada_em"]), "motivo": why, "texto": _shorten(each)}
         row["estagio"] = word(ctx, "estagio", each["estagio"])
         row["score"] = None if each["score"] is None else texts.number(each["score"], 2)
         row["lida_como"] = motivo_em_palavras(texts, each["lida_como"])
@@ -79,6 +79,6 @@ def _tell_vacancies(ctx: CliContext, shown: list[dict[str, Any]], nothing: str) 
     ctx.out.print(table)
 
 
-def _short(message: dict[str, Any]) -> str:
+def _shorten(message: dict[str, Any]) -> str:
     words = " ".join(message["texto"].split())
     return words if len(words) <= SHOWN else f"{words[: SHOWN - 1]}…"

@@ -176,7 +176,7 @@ class Importacao:
         """Those that were told already, and more, by their lines."""
         row = await transaction.one(self._queries.show, id=id)
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
-        return sorted(errors, key=_in_order)[: MOST_REPORTED + 1]
+        return sorted(errors, key=_position)[: MOST_REPORTED + 1]
 
     async def _write(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         now = self._clock.now()
@@ -204,7 +204,7 @@ class Importacao:
         return True
 
 
-def _in_order(error: Mapping[str, Any]) -> int:
+def _position(error: Mapping[str, Any]) -> int:
     """By sheet and line; what is said of the whole file last."""
     return MOST_ROWS + 1 if error["linha"] is None else error.get("acima", 0) + error["linha"]
 

@@ -82,11 +82,13 @@ class ImportQueries:
 def appointment_queries(dialect: Dialect) -> AppointmentQueries:
     text = (HERE / "agendamentos.sql").read_text(encoding="utf-8")
     changed = [each for each in COLUMNS if each not in (*UNCHANGED, "normalization_status", "normalization_job_id")]
-    is_same = f"(appointments.fonte = {_of_row('fonte', dialect)} AND appointments.normalization_status <> 'skipped')"
+    is_same = (
+        f"(appointments.fonte = {_row_expression('fonte', dialect)} AND appointments.normalization_status <> 'skipped')"
+    )
     read_again = [
         *(f"{each} = CASE WHEN {is_same} THEN appointments.{each} ELSE NULL END" for each in READ),
         *(
-            f"{each} = CASE WHEN {is_same} THEN appointments.{each} ELSE {_of_row(each, dialect)} END"
+            f"{each} = CASE WHEN {is_same} THEN appointments.{each} ELSE {_row_expression(each, dialect)} END"
             for each in ("normalization_status", "normalization_job_id")
         ),
     ]
@@ -94,7 +96,7 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
         "{readable}": "((:endereco AND (endereco_completo IS NOT NULL OR cep IS NOT NULL))"
         " OR (:documento AND documento_completo IS NOT NULL))",
         "{campos}": ", ".join(CAMPOS),
-        "{changed}": ", ".join(f"{each} = {_of_row(each, dialect)}" for each in changed),
+        "{changed}": ", ".join(f"{each} = {_row_expression(each, dialect)}" for each in changed),
         "{read_again}": ", ".join(read_again),
         "{chaves}": _list_expression("chaves", dialect),
         "{ids}": _list_expression("ids", dialect, "uuid"),
@@ -111,7 +113,7 @@ def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
     now = ":now" if dialect == "sqlite" else ":now::timestamptz"
     text = (
         f"INSERT INTO appointments ({', '.join(columns)}, created_at, updated_at)"
-        f" SELECT {', '.join(_of_row(each, dialect) for each in columns)}, {now}, {now} FROM {rows} AS row"
+        f" SELECT {', '.join(_row_expression(each, dialect) for each in columns)}, {now}, {now} FROM {rows} AS row"
         " WHERE TRUE ON CONFLICT DO NOTHING"
     )
     return in_dialect(query_of("insert", text, writes=True), dialect)
@@ -129,7 +131,7 @@ def import_queries(dialect: Dialect) -> ImportQueries:
     return load_queries(ImportQueries, HERE / "importacao.sql", dialect)
 
 
-def _of_row(column: str, dialect: Dialect) -> str:
+def _row_expression(column: str, dialect: Dialect) -> str:
     return f"row.value ->> '{column}'" if dialect == "sqlite" else f"row.{column}"
 
 

@@ -127,7 +127,7 @@ class Agendamentos:
     ) -> Gravadas:
         """New ones, and those that were there, brought up to date; each with its task, in the caller's transaction."""
         rows = {str(row.get("chave") or chave_de(row)): row for row in linhas}  # of two that are one, the last counts
-        there = await self._there(transaction, rows)
+        there = await self._find_known(transaction, rows)
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
         waiting = [row for chave, row in zip(rows, made, strict=True) if _is_due(row, there.get(chave))]
         known = {str(row["id"]) for row in there.values()}
@@ -146,7 +146,7 @@ class Agendamentos:
         added = await transaction.run(self._queries.cars, nomes=AsJson(cars), now=now) if cars else 0
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
-    async def _there(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
+    async def _find_known(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
         """Which of them are known, by their keys: by the origin's id, or by who, where and when if only one of both has an id."""
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
@@ -169,7 +169,7 @@ class Agendamentos:
             raise AgendamentoRecusado(campo="nome_paciente")
         chave = chave_de(checked)
         async with self._database.transaction() as transaction:
-            if await self._there(transaction, {chave: checked}):
+            if await self._find_known(transaction, {chave: checked}):
                 raise AgendamentoRepetido
             await self.gravar(transaction, [checked])
             (row,) = await transaction.all(self._queries.known, chaves=AsJson([chave]))

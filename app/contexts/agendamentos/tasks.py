@@ -159,7 +159,7 @@ class Normalizador:
 
     def _address(self, row: Row, lido: _Lido) -> None:
         text = row["endereco_completo"] or ""
-        if _by_model(row["endereco_normalizado"]):  # an earlier attempt got this far
+        if _is_by_model(row["endereco_normalizado"]):  # an earlier attempt got this far
             lido.endereco = row["endereco_normalizado"]
             return
         lido.regra = endereco_lido(text, row["cep"])
@@ -169,7 +169,7 @@ class Normalizador:
 
     def _document(self, row: Row, lido: _Lido) -> None:
         text = row["documento_completo"]
-        if _by_model(row["documento_normalizado"]):
+        if _is_by_model(row["documento_normalizado"]):
             lido.documento = row["documento_normalizado"]
             return
         documento = documento_de(text)
@@ -232,7 +232,7 @@ def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
 
 
-def _by_model(kept: Any) -> bool:
+def _is_by_model(kept: Any) -> bool:
     return isinstance(kept, dict) and kept.get("fonte") == LLM
 
 

@@ -89,7 +89,7 @@ class Inicio:
             if why is not None:
                 done = replace(done, esperam={**done.esperam, row["id"]: why})
                 continue
-            done = await self._out(row, done)
+            done = await self._start_due(row, done)
         going = await self._database.one(self._queries.going)
         return done if going is None else replace(done, concluidas=await self._conclude())
 
@@ -106,7 +106,7 @@ class Inicio:
         """Specialties and regions of the filter that no doctor has."""
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
-    async def _out(self, row: Row, done: Resultado) -> Resultado:
+    async def _start_due(self, row: Row, done: Resultado) -> Resultado:
         try:
             campanha = _due(row)
         except CampanhaRecusada as error:

@@ -83,16 +83,16 @@ def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: date
         (MotivoDaExclusao.OPTOUT, quem.optout),
         (MotivoDaExclusao.TELEFONE_INVALIDO, quem.telefone_invalido),
         (MotivoDaExclusao.CONVERSA_HUMANA, quem.conversa_humana),
-        (MotivoDaExclusao.CONVERSA_AGORA, _within(quem.ultima_entrada, TALKING, now)),
+        (MotivoDaExclusao.CONVERSA_AGORA, _is_within(quem.ultima_entrada, TALKING, now)),
         (MotivoDaExclusao.ESFRIANDO, quem.esfriando and (quem.esfriando_ate is None or quem.esfriando_ate > now)),
         (MotivoDaExclusao.PROXIMO_CONTATO, quem.proximo_contato is not None and quem.proximo_contato > now),
         (MotivoDaExclusao.LIMITE_CONTATOS, quem.contatos_7d >= CONTACTS_IN_A_WEEK),
         (
             MotivoDaExclusao.OUTRA_CAMPANHA,
-            quem.na_fila_de_outra or _within(quem.outra_campanha_em, BETWEEN_CAMPAIGNS, now),
+            quem.na_fila_de_outra or _is_within(quem.outra_campanha_em, BETWEEN_CAMPAIGNS, now),
         ),
-        (MotivoDaExclusao.CONTATADO_HA_POUCO, _within(quem.ultima_saida, WRITTEN_TO_LATELY, now)),
-        (MotivoDaExclusao.RESPONDEU_HA_POUCO, _within(quem.ultima_entrada, ANSWERED_LATELY, now)),
+        (MotivoDaExclusao.CONTATADO_HA_POUCO, _is_within(quem.ultima_saida, WRITTEN_TO_LATELY, now)),
+        (MotivoDaExclusao.RESPONDEU_HA_POUCO, _is_within(quem.ultima_entrada, ANSWERED_LATELY, now)),
         (
             MotivoDaExclusao.NUNCA_RESPONDEU,
             quem.campanhas_recebidas >= CAMPAIGNS_WITHOUT_ANSWER and not quem.ja_respondeu,
@@ -132,5 +132,5 @@ def _place(quem: Candidato, drawn_for: int | None) -> tuple[object, ...]:
     return (last is not None, 0.0 if last is None else last.timestamp(), quem.id)
 
 
-def _within(instant: datetime | None, span: timedelta, now: datetime) -> bool:
+def _is_within(instant: datetime | None, span: timedelta, now: datetime) -> bool:
     return instant is not None and now - instant <= span

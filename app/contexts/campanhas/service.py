@@ -159,9 +159,9 @@ class Campanhas:
             enfileiradas=sum(each["quantas"] for each in messages),
             na_fila=sum(each["quantas"] for each in messages if each["status"] in ("pendente", "processando")),
             em_duvida=0 if doubts is None else doubts["quantas"],
-            bloqueadas=_by_outcome(messages, "bloqueada"),
-            canceladas=_by_outcome(messages, "cancelada"),
-            erros=_by_outcome(messages, "erro"),
+            bloqueadas=_count_by_outcome(messages, "bloqueada"),
+            canceladas=_count_by_outcome(messages, "cancelada"),
+            erros=_count_by_outcome(messages, "erro"),
             excluidos={each["motivo"]: each["quantos"] for each in people if each["situacao"] == "excluido"},
         )
 
@@ -244,5 +244,5 @@ def _nobody(id: int, excluidos: Mapping[str, int]) -> CampanhaRecusada:
     return PublicoVazio(id=id, motivos=", ".join(f"{why} {count}" for why, count in sorted(excluidos.items())))
 
 
-def _by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
+def _count_by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
     return {each["outcome"] or status: each["quantas"] for each in messages if each["status"] == status}

@@ -116,7 +116,7 @@ def plan(
         owner = None if each.telefone is None else by_number.get(chave(each.telefone))
         chip = by_name.get(each.name)
         if chip is None:
-            _unknown(made, each, owner, is_elsewhere=owner is not None and owner.instance in listed)
+            _add_unknown(made, each, owner, is_elsewhere=owner is not None and owner.instance in listed)
         elif each.telefone and chip.telefone and chave(chip.telefone) != chave(each.telefone):
             made.doubts.append(OTHER_NUMBER(instance=each.name))
             made.changes.append(Vista(chip, connected=False))
@@ -127,7 +127,7 @@ def plan(
     return made
 
 
-def _unknown(made: Plano, instance: Instancia, owner: Conhecido | None, *, is_elsewhere: bool) -> None:
+def _add_unknown(made: Plano, instance: Instancia, owner: Conhecido | None, *, is_elsewhere: bool) -> None:
     if owner is None:
         made.changes.append(Nova(instance))
     elif is_elsewhere:

@@ -91,7 +91,7 @@ class Reconciliador:
     async def look(self) -> int:
         """How many doubts were ended."""
         doubts = await self._registro.in_doubt(self._database, limit=BATCH)
-        return sum([await self._by_itself(doubt) for doubt in doubts])
+        return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
         """A person says what became of a parked message, and is named."""
@@ -126,7 +126,7 @@ class Reconciliador:
         if not sent:
             self._on_return()
 
-    async def _by_itself(self, doubt: Duvida) -> bool:
+    async def _reconcile_one(self, doubt: Duvida) -> bool:
         """Whatever is met with one, the others are looked for."""
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):

@@ -119,7 +119,7 @@ class Leituras:
             "sinais": AsJson(list(nota.sinais)),
             "motivo": why,
             "limiar": limits.heuristica,
-            "ms": self._since(began),
+            "ms": self._seconds_since(began),
             "processado_em": None if passed else self._clock.now(),
         }
         kept = Writes(((self._queries.scored, seen),))
@@ -141,7 +141,7 @@ class Leituras:
             **self._judgement(mensagem, leitura, is_offer=is_offer),
             "status": "classificada_oferta" if is_offer else "classificada_nao_oferta",
             "limiar": self._limiares.classificacao,
-            "ms": self._since(began),
+            "ms": self._seconds_since(began),
         }
         kept = Writes(((self._queries.classified, seen),))
         if is_offer:
@@ -169,7 +169,7 @@ class Leituras:
             **self._judgement(mensagem, leitura, is_offer=leitura.eh_oferta),
             "status": status,
             "vagas": len(vagas),
-            "ms": self._since(began),
+            "ms": self._seconds_since(began),
         }
         if not vagas:
             why = "extracao_falhou" if leitura.eh_oferta and changed is None else "nao_eh_oferta"
@@ -225,7 +225,7 @@ class Leituras:
             "processado_em": None if is_offer else self._clock.now(),
         }
 
-    def _since(self, began: float) -> float:
+    def _seconds_since(self, began: float) -> float:
         return round((self._clock.monotonic() - began) * 1000, 3)
 
     async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:

@@ -52,7 +52,7 @@ class LeitorComLlm:
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze:
         rules = await self._regras(texto, mensagem)
         # What only closes something, or what the first look would have dropped, is nothing to pay for.
-        is_chatter = rules.fechamento is not None or _below(mensagem)
+        is_chatter = rules.fechamento is not None or _is_below(mensagem)
         if not incerta(rules) or len(texto) > LONGEST or (is_chatter and not rules.eh_oferta):
             return rules
         sent: datetime = mensagem["timestamp_msg"].astimezone(self._zone)
@@ -84,6 +84,6 @@ def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
     return tuple(each for each in rules.incompletas if each.hospital is None or chave(each.hospital.valor) not in named)
 
 
-def _below(mensagem: Row) -> bool:
+def _is_below(mensagem: Row) -> bool:
     score, limit = mensagem["score_heuristica"], mensagem["limiar_heuristica"]
     return score is not None and limit is not None and not alcanca(score, limit)

@@ -151,7 +151,7 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
         _check_repetition(pedido, tipo, now),
         _check_optout(pedido, medico, tipo),
         _check_takeover(pedido, medico, tipo),
-        *(_on_our_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
+        *(_check_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
     )
     first = next((each for each in objections if each is not None), None)
     return first or Libera(tipo, pedido.bypass if medico.opted_out and tipo is not TipoDeMensagem.RESPOSTA else None)
@@ -225,16 +225,16 @@ def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem)
     return Bloqueia(Desfecho.FAILED_EXPIRED, WITH_PERSON(), cancels=True)
 
 
-def _on_our_initiative(
+def _check_initiative(
     pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime
 ) -> tuple[Adia | Bloqueia | None, ...]:
     return (
         _timely(pedido, regras, now),
-        _open(regras, now),
+        _check_hours(regras, now),
         _cooling(medico, now),
         _postpone(regras.campaigns if pedido.is_campaign else None, now),
         _postpone(regras.safe_mode, now),
-        _between_campaigns(pedido, medico, now),
+        _check_campaigns(pedido, medico, now),
     )
 
 
@@ -244,7 +244,7 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
     return Bloqueia(Desfecho.FAILED_EXPIRED, EXPIRED(), cancels=True)
 
 
-def _open(regras: RegrasDeEnvio, now: datetime) -> Adia | None:
+def _check_hours(regras: RegrasDeEnvio, now: datetime) -> Adia | None:
     for window, code in ((regras.hours, QUIET_HOURS), (regras.window, OUTSIDE_WINDOW)):
         for at in (now, now + LEAVES_WITHIN):
             if window is not None and (opens := window.next_open(at, regras.zone)) > at:
@@ -266,7 +266,7 @@ def _postpone(hold: Hold | None, now: datetime) -> Adia | None:
     return None if hold is None else Adia(now + ASK_AGAIN, hold.reason)
 
 
-def _between_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bloqueia | None:
+def _check_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bloqueia | None:
     other = medico.other_campaign_at
     if not pedido.is_campaign or other is None or now - other > BETWEEN_CAMPAIGNS:
         return None

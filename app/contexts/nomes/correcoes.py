@@ -125,10 +125,10 @@ def especialidade_de(nome: str, nomes: Nomes) -> str:
     known = nomes.vocabulario.especialidades
     canonical = known.valor(nome)
     if canonical is None:
-        raise EspecialidadeDesconhecida(perto=", ".join(_near(nome, sorted(set(known.valores())))))
+        raise EspecialidadeDesconhecida(perto=", ".join(_find_near(nome, sorted(set(known.valores())))))
     return canonical
 
 
-def _near(nome: str, known: Sequence[str]) -> list[str]:
+def _find_near(nome: str, known: Sequence[str]) -> list[str]:
     found = process.extract(nome, known, processor=chave, scorer=fuzz.WRatio, score_cutoff=NEAR, limit=3)
     return [each for each, _, _ in found] or list(known[:3])

@@ -115,7 +115,7 @@ def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nom
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
         if found is not None:
             return found
-    alike = _alike(busca(nome), cidade, uf, regiao, nomes)
+    alike = _match_alike(busca(nome), cidade, uf, regiao, nomes)
     if alike is not None and alike.como != "parecido":
         return alike
     is_area = nomes.vocabulario.especialidades.valor(nome) is not None
@@ -163,7 +163,7 @@ def _fits(known: str | None, said: str | None) -> bool:
     return not known or not said or chave(known) == chave(said)
 
 
-def _alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
+def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
     """One that differs in its spelling alone is the same; one that is only like it may be another's (parecido)."""
     if len(form) < 2 * SHORTEST:
         return None

@@ -29,7 +29,7 @@ def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
     said, known = _words(dito), _words(conhecido)
     ours, theirs = list((said - known).elements()), list((known - said).elements())
     for word in tuple(ours):
-        twin = next((other for other in theirs if _same(word, other, palavras)), None)
+        twin = next((other for other in theirs if _are_same(word, other, palavras)), None)
         if twin is not None:
             ours.remove(word)
             theirs.remove(twin)
@@ -41,7 +41,7 @@ def _words(form: str) -> Counter[str]:
     return Counter(word for word in form.split() if word not in _MIUDAS)
 
 
-def _same(word: str, other: str, palavras: Container[str]) -> bool:
+def _are_same(word: str, other: str, palavras: Container[str]) -> bool:
     if _sound(word) == _sound(other):
         return True
     is_other = word in palavras or word[:-1] == other[:-1]  # Paulo, Paula: the last letter makes another name

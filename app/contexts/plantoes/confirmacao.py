@@ -71,7 +71,7 @@ class Confirmacao:
         changed: dict[StatusDaVaga, list[str]] = {}
         for step in _passos(buffer):
             made = changed.setdefault(step.para, [])
-            for id in await self._due(step):
+            for id in await self._list_due(step):
                 if self._clock.now() >= call.deadline - MARGIN:
                     return Partial(OUT_OF_TIME(), items=_count(changed), result=_figures(changed))
                 if await self._take(id, step):
@@ -83,7 +83,7 @@ class Confirmacao:
         now = self._clock.now()
         row = await self._database.one(self._queries.unconfirmed, antes=now - ANSWER_WITHIN)
         waiting, since = (0, None) if row is None else (int(row["items"]), row["desde"])
-        overdue = await self._due(_passos(BUFFER + JOB_WITHIN)[0])
+        overdue = await self._list_due(_passos(BUFFER + JOB_WITHIN)[0])
         return merge_reports(
             [
                 _found(Severity.WARNING, "sem_confirmacao", waiting, since, lost=3),
@@ -95,7 +95,7 @@ class Confirmacao:
     def check(self) -> Check:
         return Check(name="plantoes", section=JOBS_AND_WORKERS, ask=self.ask)
 
-    async def _due(self, step: Passo) -> list[str]:
+    async def _list_due(self, step: Passo) -> list[str]:
         """All that are due for a step, the oldest day first."""
         now, found = self._clock.now(), []
         today = now.astimezone(self._zone).date()

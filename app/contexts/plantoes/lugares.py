@@ -16,11 +16,11 @@ def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
         towns = {_place(each.cidade, each.uf) for each in names.hospitais.get(busca(nova.hospital), ())}
         raise HospitalDeVarios(cidades=", ".join(sorted(towns - {""})))
     if found.id is None:
-        raise HospitalDesconhecido(perto=", ".join(_near(nova.hospital, names)) or "-")
+        raise HospitalDesconhecido(perto=", ".join(_find_near(nova.hospital, names)) or "-")
     return found.id
 
 
-def _near(nome: str, names: Nomes) -> list[str]:
+def _find_near(nome: str, names: Nomes) -> list[str]:
     known = sorted({each.nome for some in names.hospitais.values() for each in some})
     found = process.extract(nome, known, processor=chave, scorer=fuzz.WRatio, score_cutoff=NEAR, limit=3)
     return [each for each, _, _ in found]

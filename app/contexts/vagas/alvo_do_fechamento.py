@@ -87,7 +87,7 @@ def decidir(
 
 def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
     """It names them: those are meant that whoever says so told of himself. Anybody can name what another offers."""
-    own = {each.id for each in abertas if _own(each, autor)}
+    own = {each.id for each in abertas if _is_own(each, autor)}
     closed: list[str] = []
     doubted: list[str] = []
     of_others: list[str] = []
@@ -111,12 +111,12 @@ def _citada(
         return DecisaoDoFechamento(duvida=everything, motivo="diz_outra_coisa")
     if len(meant) > 1 and not fechamento.todas and not any(each.is_whole for each in alvos):
         return DecisaoDoFechamento(duvida=meant[:MOST], motivo="varias_vagas")
-    if not fechamento.firme and not any(_own(each, autor) for each in answered):
+    if not fechamento.firme and not any(_is_own(each, autor) for each in answered):
         return DecisaoDoFechamento(duvida=meant[:MOST], motivo="dito_por_outro")
     return DecisaoDoFechamento(fecha=meant, como="citada")
 
 
-def _own(aberta: VagaAberta, autor: str | None) -> bool:
+def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
     return autor is not None and aberta.autor == autor
 
 

@@ -226,11 +226,11 @@ def chave_de(
         return None
     named = f"?{busca(vaga['hospital_raw'])}" if vaga["hospital_raw"] else f"!{chave(vaga['texto'][:LONGEST])}"
     place = hospital_id or named
-    parts = (place, vaga["data"] or "sem_data", periodo_id or "sem_periodo", especialidade_id, _apart(vaga))
+    parts = (place, vaga["data"] or "sem_data", periodo_id or "sem_periodo", especialidade_id, _canary_mark(vaga))
     return md5("|".join(str(part) for part in parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def _apart(vaga: Row | Mapping[str, Any]) -> str:
+def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
     """The daily rehearsal is nobody's vaga, and must not stand for one."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 

@@ -69,17 +69,17 @@ class EvolutionClient:
             case {"instance": {"state": state}}:
                 return conexao(state)
             case _:
-                return _strange("connectionState")
+                return _strange_answer("connectionState")
 
     async def instances(self) -> Sequence[Instancia] | Unavailable:
         body = await self._ask("GET", path_of("instance", "fetchInstances"))
         if isinstance(body, Unavailable):
             return body
         if not isinstance(body, list):
-            return _strange("fetchInstances")
+            return _strange_answer("fetchInstances")
         found = [instance_of(row) for row in body]
         # A list of which we can read only a part would look as if the rest had vanished.
-        return [each for each in found if each is not None] if all(found) else _strange("fetchInstances")
+        return [each for each in found if each is not None] if all(found) else _strange_answer("fetchInstances")
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
         asked = list(dict.fromkeys(telefones))
@@ -89,7 +89,7 @@ class EvolutionClient:
         if isinstance(body, Unavailable):
             return body
         if not isinstance(body, list):
-            return _strange("whatsappNumbers")
+            return _strange_answer("whatsappNumbers")
         found = {each.telefone: each for row in body if (each := number_of(row)) is not None}
         return [found[telefone] for telefone in asked if telefone in found]
 
@@ -107,7 +107,7 @@ class EvolutionClient:
                     nome=(make_writable(name).strip()[:LONGEST_NAME] or None) if isinstance(name, str) else None,
                 )
             case _:
-                return _strange("findGroupInfos")
+                return _strange_answer("findGroupInfos")
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
         found: dict[str, Encontrada] = {}
@@ -129,7 +129,7 @@ class EvolutionClient:
                 names = frozenset(each for each in events if isinstance(each, str)) if isinstance(events, list) else ()
                 return Webhook(url, enabled, frozenset(names), rest.get("webhookByEvents") is True)
             case _:
-                return _strange("webhook/find")
+                return _strange_answer("webhook/find")
 
     async def set_webhook(self, instance: str, url: str, secret: str | None) -> Unavailable | None:
         """None: it is set, with the secret as a header of its own."""
@@ -163,7 +163,7 @@ class EvolutionClient:
                 case {"messages": {"records": list(records), "pages": int(pages)}}:
                     found += [each for row in records if (each := read_stored(row)) is not None and each.em >= since]
                 case _:
-                    return _strange("findMessages")
+                    return _strange_answer("findMessages")
             if page >= pages:
                 break
         return found
@@ -176,5 +176,5 @@ class EvolutionClient:
         return reply.body
 
 
-def _strange(call: str) -> Unavailable:
+def _strange_answer(call: str) -> Unavailable:
     return Unavailable(f"{call} answered what this program does not understand: check the gateway's version (2.3.7)")

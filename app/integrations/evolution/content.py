@@ -71,21 +71,21 @@ def instant_of(value: Json) -> datetime | None:
             case bool():
                 return None
             case {"low": int(low), "high": int(high)}:
-                return _since_1970((high << 32) + (low & 0xFFFFFFFF))
+                return _from_epoch((high << 32) + (low & 0xFFFFFFFF))
             case int() | float():
-                return _since_1970(value)
+                return _from_epoch(value)
             case str() if "T" in value.upper():
                 instant = datetime.fromisoformat(value)
                 return instant.astimezone(UTC) if instant.tzinfo is not None else None
             case str():
-                return _since_1970(float(value))
+                return _from_epoch(float(value))
             case _:
                 return None
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _since_1970(count: float) -> datetime:
+def _from_epoch(count: float) -> datetime:
     return datetime.fromtimestamp(count / 1000 if count >= _MILLISECONDS else count, UTC)
 
 

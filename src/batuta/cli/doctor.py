@@ -57,8 +57,8 @@ async def examine(ctx: CliContext) -> list[Finding]:
     if seen is not work:
         findings.append(Finding("ok", ctx.texts()("doctor.as_it_runs")))
     try:
-        findings += await _outside(seen, ctx.texts())
-        findings += await _own(seen, ctx.texts())
+        findings += await _examine_services(seen, ctx.texts())
+        findings += await _examine_application(seen, ctx.texts())
     finally:
         await seen.close()
     return findings
@@ -159,7 +159,7 @@ async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
     return [Finding("ok", texts("doctor.jobs", count=len(seen.jobs), profile=seen.profile))]
 
 
-async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
+async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
     """What the application needs besides its database, as it describes it itself."""
     probes = {name: probe for name, probe in work.probes.items() if name != "database"}
     findings = []
@@ -173,7 +173,7 @@ async def _outside(work: Batuta, texts: Texts) -> list[Finding]:
     return findings
 
 
-async def _own(work: Batuta, texts: Texts) -> list[Finding]:
+async def _examine_application(work: Batuta, texts: Texts) -> list[Finding]:
     """What the application itself wants to have looked at."""
     if work.extension.examine is None:
         return []

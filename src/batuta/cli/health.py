@@ -79,7 +79,7 @@ def incidents(
     document = {
         "period_days": days,
         **figures.describe(),
-        "incidents": [_plain(ctx, each) for each in found[:limit]],
+        "incidents": [_incident_document(ctx, each) for each in found[:limit]],
     }
     ctx.show(document, as_json, lambda: _tell_incidents(ctx, found[:limit], figures, days))
 
@@ -92,7 +92,7 @@ async def _read_incidents(ctx: CliContext, days: int) -> tuple[Sequence[Incident
     return found, stats(found, since, now)
 
 
-def _plain(ctx: CliContext, incident: Incident) -> dict[str, Any]:
+def _incident_document(ctx: CliContext, incident: Incident) -> dict[str, Any]:
     return {
         "id": incident.id,
         "from_status": incident.from_status,

@@ -55,8 +55,11 @@ def _write_help(command: Any, texts: Texts, context: Any, formatter: Any) -> Non
     formatter.write_usage(context.command_path, " ".join(usage), prefix=f"{texts('cli.usage_word')}: ")
     command.format_help_text(context, formatter)
     sections = (
-        ("cli.arguments_word", [(_argument(each), _about(texts, each)) for each in arguments if _about(texts, each)]),
-        ("cli.options_word", [(_option(texts, each), _about(texts, each)) for each in options]),
+        (
+            "cli.arguments_word",
+            [(_argument(each), _parameter_help(texts, each)) for each in arguments if _parameter_help(texts, each)],
+        ),
+        ("cli.options_word", [(_option(texts, each), _parameter_help(texts, each)) for each in options]),
         ("cli.commands_word", [(name, each.help or "") for name, each in below]),
     )
     for title, rows in sections:
@@ -94,7 +97,7 @@ def _kind_of_instant(formats: Sequence[str]) -> str:
     return "moment" if has_day and has_time else "day" if has_day else "time"
 
 
-def _about(texts: Texts, param: Any) -> str:
+def _parameter_help(texts: Texts, param: Any) -> str:
     if param.name == "help":
         return texts("cli.help_option")
     extra = []
@@ -140,7 +143,7 @@ def _problem(texts: Texts, mistake: typer.TyperException, called: Any, rest: Seq
         case exceptions.MissingParameter():
             return _missing(texts, mistake)
         case exceptions.BadParameter():
-            return _bad(texts, mistake, rest)
+            return _describe_bad_value(texts, mistake, rest)
         case exceptions.NoSuchOption():
             return _no_option(texts, mistake)
         case exceptions.BadOptionUsage(option_name=name):
@@ -185,7 +188,7 @@ def _options_of(context: Any) -> list[str]:
     return [each for param in context.command.params for each in param.opts]
 
 
-def _bad(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
+def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     """A command of ours that refuses a value gives the form it takes as the message; the rest the parser found."""
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)

@@ -203,19 +203,21 @@ def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
     """Jobs are matched by what they replace: three windows are one job of the other timetable."""
-    old, new = _by_work(before), _by_work(after)
+    old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))
-    per_job = tuple(Change(work, _per_day(old.get(work, [])), _per_day(new.get(work, []))) for work in works)
+    per_job = tuple(
+        Change(work, _fires_per_day(old.get(work, [])), _fires_per_day(new.get(work, []))) for work in works
+    )
     changed = [work for work in works if _schedules(old.get(work, [])) != _schedules(new.get(work, []))]
     return Comparison(
         changed=_sum("changed", [change for change in per_job if change.job in changed]),
         all=_sum("all", per_job),
         per_job=tuple(change for change in per_job if change.job in changed),
-        per_hour=_per_hour(before, after),
+        per_hour=_fires_per_hour(before, after),
     )
 
 
-def _by_work(jobs: Collection[Job]) -> Mapping[str, list[Job]]:
+def _group_by_work(jobs: Collection[Job]) -> Mapping[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for job in jobs:
         found.setdefault(job.replaces or job.name, []).append(job)
@@ -226,7 +228,7 @@ def _schedules(jobs: Collection[Job]) -> list[str]:
     return sorted(job.cron.text for job in jobs)
 
 
-def _per_day(jobs: Collection[Job]) -> float:
+def _fires_per_day(jobs: Collection[Job]) -> float:
     return sum(fires_per_week(job.cron, job.zone) for job in jobs) / 7
 
 
@@ -234,7 +236,7 @@ def _sum(name: str, changes: Collection[Change]) -> Change:
     return Change(name, sum(change.before for change in changes), sum(change.after for change in changes))
 
 
-def _per_hour(before: Collection[Job], after: Collection[Job]) -> tuple[Change, ...]:
+def _fires_per_hour(before: Collection[Job], after: Collection[Job]) -> tuple[Change, ...]:
     old, new = _hours(before), _hours(after)
     return tuple(Change(f"{hour:02d}", old[hour] / 7, new[hour] / 7) for hour in range(24))
 

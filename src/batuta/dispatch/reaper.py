@@ -66,7 +66,7 @@ class Reaper:
         self._silence: SilenceDetector[tuple[str, int, datetime]] = SilenceDetector(lease_holder.lease / 3)
 
     async def tick(self) -> Pace:
-        silent = await self._silent()
+        silent = await self._find_silent()
         watched = self._silence.look([_key(run) for run in silent], self._clock.monotonic())
         ripe = [run for run in silent if may_take_over(run, watched[_key(run)], self._lease_holder.lease)]
         await self._take_over(ripe, lambda run: reasons.HANDED_BACK() if run.owner is None else reasons.SILENT())
@@ -74,10 +74,10 @@ class Reaper:
 
     async def recover(self, owners: Collection[str]) -> int:
         """Take over a batch of the runs of these owners, whose processes are proven dead, without waiting for their leases."""
-        found = [run for run in await self._silent(owners) if run.owner in owners]
+        found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 
-    async def _silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
+    async def _find_silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
         found = await self._log.silent(self._lease_holder, self._registry.names, REAP_BATCH, owners)
         held = {execution.id for execution in self._runner.running_executions()}
         return [run for run in found if run.id not in held]

@@ -91,7 +91,7 @@ def decide_alerts(
                 kind=Kind.ALERT, cause=alerted.cause, severity=alerted.severity, message=alerted.message, next_step=step
             ),
         )
-        for alerted, step in _new(present, silenced, known, policy, wording, now)
+        for alerted, step in _new_alerts(present, silenced, known, policy, wording, now)
     ]
     gone = [
         (replace(alerted, gone_at=now), _recovery(alerted, wording, now))
@@ -109,7 +109,7 @@ def decide_alerts(
     )
 
 
-def _new(
+def _new_alerts(
     present: Mapping[str, Finding],
     silenced: Mapping[str, str],
     known: Mapping[str, AlertedCause],

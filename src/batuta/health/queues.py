@@ -73,7 +73,7 @@ def _findings(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[t
     limits, age = queue.limits, _age(pulse)
     if pulse.held_back:
         yield _finding(queue, Severity.WARNING, "clock_set_back", pulse, value=pulse.held_back, threshold=0), 5
-    waiting = _with_handed_over(pulse) if queue.hands_over else pulse
+    waiting = _add_handed_over(pulse) if queue.hands_over else pulse
     if not has_worker and _age(waiting) > limits.deserted_after:
         found = _finding(queue, Severity.CRITICAL, "deserted", waiting, value=waiting.due, threshold=0)
         yield replace(found, says="queue_unserved") if queue.hands_over else found, 20
@@ -119,7 +119,7 @@ def _finding(
     )
 
 
-def _with_handed_over(pulse: Pulse) -> Pulse:
+def _add_handed_over(pulse: Pulse) -> Pulse:
     since = [at for at in (pulse.oldest_due_at, pulse.running_since) if at is not None]
     return replace(pulse, due=pulse.due + pulse.running, oldest_due_at=min(since, default=None))
 

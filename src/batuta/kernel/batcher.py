@@ -26,7 +26,7 @@ class Batcher(Generic[Asked, Answer]):
     ) -> None:
         """``together`` answers in the order of the elements; None: ask for that element alone."""
         self._together = together
-        self._alone = alone
+        self._load_one = alone
         self._waiting: list[tuple[Asked, asyncio.Future[Answer | None]]] = []
         self._running: set[asyncio.Task[Sequence[Answer | None]]] = set()  # the event loop holds only weak references
 
@@ -40,7 +40,7 @@ class Batcher(Generic[Asked, Answer]):
             answer = await future
         except (StatementRefused, StoreConflict):
             answer = None
-        return await self._alone(one) if answer is None else answer
+        return await self._load_one(one) if answer is None else answer
 
     def _call(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -57,7 +57,7 @@ class BatchLoader(Generic[Asked, Answer]):
     def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:
         self._load = load
         # An answer is a tuple of one: a key that is absent has an answer as well.
-        self._batcher: Batcher[Asked, tuple[Answer | None]] = Batcher(self._together, self._alone)
+        self._batcher: Batcher[Asked, tuple[Answer | None]] = Batcher(self._together, self._load_one)
 
     async def get(self, key: Asked) -> Answer | None:
         return (await self._batcher.ask(key))[0]
@@ -66,7 +66,7 @@ class BatchLoader(Generic[Asked, Answer]):
         found = await self._load(list(dict.fromkeys(keys)))
         return [(found.get(key),) for key in keys]
 
-    async def _alone(self, key: Asked) -> tuple[Answer | None]:
+    async def _load_one(self, key: Asked) -> tuple[Answer | None]:
         return ((await self._load([key])).get(key),)
 
 

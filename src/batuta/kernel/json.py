@@ -20,7 +20,7 @@ def loads(text: str | bytes) -> Json:
     return parsed
 
 
-def _plain(value: object) -> Json:
+def _to_json(value: object) -> Json:
     match value:
         case datetime():
             if value.tzinfo is None:
@@ -38,4 +38,4 @@ def _plain(value: object) -> Json:
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_to_json)

@@ -116,10 +116,10 @@ def encode(reason: str | None, longest: int = LONGEST) -> str | None:
     if reason is None or not (isinstance(reason, Reason) or reason.startswith(_MARK)):
         return reason
     coded = reason if isinstance(reason, Reason) else Reason(_PLAIN, "{text}", text=reason)
-    written, sentence = dumps(_as_json(coded)), str(coded)
+    written, sentence = dumps(_encode_fact(coded)), str(coded)
     while len(written) > longest and sentence:
         sentence = sentence[: len(sentence) * longest // (len(written) + 1)]
-        written = dumps(_as_json(Reason.restore(coded.code, sentence, {})))
+        written = dumps(_encode_fact(Reason.restore(coded.code, sentence, {})))
     return written
 
 
@@ -128,7 +128,7 @@ def decode(stored: str | None) -> str | None:
     if stored is None or not stored.startswith(_MARK):
         return stored
     try:
-        found = _from_json(loads(stored))
+        found = _decode_fact(loads(stored))
     except (ValueError, TypeError, OverflowError):
         return stored
     if not isinstance(found, Reason):
@@ -145,7 +145,7 @@ def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]
     """The code and the facts of a reason for a JSON document, beside the sentence ``name``."""
     if not isinstance(reason, Reason):
         return {f"{name}_code": None, f"{name}_facts": None}
-    facts = {key: _as_json(fact) for key, fact in reason.facts.items()}
+    facts = {key: _encode_fact(fact) for key, fact in reason.facts.items()}
     return {f"{name}_code": reason.code, f"{name}_facts": facts}
 
 
@@ -154,7 +154,7 @@ def read_reason(sentence: str, code: object, facts: object) -> str:
     if not isinstance(code, str) or not code or not isinstance(facts, Mapping):
         return sentence
     try:
-        return Reason.restore(code, sentence, {str(name): _from_json(fact) for name, fact in facts.items()})
+        return Reason.restore(code, sentence, {str(name): _decode_fact(fact) for name, fact in facts.items()})
     except (ValueError, TypeError, OverflowError):
         return sentence
 
@@ -179,10 +179,10 @@ def _map_fact(fact: object, change: Callable[[str], str]) -> object:
             return fact
 
 
-def _as_json(fact: object) -> Json:
+def _encode_fact(fact: object) -> Json:
     match fact:
         case Reason():
-            facts = {name: _as_json(each) for name, each in fact.facts.items()}
+            facts = {name: _encode_fact(each) for name, each in fact.facts.items()}
             return {"code": fact.code, "facts": facts, "text": str(fact)}
         case datetime():
             return {"at": fact.isoformat()}
@@ -194,10 +194,10 @@ def _as_json(fact: object) -> Json:
             return str(fact)
 
 
-def _from_json(said: Any) -> object:
+def _decode_fact(said: Any) -> object:
     match said:
         case {"code": str(code), "facts": dict(facts), "text": str(text)}:
-            return Reason.restore(code, text, {name: _from_json(fact) for name, fact in facts.items()})
+            return Reason.restore(code, text, {name: _decode_fact(fact) for name, fact in facts.items()})
         case {"at": str(at)}:
             return datetime.fromisoformat(at)
         case {"seconds": int() | float() as seconds}:

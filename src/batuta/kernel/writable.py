@@ -50,7 +50,7 @@ def mask_text(value: object, longest: int) -> str:
     """
     if isinstance(value, Reason):
         return value.map(lambda text: mask_text(text, longest))
-    text = type(value).__name__ if isinstance(value, BaseException) else _as_text(value)
+    text = type(value).__name__ if isinstance(value, BaseException) else _text_of(value)
     if len(text) > LOOKED_AT:
         # Cut between words, as half a number would not be recognised; unless one word is nearly all there is.
         head = text[:LOOKED_AT]
@@ -75,7 +75,7 @@ def json_object(
     return None if copy.is_too_long else copied
 
 
-def _as_text(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, str):
         return value
     copied = _Copy(LOOKED_AT, make_writable).copy(value, DEEPEST)
@@ -234,7 +234,7 @@ def _size(text: str, kind: str) -> int:
 
 
 def _refuse_changed(value: object, kind: str) -> None:
-    for each in _within(value):
+    for each in _walk(value):
         match each:
             case None | bool() | str() | int() | list() | tuple():
                 continue
@@ -265,7 +265,7 @@ def _refuse_changed_float(value: float, kind: str) -> None:
         )
 
 
-def _within(value: object) -> Iterator[object]:
+def _walk(value: object) -> Iterator[object]:
     """Yield the value and everything inside it, each container once."""
     seen: set[int] = set()
     waiting = [value]

@@ -34,8 +34,8 @@ _TELLING_WARNINGS = (
 def log_what_python_prints() -> None:
     """From now on, in every thread."""
     warnings.showwarning = _show_warning
-    sys.excepthook = _in_the_main_thread
-    threading.excepthook = _in_another_thread
+    sys.excepthook = _log_main_thread_crash
+    threading.excepthook = _log_thread_crash
     sys.unraisablehook = _where_nobody_could_catch
 
 
@@ -52,14 +52,14 @@ def _show_warning(
     logging.getLogger("py.warnings").warning("%s:%s: %s: %s", filename, lineno, category.__name__, words)
 
 
-def _in_the_main_thread(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _log_main_thread_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)  # somebody pressed Ctrl-C: it has no message to hide
         return
     _logger().critical("nobody caught an exception", exc_info=error.with_traceback(trace))
 
 
-def _in_another_thread(args: threading.ExceptHookArgs) -> None:
+def _log_thread_crash(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
         _logger().critical("nobody caught an exception in a thread", exc_info=args.exc_value)
 

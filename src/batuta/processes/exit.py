@@ -41,13 +41,13 @@ def run_to_exit(
     before = frozenset(threading.enumerate())
     last_call = _ForcedExit(before, held, timeout, exit)
     try:
-        return asyncio.run(_until_over(main, last_call))
+        return asyncio.run(_run(main, last_call))
     finally:
         if not _foreign_threads(before):
             last_call.cancel()
 
 
-async def _until_over(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") -> int:
+async def _run(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") -> int:
     code = FAILED
     try:
         code = await main or 0

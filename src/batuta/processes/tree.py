@@ -175,9 +175,9 @@ class ProcessTree:
                 child.heard_at = self.clock.monotonic()
                 child.signs = child.signs or ALIVE in sign.words
                 if READY in sign.words and not child.is_ready:
-                    self._ready(child)
+                    self._record_ready(child)
 
-    def _ready(self, child: Child) -> None:
+    def _record_ready(self, child: Child) -> None:
         child.is_ready = child.was_ready = True
         took = timedelta(seconds=child.heard_at - child.started_at)
         self.events.emit(ChildReady(child.spec.name, child.process.pid if child.process else 0, took))

@@ -72,11 +72,11 @@ class Pipeline:
     def settle(self, stage: Stage, lease: Lease, outcome: StageOutcome, retry: RetryPolicy) -> Settlement:
         match outcome:
             case Next(effect=effect):
-                return self._to(self._after(stage), effect)
+                return self._settlement_to(self._next_stage(stage), effect)
             case Jump(stage=name, effect=effect):
-                return self._to(self._require_stage(name), effect)
+                return self._settlement_to(self._require_stage(name), effect)
             case FanOut(items=items, effect=effect):
-                following = self._after(stage) or self.table.done
+                following = self._next_stage(stage) or self.table.done
                 made = tuple(self._item(item, following) for item in items)
                 return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
             case Skipped():
@@ -89,7 +89,7 @@ class Pipeline:
     def _settle_here(self, lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
         return settle(lease.attempt, outcome, retry, random.random)
 
-    def _to(self, stage: str | None, effect: ItemEffect | None) -> Settlement:
+    def _settlement_to(self, stage: str | None, effect: ItemEffect | None) -> Settlement:
         if stage is None:
             return Settlement(state=ItemState.DONE, effect=effect)
         return Settlement(state=ItemState.READY, stage=stage, wait=timedelta(0), effect=effect)
@@ -99,7 +99,7 @@ class Pipeline:
             raise InvalidName(name=self.table.name, kind="fan-out", why="every item of it needs a key")
         return replace(item, values={**item.values, self.table.state: stage})
 
-    def _after(self, stage: Stage) -> str | None:
+    def _next_stage(self, stage: Stage) -> str | None:
         names: Sequence[str] = self.table.ready
         following = names.index(stage.name) + 1
         return names[following] if following < len(names) else None

@@ -76,12 +76,12 @@ class Unsettled:
     @property
     def is_ready(self) -> bool:
         """Some ending can be written now."""
-        return bool(self._waiting) or bool(self._due())
+        return bool(self._waiting) or bool(self._due_endings())
 
     @property
     def is_careful(self) -> bool:
         """The next turn may time out again, so it should claim nothing."""
-        return bool(self._due()) or (self._at_most is not None and bool(self._waiting))
+        return bool(self._due_endings()) or (self._at_most is not None and bool(self._waiting))
 
     @property
     def recheck_at(self) -> float | None:
@@ -102,7 +102,7 @@ class Unsettled:
 
     def take(self) -> Endings:
         """The endings of the next turn: deferred ones first, and each that has timed out alone."""
-        if due := self._due():
+        if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
             taken = together or [due[0].ending]
         else:
@@ -152,7 +152,7 @@ class Unsettled:
         self._deferred[_key(ending[0])] = Deferred(ending, self._clock.monotonic() + pause, timeouts)
         return timeouts
 
-    def _due(self) -> list[Deferred]:
+    def _due_endings(self) -> list[Deferred]:
         if not self._deferred:
             return []
         now = self._clock.monotonic()

@@ -87,14 +87,14 @@ class Cron:
 
     def _next_wall(self, wall: datetime) -> datetime:
         """The first matching wall time at or after ``wall``."""
-        if self.matches(wall.date()) and (found := self._in_day(wall.time())) is not None:
+        if self.matches(wall.date()) and (found := self._next_time(wall.time())) is not None:
             return datetime.combine(wall.date(), found)
         day = wall.date() + DAY
         while not self.matches(day):
             day = _first_of_next_month(day) if day.month not in self.months else day + DAY
         return datetime.combine(day, time(self.hours[0], self.minutes[0]))
 
-    def _in_day(self, earliest: time) -> time | None:
+    def _next_time(self, earliest: time) -> time | None:
         hour = bisect_left(self.hours, earliest.hour)
         if hour < len(self.hours) and self.hours[hour] == earliest.hour:
             minute = bisect_left(self.minutes, earliest.minute)

@@ -100,10 +100,10 @@ def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
 def count(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> int:
     """How many wall times of (since, until] match."""
     start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
-    return _up_to(cron, end, start.year) - _up_to(cron, start, start.year)
+    return _count_up_to(cron, end, start.year) - _count_up_to(cron, start, start.year)
 
 
-def _up_to(cron: Cron, wall: datetime, first_year: int) -> int:
+def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
     """Matching wall times from the beginning of ``first_year`` to ``wall``, which counts."""
     whole_years = sum(_days_in_year(cron, *_kind(year)) for year in range(first_year, wall.year))
     day = wall.date()

@@ -82,10 +82,10 @@ class ObservedDatabase:
         await self._inner.script(text)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        return self._around("transaction", self._inner.transaction())
+        return self._observe_context("transaction", self._inner.transaction())
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
-        return self._around("snapshot", self._inner.snapshot())
+        return self._observe_context("snapshot", self._inner.snapshot())
 
     async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
         return await self._inner.listen(said)
@@ -109,7 +109,7 @@ class ObservedDatabase:
         return answer
 
     @asynccontextmanager
-    async def _around(self, call: str, inner: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    async def _observe_context(self, call: str, inner: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
         started = self._clock.monotonic()
         try:
             async with inner as entered:

@@ -146,7 +146,7 @@ class HttpTarget:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            return await self._caller.post(_with(self._url, run.params), headers)
+            return await self._caller.post(_add_query(self._url, run.params), headers)
         except NEVER_SENT:
             raise
         except httpx2.HTTPError as error:
@@ -207,7 +207,7 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
             return Ending(
                 status=Status.ERROR,
                 response_code=code,
-                error=_with_words(execution.ENDPOINT_ERROR, execution.ENDPOINT_ERROR_SAID, body),
+                error=_add_words(execution.ENDPOINT_ERROR, execution.ENDPOINT_ERROR_SAID, body),
             )
 
 
@@ -223,8 +223,8 @@ def _ending_of_refusal(error: Exception, tries: int, url: str) -> Ending:
 
 def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
     if code == 429:
-        return _with_words(execution.TOO_MANY_REQUESTS, execution.TOO_MANY_REQUESTS_SAID, body)
-    return _with_words(execution.HTTP_STATUS, execution.HTTP_STATUS_SAID, body, status=code)
+        return _add_words(execution.TOO_MANY_REQUESTS, execution.TOO_MANY_REQUESTS_SAID, body)
+    return _add_words(execution.HTTP_STATUS, execution.HTTP_STATUS_SAID, body, status=code)
 
 
 def _reason(body: Mapping[str, Any]) -> str:
@@ -235,7 +235,7 @@ def _reason(body: Mapping[str, Any]) -> str:
     return read_reason(said, body.get("reason_code"), body.get("reason_facts"))
 
 
-def _with_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
+def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
     """With the words of the other side, if they are a text: a list of mistakes in a request repeats the request."""
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)
@@ -259,7 +259,7 @@ def _answer(status: int, body: bytes) -> Answer:
     return Answer(status, found) if isinstance(found, dict) else Answer(status, {}, is_object=False)
 
 
-def _with(url: str, params: Mapping[str, str]) -> str:
+def _add_query(url: str, params: Mapping[str, str]) -> str:
     return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(params)}" if params else url
 
 

@@ -90,7 +90,7 @@ class TaskService(Generic[SomeTransaction]):
     ) -> list[str]:
         """Put several calls of a task into its queue, all or none, and return their ids in order. ``keys``: one for each."""
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
-        refuse_each_unstorable([[_as_list(each), {}] for each in arguments], "task arguments", self._max_payload)
+        refuse_each_unstorable([[_to_list(each), {}] for each in arguments], "task arguments", self._max_payload)
         _check(keys or (), priority)
         if keys is not None and len(keys) != len(given):
             raise ValueError(
@@ -120,7 +120,7 @@ def _wait(delay: float) -> timedelta | None:
         raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
 
 
-def _as_list(arguments: object) -> object:
+def _to_list(arguments: object) -> object:
     return [*arguments] if isinstance(arguments, tuple) else arguments
 
 

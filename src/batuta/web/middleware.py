@@ -132,7 +132,7 @@ class _Body:
         self._is_whole = False
 
     async def receive(self) -> Message:
-        message = await (self._receive() if self._is_whole else self._in_time())
+        message = await (self._receive() if self._is_whole else self._receive_in_time())
         self._is_whole = not message.get("more_body", False)
         self._received += len(message.get("body", b""))
         if self._received > self.limit:
@@ -140,7 +140,7 @@ class _Body:
             raise Problem(413, "too_large", limit=self.limit)
         return message
 
-    async def _in_time(self) -> Message:
+    async def _receive_in_time(self) -> Message:
         left = timedelta(seconds=max(0.0, self._ends - self._clock.monotonic()))
         try:
             return await with_timeout(left, self._receive(), self._clock, "the body of a request")

@@ -93,8 +93,8 @@ def endereco_de(texto: str) -> Endereco:
     bare = limpo(texto)
     if diz_nada(bare):
         return Endereco()
-    resto, cep, avisos = _without_cep(_LIVES_AT.sub("", bare))
-    resto, referencias = _without_landmarks(resto)
+    resto, cep, avisos = _split_cep(_LIVES_AT.sub("", bare))
+    resto, referencias = _split_landmarks(resto)
     rotulados = _read_labels(_PHONE.sub(" ", resto))
     lida = _leitura(_parts(rotulados.livre))
     if "numero" in rotulados.campos and lida.logradouro and lida.numero and lida.numero.isdigit():
@@ -134,7 +134,7 @@ def cep_de(texto: str) -> str | None:
     return f"{digits[:5]}-{digits[5:]}" if len(digits) == 8 and len(set(digits)) > 1 else None
 
 
-def _without_cep(texto: str) -> tuple[str, str | None, tuple[str, ...]]:
+def _split_cep(texto: str) -> tuple[str, str | None, tuple[str, ...]]:
     found = _CEP_LABEL.search(texto)
     if found is not None:
         cep, written = cep_de(found[1]), any(each.isdigit() for each in found[1])
@@ -149,7 +149,7 @@ def _without_cep(texto: str) -> tuple[str, str | None, tuple[str, ...]]:
     return f"{texto[: found.start()]} , {texto[found.end() :]}", cep, () if cep else (CEP_INVALIDO,)
 
 
-def _without_landmarks(texto: str) -> tuple[str, list[str]]:
+def _split_landmarks(texto: str) -> tuple[str, list[str]]:
     """How to find it goes, where it stands in parentheses."""
     seen: list[str] = []
 

@@ -50,7 +50,7 @@ def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
     if is_city:
         return Lugar(cidade=partes[-1], uf=uf)
     if len(partes) == 1:
-        return _alone(partes[0], uf)
+        return _read_one_part(partes[0], uf)
     if beside is not None:
         cidade = partes.pop(beside)
     elif uf is not None or _is_city(partes):
@@ -91,7 +91,7 @@ def _state(partes: list[str]) -> _Estado:
         if partes[place].strip(" .").upper() in ESTADOS:
             said = partes[place].strip(" .").upper()
             left = [*partes[:place], *partes[place + 1 :]]
-            return _Estado(said, left, _beside(left, place, said) if left else None)
+            return _Estado(said, left, _find_beside(left, place, said) if left else None)
     for place in reversed(range(len(partes))):
         found = _ends_with_state(partes[place], is_last=place == len(partes) - 1)
         if found is not None:
@@ -104,7 +104,7 @@ def _state(partes: list[str]) -> _Estado:
     return _Estado(None, partes, None)
 
 
-def _beside(left: list[str], place: int, uf: str) -> int:
+def _find_beside(left: list[str], place: int, uf: str) -> int:
     """The city stands before its state; behind it where only that is one ("Tijuca, RJ, Rio de Janeiro")."""
     known = [at for at in (place - 1, place) if 0 <= at < len(left) and _is_of(left[at], uf)]
     return known[0] if known else max(place - 1, 0)
@@ -147,7 +147,7 @@ def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
     return cidade is not None and cidade.uf == uf and plano(before) not in TAMBEM_BAIRROS
 
 
-def _alone(parte: str, uf: str | None) -> Lugar:
+def _read_one_part(parte: str, uf: str | None) -> Lugar:
     """One part for both: the city is known, or stands beside its state; otherwise it is the neighbourhood."""
     found = cidade_no_fim(parte, uf)
     if found is not None and uf is None and found[0].endswith(f" {found[1].uf}"):  # "Jabaquara SP São Paulo"

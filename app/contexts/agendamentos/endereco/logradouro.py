@@ -100,7 +100,7 @@ def _take_apart(tipo: str, texto: str, following: str) -> Rua:
             continue
         numero = _numero(found, texto[found.end() :])
         return Rua(_name_street(tipo, texto[: found.start()]), numero.numero, numero.extra, numero.resto)
-    name, resto = _before_complement(texto)
+    name, resto = _split_complement(texto)
     return Rua(_name_street(tipo, name), resto=resto)
 
 
@@ -137,7 +137,7 @@ def _numero(found: "re.Match[str]", resto: str) -> Numero:
     return Numero(f"{digits}{(found['letter'] or '').upper()}{found['range'] or ''}", found["extra"], resto)
 
 
-def _before_complement(texto: str) -> tuple[str, str]:
+def _split_complement(texto: str) -> tuple[str, str]:
     """ "Rua 3 casa 18", "Rua das Flores Jd. Primavera": a name ends where something else begins."""
     words = texto.split(" ")
     for place in range(1, len(words)):

@@ -179,7 +179,7 @@ def _number(valor: float) -> str:
 def _serial(valor: float, *, since_1904: bool) -> date | None:
     if not 1 <= valor < 80_000:
         return None
-    return _within((EPOCH_1904 if since_1904 else EPOCH) + timedelta(days=int(valor)))
+    return _check_range((EPOCH_1904 if since_1904 else EPOCH) + timedelta(days=int(valor)))
 
 
 def _parse_date(texto: str) -> date | None:
@@ -198,12 +198,12 @@ def _year(digits: str) -> int:
 
 def _day(year: int, month: int, day: int) -> date | None:
     try:
-        return _within(date(year, month, day))
+        return _check_range(date(year, month, day))
     except ValueError:
         return None
 
 
-def _within(day: date) -> date | None:
+def _check_range(day: date) -> date | None:
     return day if FIRST_YEAR <= day.year <= LAST_YEAR else None
 
 
@@ -212,10 +212,10 @@ def _parse_time(texto: str) -> str | None:
     if found is None:
         return None
     half = _HALF_OF_DAY.match(texto, found.end())
-    return _clock(_of_day(int(found[1]), half and (half[1] or half[2])), int(found[2] or 0))
+    return _clock(_hour_of_day(int(found[1]), half and (half[1] or half[2])), int(found[2] or 0))
 
 
-def _of_day(hour: int, half: str | None) -> int:
+def _hour_of_day(hour: int, half: str | None) -> int:
     """Negative: there is no such hour in that half."""
     match half:
         case "p" | "tarde":

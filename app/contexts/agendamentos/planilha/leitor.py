@@ -90,10 +90,10 @@ def aberta(content: bytes, name: str) -> Folha:
     if examined.is_csv:
         height, rows = csv_lido(content)
         return Folha([Aba(None, height, cabecalho_conferido([*islice(rows(), TOP)]), rows)])
-    return _of_workbook(content, examined)
+    return _read_workbook(content, examined)
 
 
-def _of_workbook(content: bytes, examined: Examinado) -> Folha:
+def _read_workbook(content: bytes, examined: Examinado) -> Folha:
     """All visible sheets of appointments. If there is none, the one that looks most like it, which is refused for what it lacks."""
     from python_calamine import CalamineError
 

@@ -55,7 +55,7 @@ class Contato:
 
 def fones(livre: str) -> list[Fone]:
     found = [
-        Fone(each.start(), each.end(), _with_country(each["n"])) for each in achados(_LINK, livre, "wa.me", "whatsapp")
+        Fone(each.start(), each.end(), _add_country(each["n"])) for each in achados(_LINK, livre, "wa.me", "whatsapp")
     ]
     rest = apagar(livre, found)
     for each in _PHONE.finditer(rest):
@@ -110,9 +110,9 @@ class _Nomes:
         else:
             start = at - len(lines[-1])
         words = list(self._texto.palavras_entre(start, at))
-        return self._nome(self._until_name(words, at))
+        return self._nome(self._find_name(words, at))
 
-    def _until_name(self, words: list[Palavra], at: int) -> list[Palavra]:
+    def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
         """The last name before ``at``: drops what introduces the number, then takes what is no known word."""
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
@@ -256,7 +256,7 @@ def _apresentam() -> frozenset[str]:
     return palavras_soltas("apresentam_numero")
 
 
-def _with_country(digits: str) -> str | None:
+def _add_country(digits: str) -> str | None:
     if digits.startswith("55") and len(digits) in (12, 13):
         return digits
     return f"55{digits}" if len(digits) in (10, 11) else None

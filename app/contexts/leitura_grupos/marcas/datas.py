@@ -247,15 +247,15 @@ class Calendario:
         month = self.hoje.replace(day=1)
         if day < self.hoje.day:
             month = (month + timedelta(days=31)).replace(day=1)
-        return _safe(month.year, month.month, day)
+        return _make_date(month.year, month.month, day)
 
     def _ano(self, day: int, month: int, year: int | None) -> date | None:
         if year is not None:
-            return _safe(year + 2000 if year < 100 else year, month, day)
-        this = _safe(self.hoje.year, month, day)
+            return _make_date(year + 2000 if year < 100 else year, month, day)
+        this = _make_date(self.hoje.year, month, day)
         if this is not None and this >= self.hoje - PASSADO:
             return this
-        return _safe(self.hoje.year + 1, month, day) if this is not None or month < self.hoje.month else None
+        return _make_date(self.hoje.year + 1, month, day) if this is not None or month < self.hoje.month else None
 
 
 @cache
@@ -339,7 +339,7 @@ def _month(word: str) -> int:
     return _MESES.index(word[:3]) + 1
 
 
-def _safe(year: int, month: int, day: int) -> date | None:
+def _make_date(year: int, month: int, day: int) -> date | None:
     if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
         return None
     return date(year, month, day)

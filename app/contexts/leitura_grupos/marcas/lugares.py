@@ -124,7 +124,7 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
 
 def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
     """When a message names one town, a hospital that is on no list is there."""
-    outside = [town for town in towns if not _inside(town.inicio, places)]
+    outside = [town for town in towns if not _is_inside(town.inicio, places)]
     if len({(town.nome, town.uf) for town in outside}) != 1:
         return list(places)
     town = outside[0]
@@ -135,7 +135,7 @@ def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list
     ]
 
 
-def _inside(at: int, places: Sequence[Lugar]) -> bool:
+def _is_inside(at: int, places: Sequence[Lugar]) -> bool:
     before = entre(places, at - 200, at + 1)
     return bool(before) and at < before[-1].fim
 

@@ -26,7 +26,7 @@ def without_credentials(text: str) -> str:
     if "exception=" in text:
         text = _EXCEPTION_REPR.sub(rf"\1{WITHHELD})", text)
     if any(sign in text for sign in "\"'?&"):
-        text = "".join(_without_values(text))
+        text = "".join(_mask_values(text))
     if any(word in lowered for word in _SIGNS_OF_A_WORD):
         text = _WORD_AND_VALUE.sub(_mark_value, text)
     return _COOKIE.sub(_mark_value, text) if "cookie" in lowered else text
@@ -95,7 +95,7 @@ _BODIES = {
 }
 
 
-def _without_values(text: str) -> Iterator[str]:
+def _mask_values(text: str) -> Iterator[str]:
     """The text without the values of sensitive keys. A harmless key's value is looked into: it may hold such pairs."""
     done = 0
     while head := _HEAD.search(text, done):

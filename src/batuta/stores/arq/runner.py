@@ -96,7 +96,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
     lease = Lease(said["id"], said["fence"], said["attempt"], row)
     clock = here.clock
-    ran = await _instead(lease, here) or await call_with_deadline(
+    ran = await _outcome_without_run(lease, here) or await call_with_deadline(
         lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"
     )
     if isinstance(ran, Raised):
@@ -106,7 +106,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     return encoded
 
 
-async def _instead(lease: Lease, here: Here) -> Returned | None:
+async def _outcome_without_run(lease: Lease, here: Here) -> Returned | None:
     """Return the outcome of a task that must not run: it was cancelled or has ended while its call waited."""
     try:
         wanted = await here.wanted([lease.id])

@@ -57,7 +57,7 @@ async def copy_out(
     for name in await in_order(connection, ours):
         columns = [row["column_name"] for row in await connection.fetch(_COLUMNS, name)]
         with archive.member(_member(name)) as member:
-            tag = await connection.copy_from_table(name, columns=columns, output=_into(member))
+            tag = await connection.copy_from_table(name, columns=columns, output=_writer_of(member))
         tables[name] = Table(rows=int(tag.rpartition(" ")[2]), columns=tuple(columns))
         progress(name, tables[name].rows)
     return tables, await _sequences(connection, ours)
@@ -143,7 +143,7 @@ async def _sequences(connection: "Connection", ours: Sequence[str]) -> dict[str,
     return found
 
 
-def _into(member: IO[bytes]) -> Callable[[bytes], Any]:
+def _writer_of(member: IO[bytes]) -> Callable[[bytes], Any]:
     async def write(chunk: bytes) -> None:
         member.write(chunk)
 

@@ -398,17 +398,17 @@ class PostgresTransaction(Transaction):
             await self._connection.execute(statement)
 
     async def all(self, query: Query, **values: object) -> list[Row]:
-        arguments = _in_order(query, values)
+        arguments = _order_values(query, values)
         with self._statement():
             return cast("list[Row]", await self._connection.fetch(query.text, *arguments))
 
     async def run(self, query: Query, **values: object) -> int:
-        arguments = _in_order(query, values)
+        arguments = _order_values(query, values)
         with self._statement():
             return _row_count(await self._connection.execute(query.text, *arguments))
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
-        arguments = [_in_order(query, values) for values in rows]
+        arguments = [_order_values(query, values) for values in rows]
         with self._statement():
             await self._connection.executemany(query.text, arguments)
 
@@ -435,12 +435,12 @@ class PostgresSnapshot(Reading):
         return await self._inner.all(query, **values)
 
 
-def _in_order(query: Query, values: Values) -> list[object]:
+def _order_values(query: Query, values: Values) -> list[object]:
     given = check_values(query, values)
-    return [_plain(given[name]) for name in query.parameters]
+    return [_to_plain(given[name]) for name in query.parameters]
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     return value.value if isinstance(value, AsJson) else value
 
 

@@ -32,7 +32,7 @@ class PostgresServer:
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
         """``direct_url``: an address without a pooler, for LISTEN."""
-        self.url, declared = _without_pooler(url)
+        self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url
         self.is_pooled = declared  # None: not known yet
@@ -89,7 +89,7 @@ def _session(limits: Limits) -> dict[str, str]:
     }
 
 
-def _without_pooler(url: str) -> tuple[str, bool | None]:
+def _split_pooler(url: str) -> tuple[str, bool | None]:
     """The address as the driver reads it, and what its ``pooler`` parameter says."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)

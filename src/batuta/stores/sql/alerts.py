@@ -144,7 +144,7 @@ class SqlAlerts:
             led = await self._lead(transaction, owner, lease, now)
             if led is None:
                 return None
-            before = await self._before(transaction, led["now"])
+            before = await self._read_before(transaction, led["now"])
             decision = decide(before)
             await self._write(transaction, decision, sinks, before)
             events = await self._incidents.apply(decision.incident, transaction, before.now)
@@ -178,7 +178,7 @@ class SqlAlerts:
     async def _lead(self, asked: Reading, owner: str, lease: timedelta, now: datetime | None) -> Row | None:
         return await asked.one(self._queries.lead, name=LEASE_NAME, owner=owner, lease=in_microseconds(lease), now=now)
 
-    async def _before(self, transaction: Transaction, now: datetime) -> Before:
+    async def _read_before(self, transaction: Transaction, now: datetime) -> Before:
         seen = await transaction.one(self._queries.seen)
         return Before(
             now=now,

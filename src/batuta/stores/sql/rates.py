@@ -51,7 +51,7 @@ class SqlRates:
         if asked in self._full and (held := await self._find_hold_unlocked(limits)) is not None:
             return held
         self._full.discard(asked)
-        reserved: Reservation | None = await self._at_once(limits, use_within)
+        reserved: Reservation | None = await self._reserve_one(limits, use_within)
         if reserved is None:
             async with self._database.transaction() as transaction:
                 reserved = await self._reserve(transaction, limits, use_within)
@@ -85,7 +85,7 @@ class SqlRates:
         async with self._database.snapshot() as snapshot:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
-    async def _at_once(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
+    async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
         """Of one limit in a file: one statement counts and takes, and shares its commit with others. None: not so, or full."""
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None

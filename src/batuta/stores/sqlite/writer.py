@@ -271,7 +271,7 @@ class Writer:
         if (lost := self._file.find_loss()) is not None:
             self._fail(performed, lost)
         else:
-            self._on_loop(_report_commits, performed)
+            self._call_on_loop(_report_commits, performed)
 
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
         """A deferred constraint was violated by one of the units: give each its own commit to find which."""
@@ -302,9 +302,9 @@ class Writer:
             self._connection.execute("ROLLBACK")
 
     def _fail(self, units: Sequence[Unit], error: BatutaError) -> None:
-        self._on_loop(_report_failures, units, error)
+        self._call_on_loop(_report_failures, units, error)
 
-    def _on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
+    def _call_on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         if not self._loop.is_closed():  # closed: everybody who asked has gone
             self._loop.call_soon_threadsafe(callback, *arguments)
 

@@ -107,7 +107,7 @@ def complete(document: dict[str, Any], open_routes: frozenset[str]) -> None:
 def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
     answers = operation.setdefault("responses", {})
     for parameter in operation.get("parameters", ()):
-        parameter["schema"] = _without_null(parameter["schema"])
+        parameter["schema"] = _drop_null(parameter["schema"])
         if parameter["in"] != "header" and parameter["schema"].get("type") == "string":
             parameter["schema"].setdefault("pattern", WRITABLE)
     if is_open:
@@ -126,7 +126,7 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
             answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
     """A header or a query has no null: what may be missing is left out, and the word itself is a text like any other."""
     match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:

@@ -159,7 +159,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "id_type": "uuid",
         "priority": table.priority or "0",
         "group": table.group or "0",
-        "in_group_order": ", ".join([*_by_priority(table), table.available_at, table.id]),
+        "in_group_order": ", ".join([*_priority_order(table), table.available_at, table.id]),
         "ready_index": f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
@@ -180,7 +180,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
     gaps["settle"] = _settle(table, dialect)
     gaps["settle_unlocked"] = _settle(table, dialect, skips_locked=True)
     index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
-    gaps |= _by_level(table, dialect, gaps, index)
+    gaps |= _level_gaps(table, dialect, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
     gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
     gaps["most_groups"] = str(MOST_GROUPS)
@@ -193,16 +193,16 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
         "of_queue": _of_queue(table),
         "shown_state": _state_expression(table),
         "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
-        "as_new": _as_new(table),
+        "as_new": _revive_changes(table),
         "unwanted": _cancel_changes(table, dialect, is_ready),
         "or_is_asked": _or_cancel_condition(table),
         "waits": _waits(table),
         "touched": f", {table.updated_at} = {_now(dialect)}" if table.updated_at else "",
-        "dropped": _assign({**_cancelled(table, dialect), table.updated_at: _now(dialect)}),
+        "dropped": _assign({**_cancel_values(table, dialect), table.updated_at: _now(dialect)}),
     }
 
 
-def _by_level(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
+def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
     """The parts of statements that go by priority: in the order of the claim, and from the other end."""
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
@@ -262,7 +262,7 @@ def _state_expression(table: QueueTable) -> str:
     return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
 
 
-def _by_priority(table: QueueTable) -> list[str]:
+def _priority_order(table: QueueTable) -> list[str]:
     if table.priority is None:
         return []
     return [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
@@ -292,14 +292,14 @@ def _retention_end(table: QueueTable, dialect: Dialect) -> str:
     return f"{_now(dialect)} + {span}"
 
 
-def _as_new(table: QueueTable) -> str:
+def _revive_changes(table: QueueTable) -> str:
     """What a revived row must not keep of its former life: it would be cancelled, or pruned, while it runs."""
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
     return "".join(f", {each}" for each in sets)
 
 
-def _cancelled(table: QueueTable, dialect: Dialect) -> dict[str | None, str]:
+def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]:
     return {
         table.state: f"'{table.cancelled}'",
         table.error: ":reason",
@@ -310,7 +310,7 @@ def _cancelled(table: QueueTable, dialect: Dialect) -> dict[str | None, str]:
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
     """In one statement: between two it could come back, and be met by neither."""
-    ends, wish = _cancelled(table, dialect), table.cancel_requested
+    ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
     return _assign({**sets, wish: f"CASE WHEN {is_ready} THEN {wish} ELSE TRUE END"})
 
@@ -342,7 +342,7 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
         table.error: f"CASE WHEN {is_cause} THEN {died_often}"
         f" WHEN {has_waited} THEN {table.error} ELSE '{encode(WORKER_DIED())}' END",
         table.finished_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_now(dialect)} END",
-        **_unleased(table),
+        **_release_values(table),
         table.expires_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_retention_end(table, dialect)} END",
         table.last_stage: f"CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END",
         table.updated_at: _now(dialect),
@@ -350,7 +350,7 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
     return _assign(values)
 
 
-def _unleased(table: QueueTable) -> dict[str | None, str]:
+def _release_values(table: QueueTable) -> dict[str | None, str]:
     return {table.fence: f"{table.fence} + 1", table.owner: "NULL", table.lease_until: "NULL"}
 
 
@@ -362,7 +362,7 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
         table.attempts: f"{table.attempts} - 1",
         table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
         table.finished_at: f"CASE WHEN {is_unwanted} THEN {_now(dialect)} END",
-        **_unleased(table),
+        **_release_values(table),
         table.expires_at: f"CASE WHEN {is_unwanted} THEN {_retention_end(table, dialect)} END",
         table.updated_at: _now(dialect),
     }

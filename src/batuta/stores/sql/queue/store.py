@@ -268,12 +268,12 @@ class SqlQueue:
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
         try:
-            return await self._by_hand(self._queries.revive, "queue.retry", by, id=id, now=self._now())
+            return await self._run_audited(self._queries.revive, "queue.retry", by, id=id, now=self._now())
         except StoreConflict:
             return False  # another with its key is alive
 
     async def discard(self, id: str, *, by: str | None = None) -> bool:
-        return await self._by_hand(self._queries.discard, "queue.discard", by, id=id)
+        return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self) -> list[Unserved]:
         """Waiting items of a pipeline whose stage the pipeline no longer has. One pass over the table: ask every few minutes.
@@ -295,14 +295,16 @@ class SqlQueue:
         if self.table.queue == self.table.state and target not in self.table.ready:
             raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
         asked = {"source": source, "target": target, "limit": limit}
-        return await self._many_by_hand(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
+        return await self._run_many_audited(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
         """Cancel at most ``limit`` waiting items of a queue or stage; recorded with who did it."""
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
-        return await self._many_by_hand(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
+        return await self._run_many_audited(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
-    async def _many_by_hand(self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]) -> int:
+    async def _run_many_audited(
+        self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]
+    ) -> int:
         """Change many items and record it once, or do neither."""
         known = {"now": self._now(), **asked}
         async with self._database.transaction() as transaction:
@@ -319,7 +321,7 @@ class SqlQueue:
                 )
         return count
 
-    async def _by_hand(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
+    async def _run_audited(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
         """Whoever does it is noted with what was done, or neither is."""
         async with self._database.transaction() as transaction:
             done = bool(await transaction.run(query, id=id, **values))

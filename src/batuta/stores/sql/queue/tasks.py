@@ -98,7 +98,7 @@ class SqlTasks:
         if within is None:
             self._wake(task.queue)
         return [
-            id if id is not None else await self._alive(task.queue, item, shared, within)
+            id if id is not None else await self._find_alive(task.queue, item, shared, within)
             for id, item in zip(ids, items, strict=True)
         ]
 
@@ -144,7 +144,7 @@ class SqlTasks:
     async def _task(self, id: str) -> Row | None:
         return await self._database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
-    async def _alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
+    async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """The one that has the key; if it ended in this very moment, ours is taken after all."""
         while True:
             row = await (within or self._database).one(self._queries.alive, name=shared["name"], key=item.key)
