@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import agendamentos, campanhas, chips, grupos, mensagens
+from app.cli import agendamentos, campanhas, chips, grupos, mensagens, vagas
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
 from app.composition.sending import Pace
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
-from app.web.boards import appointments_board, groups_board, sending_board
+from app.web.boards import appointments_board, groups_board, sending_board, vacancies_board
 from batuta import Batuta, __version__
 from batuta.config import environment, load_settings
 from batuta.errors import ConfigError
@@ -78,7 +78,12 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             windows=WINDOWS,
             switches=switches(settings),
             api=lambda: _create_api(julia),
-            boards=[lambda: sending_board(julia), lambda: groups_board(julia), lambda: appointments_board(julia)],
+            boards=[
+                lambda: sending_board(julia),
+                lambda: groups_board(julia),
+                lambda: vacancies_board(julia),
+                lambda: appointments_board(julia),
+            ],
             child_env={} if settings.in_production else simulator_settings(settings),
             rebuilt=lambda added: build(with_environment(settings, added)).work,
             restoring=lambda: [julia.messages.restauracao],
@@ -109,6 +114,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "campanhas": campanhas.COMMANDS,
         "agendamentos": agendamentos.COMMANDS,
         "grupos": grupos.COMMANDS,
+        "vagas": vagas.COMMANDS,
     }
     return own if settings.in_production else own | {"preencher-demo": mensagens.preencher_demo}
 

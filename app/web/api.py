@@ -6,7 +6,7 @@ from app.composition.julia import Julia
 from app.composition.sending import hours, limits
 from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
 from app.web.metrics import readings
-from app.web.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, webhooks
+from app.web.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, vagas, webhooks
 from app.web.routes.health import health_router
 from batuta.web import create_api
 
@@ -25,6 +25,7 @@ def create_app(julia: Julia) -> FastAPI:
             autores.router(groups.autores, work.zone),
             nomes.router(groups.ensino),
             grupos_vistos.router(groups.recebidas, groups.abertas, work.zone),
+            vagas.router(julia.shifts, work.zone),
             appointments.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),
         ],

@@ -1,4 +1,4 @@
-"""The boards of the first page: the sending of messages, the groups, and the appointments."""
+"""The boards of the first page: the sending of messages, the groups, the vacancies, and the appointments."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -9,6 +9,7 @@ from app.contexts.agendamentos.model import StatusDaLeitura as StatusDaLeitura
 from app.contexts.campanhas.model import StatusDaCampanha, ninguem_recebeu
 from app.contexts.envio.saude import LIMITS, MedidasDaFila
 from app.contexts.mensagens.limites import Limites
+from app.contexts.vagas.api import StatusDaVaga
 from batuta.extension import Board, Course, Figure, Tone
 from batuta.sql import Row
 
@@ -54,6 +55,23 @@ async def groups_board(julia: Julia) -> Board:
             Figure(says="quadro.grupos.para_revisao", value=waiting, tone=_needs_person(waiting)),
             Figure(says="quadro.grupos.avisos", value=today.avisos, tone=_needs_person(today.avisos)),
             Figure(says="quadro.grupos.abertas", value=await julia.groups.abertas.quantas(), tone=Tone.OK),
+        ],
+    )
+
+
+async def vacancies_board(julia: Julia) -> Board:
+    counts = await julia.shifts.plantoes.contagem()
+    tones = {
+        StatusDaVaga.ABERTA: Tone.RUNNING,
+        StatusDaVaga.ANUNCIADA: Tone.RUNNING,
+        StatusDaVaga.RESERVADA: Tone.OK,
+        StatusDaVaga.PENDENTE_CONFIRMACAO: _needs_person(counts.get(StatusDaVaga.PENDENTE_CONFIRMACAO, 0)),
+    }
+    return Board(
+        says="quadro.vagas.titulo",
+        figures=[
+            Figure(says=f"quadro.vagas.{status}", value=counts.get(status, 0), tone=tone)
+            for status, tone in tones.items()
         ],
     )
 

@@ -158,6 +158,6 @@ async def test_the_first_page_shows_each_board_under_its_own_title(work: Batuta,
     transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         page = (await client.get("/painel", headers={"Accept-Language": "pt-BR"})).text
-    for place, title in (("quadro-2", "Grupos"), ("quadro-3", "Agendamentos")):
+    for place, title in (("quadro-2", "Grupos"), ("quadro-3", "Vagas"), ("quadro-4", "Agendamentos")):
         assert f'<h2 id="{place}-titulo">{title}</h2>' in page
     assert page.count('id="quadro"') == 1
