@@ -355,7 +355,7 @@ def sleeping(count: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
             each.wait()
 
 
-def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gone_already() -> None:
+def test_an_orphan_reaper_ends_every_group_of_its_last_list_also_when_one_is_gone_already() -> None:
     reaper = OrphanReaper()
     with sleeping(4) as (spared, first, gone, last):
         reaper.watch([spared.pid])
@@ -370,7 +370,7 @@ def test_an_undertaker_ends_every_group_it_was_last_told_of_also_when_one_is_gon
         assert spared.poll() is None
 
 
-def test_an_undertaker_that_is_dismissed_ends_nobody_and_one_that_was_killed_is_replaced() -> None:
+def test_an_orphan_reaper_that_is_dismissed_ends_no_process_and_one_that_was_killed_is_replaced() -> None:
     reaper = OrphanReaper()
     with sleeping(1) as (spared,):
         reaper.watch([spared.pid])

@@ -203,7 +203,7 @@ def test_when_the_parent_is_killed_nobody_outlives_it_and_the_next_one_serves_at
 
 
 @pytest.mark.skipif(not LONG, reason="the short form is the one above")
-def test_an_undertaker_that_is_killed_too_leaves_the_kernel_to_end_the_children(tmp_path: Path) -> None:
+def test_an_orphan_reaper_that_is_killed_too_leaves_the_kernel_to_end_the_children(tmp_path: Path) -> None:
     with plant(tmp_path) as running:
         children = ready(running)
         for pid in Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split():

@@ -192,7 +192,7 @@ async def test_a_process_that_is_too_large_or_too_old_is_recycled_once(clock: Fa
     assert reasons[1:] == ["has run for 2 h, longer than 2 h"]
 
 
-async def test_a_sentry_goes_on_while_this_event_loop_is_blocked_and_ends_when_it_is_told(
+async def test_the_watchdog_thread_runs_while_this_event_loop_is_blocked_and_ends_on_request(
     events: EventRecorder,
 ) -> None:
     from batuta.kernel.clock import SystemClock
