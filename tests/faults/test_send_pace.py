@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.guard_harness import over
@@ -14,6 +16,7 @@ WINDOWS = 20 if LONG else 1
 PROCESSES = 8 if LONG else 3
 
 
+@pytest.mark.calm
 async def test_many_at_once_leave_at_the_pace_of_the_limit_and_no_window_holds_more(places: dict[str, Path]) -> None:
     await together(*(_pace(url, folder) for url, folder in one_of(places, "postgresql").items()))
 

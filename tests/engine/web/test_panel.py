@@ -31,8 +31,8 @@ PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/exec
 
 
 @pytest.fixture
-async def panel(tmp_path: Path) -> AsyncIterator[Panel]:
-    opened = await open_panel(tmp_path)
+async def panel(tmp_path: Path, work_url: str) -> AsyncIterator[Panel]:
+    opened = await open_panel(tmp_path, work_url)
     yield opened
     await opened.work.close()
 
@@ -71,8 +71,8 @@ async def test_every_job_of_the_timetable_is_listed_in_its_state(panel: Panel) -
     assert len(re.findall(r'<tr id="linha-', html)) == len(STATES)
 
 
-async def test_every_job_of_the_catalogue_is_listed(tmp_path: Path) -> None:
-    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+async def test_every_job_of_the_catalogue_is_listed(julia_url: str) -> None:
+    settings = load_settings(Settings, {"DATABASE_URL": julia_url})
     work = build(settings).work
     async with work:
         html = (await ask(create_app(julia_of(work)), "/painel")).text
@@ -87,8 +87,8 @@ async def test_the_sentence_above_says_the_worst_first_and_names_the_jobs(panel:
     assert text == "Crítico: 1 tarefa agendada atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
 
 
-async def test_when_nothing_is_wrong_it_says_so(tmp_path: Path) -> None:
-    work = Batuta(f"sqlite:///{tmp_path}/quiet.db")
+async def test_when_nothing_is_wrong_it_says_so(work_url: str) -> None:
+    work = Batuta(work_url)
     async with work:
         html = (await ask(create_api(work, load_settings(EngineSettings, {})), "/painel")).text
     assert "Tudo em dia." in html
@@ -170,8 +170,8 @@ async def test_fires_that_will_not_run_say_what_stops_them_and_for_how_long(pane
     assert "janela manha fechada" in morning
 
 
-async def test_a_job_of_another_profile_has_its_page_too(tmp_path: Path) -> None:
-    settings = load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"})
+async def test_a_job_of_another_profile_has_its_page_too(julia_url: str) -> None:
+    settings = load_settings(Settings, {"DATABASE_URL": julia_url})
     work = build(settings).work
     async with work:
         answer = await ask(create_app(julia_of(work)), "/painel/tarefas/processar_campanhas_manha")
@@ -297,12 +297,11 @@ async def test_a_database_that_is_away_is_a_page_that_tries_again(panel: Panel) 
         assert (await panel.ask(path, accept="application/json")).headers["content-type"] == "application/problem+json"
 
 
-async def test_without_a_token_production_shows_nothing_of_it(tmp_path: Path) -> None:
-    env = {"DATABASE_URL": f"sqlite:///{tmp_path}/julia.db", "API_TOKEN": "t" * 32, "APP_ENV": "production"}
+async def test_without_a_token_production_shows_nothing_of_it(julia_url: str) -> None:
+    env = {"DATABASE_URL": julia_url, "API_TOKEN": "t" * 32, "APP_ENV": "production"}
     settings = load_settings(Settings, env)
     work = build(settings).work
     await work.database.open()
-    await work.migrate()
     julia = create_app(julia_of(work))
     for path in ("/", "/painel", "/painel/tarefas/heartbeat", "/painel/nowhere", "/docs"):
         answer = await ask(julia, path, accept="*/*")

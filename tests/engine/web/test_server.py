@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -33,8 +32,8 @@ class Serving:
 
 
 @pytest.fixture
-async def work(tmp_path: Path) -> AsyncIterator[Batuta]:
-    made = Batuta(f"sqlite:///{tmp_path}/test.db")
+async def work(work_url: str) -> AsyncIterator[Batuta]:
+    made = Batuta(work_url)
     async with made:
         yield made
 

@@ -115,7 +115,7 @@ async def ask(api: FastAPI, path: str, *, accept: str = "text/html", **headers: 
         return await client.get(path, headers={"Accept": accept, **headers})
 
 
-async def open_panel(folder: Path) -> Panel:
+async def open_panel(folder: Path, url: str) -> Panel:
     """Monday the 5th of January, nine in the morning in São Paulo."""
     clock = FakeClock()
     windows = {"manha": Window(opens=time(10), lasts=timedelta(hours=2))}
@@ -124,8 +124,8 @@ async def open_panel(folder: Path) -> Panel:
     for language in ("en", "pt_BR"):
         (texts / f"{language}.toml").write_text("\n".join(f"[board]\n{BOARD_WORDS}".splitlines()))
     extension = Extension(windows=windows, texts=[texts], boards=[board])
-    work = Batuta(f"sqlite:///{folder}/panel.db", clock=clock, extension=extension)
-    settings = load_settings(EngineSettings, {"DATABASE_URL": f"sqlite:///{folder}/panel.db"})
+    work = Batuta(url, clock=clock, extension=extension)
+    settings = load_settings(EngineSettings, {"DATABASE_URL": url})
     panel = Panel(work, create_api(work, settings, service="casa"), clock)
     add = work.add_job
     add("pulse", "* * * * *", Endpoint(), "critico", critical=True)

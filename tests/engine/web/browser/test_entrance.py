@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -39,11 +38,11 @@ class Door:
 
 
 @pytest.fixture
-async def door(tmp_path: Path, browser: Browser) -> AsyncIterator[Door]:
+async def door(work_url: str, browser: Browser) -> AsyncIterator[Door]:
     clock = FakeClock()
-    work = Batuta(f"sqlite:///{tmp_path}/door.db", clock=clock)
+    work = Batuta(work_url, clock=clock)
     work.add_job("pulse", "* * * * *", Endpoint(), "critico")
-    env = {"APP_ENV": "production", "API_TOKEN": TOKEN, "DATABASE_URL": f"sqlite:///{tmp_path}/door.db"}
+    env = {"APP_ENV": "production", "API_TOKEN": TOKEN, "DATABASE_URL": work_url}
     listening, stop = listen("127.0.0.1", 0), asyncio.Event()
     async with work:
         api = create_api(work, load_settings(EngineSettings, env), service="casa")

@@ -38,8 +38,8 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, browser: Browser) -> AsyncIterator[House]:
-    panel = await open_panel(tmp_path)
+async def house(tmp_path: Path, work_url: str, browser: Browser) -> AsyncIterator[House]:
+    panel = await open_panel(tmp_path, work_url)
     listening = listen("127.0.0.1", 0)
     stop = asyncio.Event()
     serving = asyncio.create_task(serve(panel.api, listening, stop, timedelta(seconds=1)))
