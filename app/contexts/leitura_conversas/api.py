@@ -1,0 +1,6 @@
+"""Reading of inbound texts, for other contexts."""
+
+from app.contexts.leitura_conversas.leitor import ler
+from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut
+
+__all__ = ["Classe", "Leitura", "OptOut", "ler"]

@@ -1,0 +1,201 @@
+"""From a written word to its meanings: spelling is folded, verbs are inflected, one typing error in a long word is forgiven."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final
+
+_FILE: Final = Path(__file__).parent / "lexico.toml"
+# A shorter word has too many neighbours.
+_LONG_ENOUGH: Final = 6
+_LONGEST_GLUED: Final = 80
+_LONGEST_WORD: Final = 24
+_LEET: Final = str.maketrans("013457@$", "oieastas")
+_REPEATED: Final = re.compile(r"(.)\1+")
+_LAUGHTER: Final = re.compile(
+    r"k{2,}[a-z]?|(?:rs)+|(?:ha|he|hi|hu|ah|eh){2,}h?|(?:ks|sk|kj|kk)+k?|(?=[a-z]*k[a-z]*k)[kashu]{5,}"
+)
+_SOFT_C: Final = re.compile(r"c(?=[ei])")
+_REQUESTS: Final = {
+    "ar": ("ar", "a", "e", "em", "es", "arem", "asse", "assem", "ando", "armos", "emos", "i", "en"),
+    "er": ("er", "e", "a", "am", "as", "erem", "esse", "essem", "endo", "amos", "ermos"),
+    "ir": ("ir", "i", "e", "a", "am", "as", "irem", "isse", "issem", "indo", "amos"),
+}
+_REPORTS: Final = {
+    "ar": ("o", "am", "ei", "ou", "aram", "ava", "avam", "amos", "aste", "ara", "arao", "aria", "ariam"),
+    "er": ("o", "em", "i", "eu", "eram", "ia", "iam", "emos", "era", "erao", "eria", "eriam"),
+    "ir": ("o", "em", "iu", "iram", "ia", "iam", "imos", "ira", "irao", "iria", "iriam", "em"),
+}
+_PARTICIPLES: Final = {"ar": "ad", "er": "id", "ir": "id"}
+
+
+def fold(word: str) -> str:
+    """The word as it sounds, roughly: doubled letters once, soft c as s, z as s, qu and q as k."""
+    word = word.replace("qu", "k").replace("q", "k").replace("z", "s").replace("y", "i").replace("w", "u")
+    return _REPEATED.sub(r"\1", _SOFT_C.sub("s", word))
+
+
+@cache
+def terms(written: str) -> frozenset[str]:
+    """Words as the sentences of ``texto`` have them."""
+    return frozenset(map(fold, written.split()))
+
+
+def _forms(verb: str) -> Iterator[tuple[str, str]]:
+    stem, ending = verb[:-2], verb[-2:]
+    before_e = re.sub("c$", "qu", re.sub("g$", "gu", stem)) if ending == "ar" else stem
+    if verb.endswith("ear"):
+        yield from (("", stem + suffix) for suffix in ("ia", "ie", "iem"))
+        yield "_DITO", stem + "io"
+    for suffix in _REQUESTS[ending]:
+        yield "", (before_e if suffix[0] in "ei" else stem) + suffix
+    for suffix in _REPORTS[ending]:
+        yield "_DITO", (before_e if suffix[0] in "ei" else stem) + suffix
+    for gender in ("o", "a", "os", "as"):
+        yield "_PP", stem + _PARTICIPLES[ending] + gender
+
+
+def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
+    """Folded words with their meanings, and every spelling with its folded word."""
+    read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    found: dict[str, set[str]] = {}
+    spellings: dict[str, str] = {}
+    for name, verbs in read["verbos"].items():
+        for verb in verbs:
+            if verb[-2:] not in _REQUESTS:
+                continue
+            for suffix, form in _forms(verb):
+                # "não incomoda" says that something is no bother; "não incomode" asks.
+                is_statement = name == "INCOMODAR" and verb.endswith("ar") and form == verb[:-1]
+                found.setdefault(fold(form), set()).add("INCOMODA" if is_statement else name + suffix)
+                spellings[form] = fold(form)
+    for name, words in read["palavras"].items():
+        for word in words:
+            found.setdefault(fold(word), set()).add(name)
+            spellings[word] = fold(word)
+    for word in read["conhecidas"]["palavras"]:
+        found.setdefault(fold(word), set())
+        spellings[word] = fold(word)
+    spellings.update({word: word for word in found})
+    return {word: frozenset(names) for word, names in found.items()}, spellings
+
+
+WORDS, _SPELLINGS = _load()
+# Abbreviations that the patterns see as the word itself.
+_ALIASES: Final = {
+    **dict.fromkeys(("n", "nn", "naum", "nau", "naun", "noa", "naao"), "nao"),
+    **dict.fromkeys(("q", "k", "ki"), "ke"),
+    **dict.fromkeys(("mt", "mto", "mtu"), "muito"),
+    **dict.fromkeys(("td", "tds"), "tudo"),
+    "eh": "e",
+    "tou": "to",
+    "hj": "hoje",
+    "ngm": "ninguem",
+}
+
+
+def _shorter(word: str) -> set[str]:
+    return {word[:at] + word[at + 1 :] for at in range(len(word))}
+
+
+def _neighbours(written: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """Spellings, folded and not, by each form of them that lacks one letter."""
+    index: dict[str, list[tuple[str, str]]] = {}
+    for spelling, word in sorted(written.items()):
+        if len(spelling) >= _LONG_ENOUGH + (not WORDS[word]):
+            for key in {spelling, *_shorter(spelling)}:
+                index.setdefault(key, []).append((spelling, word))
+    return index
+
+
+_NEIGHBOURS: Final = _neighbours(_SPELLINGS)
+
+
+@lru_cache(maxsize=16_384)
+def meanings(word: str) -> tuple[str, frozenset[str]]:
+    """The word as the grammar sees it and its meanings; none for a word the reader does not know."""
+    if _LAUGHTER.fullmatch(word):
+        return "riso", frozenset(("RISO",))
+    plain = _ALIASES.get(word) or fold(word)
+    if plain in WORDS:
+        return plain, WORDS[plain]
+    if any(each.isdigit() or each in "@$" for each in word):
+        return _with_digits(word, plain)
+    if len(plain) < _LONG_ENOUGH - 1 or len(plain) > _LONGEST_WORD:
+        return plain, frozenset()
+    for tried in (plain, word):
+        near = {each for key in (tried, *_shorter(tried)) for each in _NEIGHBOURS.get(key, ())}
+        close = sorted(
+            (each for each in near if each[0][0] == tried[0] and _one_slip(tried, each[0]) and _may_be(tried, each)),
+            key=lambda each: (not WORDS[each[1]] & _KEY, each),
+        )
+        if close:
+            return close[0][1], WORDS[close[0][1]]
+    return plain, frozenset()
+
+
+def _may_be(tried: str, near: tuple[str, str]) -> bool:
+    """A short word is only taken for one that the grammar turns on."""
+    return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(WORDS[near[1]] & _KEY))
+
+
+_KEY: Final = frozenset(
+    (
+        "ENVIAR",
+        "CONTATAR",
+        "RECEBER",
+        "TIRAR",
+        "DESCADASTRAR",
+        "CANCELAR",
+        "BLOQUEAR",
+        "INCOMODAR",
+        "MSG",
+        "NUMERO",
+        "NADA",
+    )
+)
+
+
+def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
+    if plain.isdigit() or re.fullmatch(r"\d+[a-z]{1,3}\d*", plain):
+        return plain, frozenset(("NUM",))
+    swapped = fold(word.translate(_LEET))
+    if swapped in WORDS and len(swapped) > 2:
+        return swapped, WORDS[swapped]
+    return plain, frozenset(("NUM",)) if plain[:1].isdigit() else frozenset()
+
+
+def _one_slip(left: str, right: str) -> bool:
+    """One letter too many, too few, another, or two neighbours swapped."""
+    if abs(len(left) - len(right)) > 1:
+        return False
+    start = 0
+    while start < min(len(left), len(right)) and left[start] == right[start]:
+        start += 1
+    a, b = left[start:], right[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
+
+
+def split_glued(letters: str) -> tuple[str, ...]:
+    """Words that were written without spaces, or letter by letter; empty if they are not all ours."""
+    letters = letters.translate(_LEET) if any(each.isdigit() for each in letters) else letters
+    if len(letters) > _LONGEST_GLUED:
+        return ()
+    best: list[tuple[str, ...] | None] = [()] + [None] * len(letters)
+    for end in range(1, len(letters) + 1):
+        for start in range(max(0, end - 14), end):
+            before = best[start]
+            piece = letters[start:end]
+            if before is None or not _is_piece(piece):
+                continue
+            longer = (*before, piece)
+            kept = best[end]
+            if kept is None or len(longer) < len(kept):
+                best[end] = longer
+    return best[-1] or ()
+
+
+def _is_piece(piece: str) -> bool:
+    return (len(piece) > 1 and bool(WORDS.get(fold(piece)))) or piece in ("o", "a", "e")

@@ -1,0 +1,109 @@
+"""A small language for patterns of words.
+
+``NAME`` stands for a word with that meaning, a word in small letters for itself, ``~`` for any word but a comma, ``,`` for a comma;
+``^``, ``$``, ``?``, ``{0,3}``, ``|`` and parentheses are those of regular expressions. Every gap is bounded, so a search takes
+linear time. A pattern knows which words each match contains, and reads a sentence only if these occur in it.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from app.contexts.leitura_conversas.lexico import fold
+
+_GRAMMAR: Final[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "gramatica.toml").read_text(encoding="utf-8"))
+_PIECE: Final = re.compile(r"\{\d*,?\d*\}|[A-Z_]+|[a-z0-9ç]+|~|\S|\s+")
+
+
+class Escrita(Protocol):
+    """A sentence as the patterns read it. ``chaves``: its words and their meanings."""
+
+    @property
+    def escrita(self) -> str: ...
+    @property
+    def chaves(self) -> frozenset[str]: ...
+
+
+class Padrao:
+    def __init__(self, written: str) -> None:
+        pieces = [match[0] for match in _PIECE.finditer(written) if not match[0].isspace()]
+        self._compiled = re.compile("".join(map(_piece, pieces)))
+        self._needs = tuple(_needs(pieces))
+
+    def search(self, frase: Escrita) -> re.Match[str] | None:
+        return self._compiled.search(frase.escrita) if self._may_match(frase) else None
+
+    def search_within(self, frase: Escrita, start: int, end: int) -> re.Match[str] | None:
+        """Between two positions of the sentence's ``escrita``."""
+        return self._compiled.search(frase.escrita, start, end) if self._may_match(frase) else None
+
+    def finditer(self, frase: Escrita) -> Iterator[re.Match[str]]:
+        return self._compiled.finditer(frase.escrita) if self._may_match(frase) else iter(())
+
+    def _may_match(self, frase: Escrita) -> bool:
+        return not any(need.isdisjoint(frase.chaves) for need in self._needs)
+
+
+@cache
+def pattern(written: str) -> Padrao:
+    return Padrao(written)
+
+
+def named(part: str, name: str) -> Padrao:
+    """One pattern of ``gramatica.toml``."""
+    return pattern(_GRAMMAR[part][name])
+
+
+def named_all(part: str, name: str) -> tuple[Padrao, ...]:
+    return tuple(map(pattern, _GRAMMAR[part][name]))
+
+
+def _piece(piece: str) -> str:
+    if piece == "~":
+        return "(?:·[^ ,]+ )"
+    if piece == ",":
+        return "(?:·,/[^ ]* )"
+    if piece[0].isalnum() or not piece.isascii():
+        return f"(?:·[^ ]*/{piece}/[^ ]* )" if piece.isupper() else f"(?:·{fold(piece)}/[^ ]* )"
+    return "(?:" if piece == "(" else piece
+
+
+def _needs(pieces: list[str]) -> list[frozenset[str]]:
+    needs, rest = _alternatives(pieces, 0)
+    assert rest == len(pieces), pieces[rest:]
+    return needs
+
+
+def _alternatives(pieces: list[str], at: int) -> tuple[list[frozenset[str]], int]:
+    """What each match contains: a list of sets, of each of which one member is there."""
+    found, at = _sequence(pieces, at)
+    branches = [found]
+    while at < len(pieces) and pieces[at] == "|":
+        found, at = _sequence(pieces, at + 1)
+        branches.append(found)
+    if len(branches) == 1:
+        return branches[0], at
+    if not all(branches):
+        return [], at
+    return [frozenset().union(*(min(each, key=len) for each in branches))], at
+
+
+def _sequence(pieces: list[str], at: int) -> tuple[list[frozenset[str]], int]:
+    needs: list[frozenset[str]] = []
+    while at < len(pieces) and pieces[at] not in ("|", ")"):
+        piece = pieces[at]
+        if piece == "(":
+            found, at = _alternatives(pieces, at + 1)
+            at += 1
+        else:
+            is_word = piece[0].isalnum() or not piece.isascii()
+            found = [frozenset((piece if piece.isupper() else fold(piece),))] if is_word else []
+            at += 1
+        if at < len(pieces) and (pieces[at] == "?" or pieces[at].startswith("{")):
+            found = [] if pieces[at] == "?" or pieces[at].startswith("{0") else found
+            at += 1
+        needs += found
+    return needs, at

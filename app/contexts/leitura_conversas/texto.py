@@ -1,0 +1,210 @@
+"""From a text as people type it to sentences of known words.
+
+Capitals, accents, letters of other alphabets, invisible characters, spaced-out letters and words without spaces are undone here, so
+that the grammar sees words only. Quoted text is kept apart: it is another person's.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.contexts.leitura_conversas.lexico import WORDS, fold, meanings, split_glued, terms
+
+LONGEST: Final = 65_536
+# A sentence without any full stop is read in pieces of this many words.
+_LONGEST_SENTENCE: Final = 160
+_OVERLAP: Final = 20
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff\u20e3]"
+)
+_LOOKALIKES: Final = str.maketrans(
+    "авсԁеёғɡһіїјкӏӀмпорԛгѕтуѵԝхүνοορταειικυχηβρ"
+    "ɑıɩʟɴʀꜱᴀʙᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
+    "abcdeefghiijkllmnopqrstuvwxyvooptaeiikuxnbp"
+    "aiilnrsabcdejkmoptuvwz",
+)  # fmt: skip
+_SQUARED: Final = {
+    base + offset: chr(97 + offset) for base in (0x1F150, 0x1F170, 0x1F1E6, 0x1F130, 0x24B6) for offset in range(26)
+}
+_SPACED: Final = re.compile(r"(?<![a-z0-9])[a-z0-9](?:[ .\-_*/|~]{1,2}[a-z0-9]){2,}(?![a-z0-9])")
+_APOSTROPHE: Final = re.compile(r"(?<=[a-z])'(?=[a-z])")
+_STARRED: Final = re.compile(r"(?<![a-z*])([a-z]+)\*([a-z]+)(?![a-z*])")
+_QUOTED: Final = re.compile(r'"([^"]{1,400})"')
+_QUOTED_SINGLE: Final = re.compile(r"(?<![a-z0-9])'([^'\n]{2,200})'(?![a-z0-9])")
+_TOKEN: Final = re.compile(r"[a-z0-9@$]+|[.!?\n;]+|[,:()]|\+|[^\s\x00-\x7f]| - ")
+_ENDS: Final = frozenset(".!?\n;")
+_NAO: Final = "nao"
+
+
+@dataclass(frozen=True, slots=True)
+class Palavra:
+    texto: str
+    marcas: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Frase:
+    """``escrita``: the words with their meanings, in the form that the patterns of ``padroes`` read."""
+
+    palavras: tuple[Palavra, ...]
+    sinais: tuple[Palavra, ...]  # emoji, wherever they stand
+    fim: str  # the signs that end it
+    marcas: frozenset[str]
+    escrita: str
+    chaves: frozenset[str] = field(repr=False)
+    inicios: tuple[int, ...] = field(repr=False)
+
+    def word_at(self, position: int) -> int:
+        return bisect_right(self.inicios, position) - 1
+
+    def is_question(self) -> bool:
+        return "?" in self.fim
+
+    def words(self, start: int, end: int) -> str:
+        return " ".join(each.texto for each in self.palavras[start:end])
+
+
+@dataclass(frozen=True, slots=True)
+class Texto:
+    frases: tuple[Frase, ...]
+    citadas: tuple[Frase, ...]
+
+    @property
+    def marcas(self) -> frozenset[str]:
+        return frozenset().union(*(each.marcas for each in self.frases))
+
+
+def separate(texto: str) -> Texto:
+    own, quoted = _without_quotes(_plain(texto))
+    return Texto(tuple(_sentences(own)), tuple(_sentences(quoted)))
+
+
+def _plain(texto: str) -> str:
+    """Small Latin letters without accents."""
+    if len(texto) > LONGEST:
+        texto = texto[: LONGEST // 2] + "\n" + texto[-LONGEST // 2 :]
+    visible = _INVISIBLE.sub("", texto)
+    if not visible.isascii():
+        visible = unicodedata.normalize("NFKC", visible.translate(_SQUARED)).lower().translate(_LOOKALIKES)
+        visible = "".join(each for each in unicodedata.normalize("NFD", visible) if not unicodedata.combining(each))
+        visible = visible.translate(_QUOTES)
+    return _STARRED.sub(_unstar, _SPACED.sub(_join, _APOSTROPHE.sub("", visible.lower())))
+
+
+_QUOTES: Final = str.maketrans("“”„«»‘’´`–—•", '"""""\'\'\'\',,,')
+
+
+def _unstar(match: re.Match[str]) -> str:
+    """ "p*rar": a star in place of a vowel."""
+    found = [word for vowel in "aeiou" if WORDS.get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
+    return found[0] if found else match[0]
+
+
+def _join(match: re.Match[str]) -> str:
+    letters = re.sub(r"[^a-z0-9]", "", match[0])
+    words = split_glued(letters)
+    return " ".join(words) if words else match[0]
+
+
+def _without_quotes(plain: str) -> tuple[str, str]:
+    """The person's own words, and the words the person quotes. A text that is one quotation is the person's own."""
+    own: list[str] = []
+    quoted: list[str] = []
+    for line in plain.split("\n"):
+        (quoted if line.lstrip().startswith(">") else own).append(line)
+    text = "\n".join(own)
+    quoted += [match[1] for shape in (_QUOTED, _QUOTED_SINGLE) for match in shape.finditer(text)]
+    text = _QUOTED_SINGLE.sub(" citado ", _QUOTED.sub(" citado ", text))
+    if quoted and not re.search(r"[a-z0-9]", text.replace("citado", "")):
+        return "\n".join(quoted), ""
+    return text, "\n".join(quoted)
+
+
+def _sentences(plain: str) -> Iterator[Frase]:
+    words: list[Palavra] = []
+    for match in _TOKEN.finditer(plain):
+        piece = match[0]
+        if piece[0] in _ENDS:
+            # "dr. teste" and "msg. por favor" do not end a sentence; an ending without words belongs to nothing.
+            if words and not (piece == "." and words[-1].texto in terms("dr dra sr sra")):
+                yield _sentence(words, piece)
+                words = []
+            continue
+        words.extend(_words(piece))
+        if len(words) >= _LONGEST_SENTENCE:
+            yield _sentence(words, "")
+            words = words[-_OVERLAP:]
+    if words:
+        yield _sentence(words, "")
+
+
+def _words(piece: str) -> Iterator[Palavra]:
+    if piece in (",", ":", "(", ")", " - "):
+        yield Palavra(",", frozenset())
+        return
+    if piece == "+":
+        yield Palavra("mais", meanings("mais")[1])
+        return
+    word, marks = meanings(piece)
+    if marks or word in WORDS or len(piece) < 7 or not piece.isalpha() or not piece.isascii():
+        yield Palavra(word, marks)
+        return
+    pieces = split_glued(piece)
+    if len(pieces) > 2 or (len(pieces) == 2 and pieces[0] == _NAO):
+        yield from (Palavra(*meanings(each)) for each in pieces)
+        return
+    yield Palavra(word, marks)
+
+
+def _sentence(words: Sequence[Palavra], end: str) -> Frase:
+    signs = tuple(each for each in words if not each.texto.isascii())
+    words = _contact_verbs(_plain_num([each for each in words if each.texto.isascii()]))
+    written, starts, at = [], [], 0
+    for each in words:
+        token = f"·{each.texto}/{'/'.join(sorted(each.marcas))}/ "
+        starts.append(at)
+        written.append(token)
+        at += len(token)
+    marks = frozenset().union(*(each.marcas for each in (*words, *signs)))
+    keys = marks.union(each.texto for each in words)
+    return Frase(tuple(words), signs, end, marks, "".join(written), keys, tuple(starts))
+
+
+_AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRECISA", "INCOMODAR"))
+
+
+def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
+    """ "Num" is a negation in "num me manda" and a preposition elsewhere."""
+    return [
+        Palavra(each.texto, each.marcas - {"NAO"})
+        if each.texto == "num" and not (at + 1 < len(words) and words[at + 1].marcas & _AFTER_NOT)
+        else each
+        for at, each in enumerate(words)
+    ]
+
+
+_INTO_CONTACT: Final = terms("entrar entre entrem entrarem entrasem entra entrando entrase")
+_MAKE_CONTACT: Final = frozenset(
+    ("faser", "fasa", "fasam", "facam", "faca", "manter", "mantenha", "mantenham", "tente", "tentem", "estabelecer")
+)
+
+
+def _contact_verbs(words: Sequence[Palavra]) -> list[Palavra]:
+    """ "Entrar em contato" is one verb."""
+    read, at = [], 0
+    while at < len(words):
+        ahead = [each.texto for each in words[at + 1 : at + 5]]
+        found = next((n for n, each in enumerate(ahead) if each in ("contato", "contatos", "contacto", "ctt")), None)
+        into = words[at].texto in _INTO_CONTACT and "em" in ahead
+        make = words[at].texto in _MAKE_CONTACT
+        if found is None or not (into or make):
+            read.append(words[at])
+            at += 1
+            continue
+        between = [each for each in words[at + 1 : at + 1 + found] if each.texto != "em"]
+        read += [Palavra("contatar", frozenset(("CONTATAR",))), *between, Palavra("me", frozenset(("ME", "LEVE")))]
+        at += found + 2
+    return read

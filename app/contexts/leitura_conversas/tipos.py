@@ -1,0 +1,32 @@
+"""The reading of one inbound text."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OptOut(StrEnum):
+    CERTO = "certo"
+    PROVAVEL = "provavel"
+    NAO = "nao"
+
+
+class Classe(StrEnum):
+    ACEITE = "aceite"
+    RECUSA = "recusa"
+    PERGUNTA = "pergunta"
+    HUMANO = "humano"
+    OBJECAO = "objecao"
+    CONFIRMACAO = "confirmacao"
+    OPT_OUT = "opt_out"
+    OUTRO = "outro"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leitura:
+    """``confianca``: 0 to 1. ``trechos``: the words that decided, folded; they are personal data like the text itself."""
+
+    classe: Classe
+    opt_out: OptOut
+    confianca: float
+    regra: str  # the name of the rule that decided; empty: none did
+    trechos: tuple[str, ...] = ()
