@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import agendamentos, campanhas, chips, grupos, mensagens, vagas
+from app.cli import agendamentos, campanhas, chips, conversas, grupos, mensagens, vagas
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
@@ -115,6 +115,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "agendamentos": agendamentos.COMMANDS,
         "grupos": grupos.COMMANDS,
         "vagas": vagas.COMMANDS,
+        "conversas": conversas.COMMANDS,
     }
     return own if settings.in_production else own | {"preencher-demo": mensagens.preencher_demo}
 
