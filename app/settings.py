@@ -21,14 +21,14 @@ class Settings(EngineSettings):
     batuta_lang: Language = "pt-BR"
     """the language of commands and problems"""
     supabase_project_ref: str | None = None
-    """in production the database must be marked with the same"""
+    """in production the database must carry the same mark"""
 
     julia_api_url: Url | None = None
-    """where the scheduler finds the api; unset: on this machine, at PORT"""
+    """the api's address for the scheduler; unset: this machine, at PORT"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
-    """the first timetable; what is chosen at run time wins afterwards"""
+    """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True
-    """true: no autonomous trigger does anything"""
+    """true: holds every autonomous trigger"""
     discovery_automatico_enabled: bool = False
     """autonomous discovery, with PILOT_MODE off"""
     oferta_automatica_enabled: bool = False
@@ -39,7 +39,7 @@ class Settings(EngineSettings):
     """autonomous feedback, with PILOT_MODE off"""
 
     recuperacao_automatica_enabled: bool = False
-    """whoever posted an incomplete offer in a group is asked what is missing, with PILOT_MODE off"""
+    """ask authors of incomplete group offers for the missing fields, with PILOT_MODE off"""
 
     @property
     def webhook_address(self) -> str:
@@ -50,93 +50,93 @@ class Settings(EngineSettings):
         return (self.julia_api_url or f"http://127.0.0.1:{self.port}").rstrip("/")
 
     tasks_backend: Literal["sql", "arq"] = "sql"
-    """where tasks run: our own queue, or ARQ on Redis"""
+    """where tasks run: the engine's queue, or ARQ on Redis"""
     redis_url: SecretStr | None = None
     """redis://host:6379, for TASKS_BACKEND=arq"""
     redis_password: SecretStr | None = None
     """for REDIS_URL"""
     arq_max_jobs: Positive = 10
-    """tasks at a time in one worker, on either backend"""
+    """concurrent tasks of one worker, on either backend"""
     arq_job_timeout: Positive = 300
-    """seconds a task may take"""
+    """time limit of a task, in seconds"""
     arq_keep_result: Annotated[int, Field(ge=0)] = 3600
-    """seconds a task's result is kept"""
+    """retention of a task's result, in seconds"""
     arq_max_tries: Positive = 3
-    """attempts of a task"""
+    """maximum attempts of a task"""
     address_normalization_enabled: bool = True
     """appointments: read the address"""
     document_normalization_enabled: bool = True
     """appointments: read the documents"""
     address_model_enabled: bool = True
-    """appointments: with OPENAI_API_KEY, an address the rules cannot read is sent to the model"""
+    """appointments: with OPENAI_API_KEY, send addresses that the rules cannot read to the model"""
     document_model_enabled: bool = False
-    """appointments: with OPENAI_API_KEY, documents the rules cannot read are sent to the model; they leave only then"""
+    """appointments: with OPENAI_API_KEY, send documents that the rules cannot read to the model"""
 
     openai_api_key: SecretStr | None = None
-    """without it the rules work alone"""
+    """key of the language model; unset: rules only"""
     openai_base_url: Url | None = None
-    """any server that speaks the same protocol"""
+    """address of a server with the same protocol"""
     llm_model: str = "gpt-4o-mini"
-    """the model asked for"""
+    """name of the language model"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
-    """what the model may cost in a day; afterwards the rules work alone until midnight"""
+    """daily budget of the model; when it is spent, rules only until midnight"""
     llm_input_usd_per_million: Annotated[float, Field(ge=0)] = 0.15
-    """what a million tokens of questions cost"""
+    """price of a million input tokens"""
     llm_output_usd_per_million: Annotated[float, Field(ge=0)] = 0.60
-    """what a million tokens of answers cost"""
+    """price of a million output tokens"""
     llm_per_minute: Positive = 60
-    """questions to the model in a minute, all together"""
+    """calls to the model per minute, over all processes"""
 
     grupos_batch_size: Positive = 50
-    """groups: rows of a stage that one worker has at a time"""
+    """groups: rows of a stage that one worker claims"""
     grupos_max_workers: Positive = 5
-    """groups: of those, at a time where the model is asked"""
+    """groups: of those, concurrent calls to the model"""
     grupos_intervalo_segundos: Positive = 10
-    """groups: the queue is looked at so often although nobody rang"""
+    """groups: polling interval of the queue, in seconds"""
     grupos_job_batch_size: Positive = 200
     """groups: rows of each stage in one run of processar_grupos"""
     grupos_job_max_workers: Positive = 20
-    """groups: of those, at a time where the model is asked"""
+    """groups: of those, concurrent calls to the model"""
     grupos_limiar_heuristica: Share = 0.3
-    """groups: from this score on a message is looked at more closely"""
+    """groups: minimum score to classify a message"""
     grupos_limiar_alta: Share = 0.8
-    """groups: from this score on it need not be classified"""
+    """groups: minimum score to skip the classification"""
     grupos_limiar_classificacao: Share = 0.7
-    """groups: so sure must a reading be that a message is an offer"""
+    """groups: minimum confidence to classify a message as an offer"""
     grupos_limiar_importacao: Share = 0.85
-    """groups: from this score on a vaga is imported"""
+    """groups: minimum score to import a vacancy"""
     grupos_limiar_revisao: Share = 0.7
-    """groups: from this score on a person decides; below it is dropped"""
+    """groups: minimum score for a review; below it a vacancy is discarded"""
 
     demo: bool = False
-    """set by `make run`; not for production: an empty database is filled with people who do not exist, writable to at any hour"""
+    """set by `make run`, not for production: fill an empty database with synthetic people who accept messages at any hour"""
 
     @property
     def is_demo(self) -> bool:
         return self.demo and not self.in_production
 
     send_allowlist: Listed = ()
-    """outside production: the only numbers that may get a message, with commas; empty: nobody but the simulator"""
+    """outside production: numbers that may receive messages, separated by commas; empty: the simulator only"""
     rate_limit_per_hour: Positive = 20
-    """messages an hour, all together"""
+    """messages per hour, in total"""
     rate_limit_per_day: Positive = 100
-    """messages a day, all together"""
+    """messages per day, in total"""
     rate_limit_per_doctor_hour: Positive = 3
-    """messages an hour to one doctor"""
+    """messages per hour to one doctor"""
     send_min_gap_seconds: Positive = 45
-    """between two messages to one phone"""
+    """seconds between two messages to one number"""
 
     optout_journal: str | None = None
-    """a file that records opt-outs besides the database, for `batuta restore`; unset: beside a SQLite database, else none"""
+    """a file that records opt-outs outside the database, for `batuta restore`; unset: next to a SQLite database, else none"""
 
     evolution_api_url: Url | None = None
-    """the WhatsApp gateway; `batuta up` in development points it at the simulator"""
+    """address of the WhatsApp gateway; in development `batuta up` sets the simulator"""
     evolution_api_key: SecretStr | None = None
     """the gateway's key"""
     webhook_secret: SecretStr | None = None
-    """what an incoming webhook must prove"""
+    """the secret of incoming webhooks"""
     webhook_url: Url | None = None
-    """where the gateway finds us; unset: JULIA_API_URL with /webhook/evolution at its end"""
+    """the address that the gateway calls; unset: JULIA_API_URL with /webhook/evolution appended"""
     chatwoot_url: Url | None = None
     """the help desk (not used yet)"""
     chatwoot_token: SecretStr | None = None
@@ -154,4 +154,4 @@ class Settings(EngineSettings):
     telegram_api_hash: SecretStr | None = None
     """of the Telegram application (not used yet)"""
     simulador_port: Port = 8099
-    """where the simulator listens, on loopback"""
+    """port of the simulator, on loopback"""

@@ -94,11 +94,11 @@ class EngineSettings(BaseModel):
     database_direct_url: SecretStr | None = None
     """PostgreSQL behind a transaction pooler: the address without the pooler, for LISTEN; unset: tables are polled each second"""
     timezone: Zone = Field(default_factory=lambda: system_zone(environment()))
-    """the zone of schedules and of times shown to people; unset: the system's"""
+    """the time zone of schedules and displayed times; unset: the system's"""
     host: str = "127.0.0.1"
-    """where the api listens"""
+    """address or port of the api"""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
-    """where the api listens"""
+    """address or port of the api"""
     api_token: SecretStr | None = None
     """a bearer token with every scope; `batuta token create` makes narrower ones"""
     secret_key: SecretStr | None = None
@@ -108,9 +108,9 @@ class EngineSettings(BaseModel):
     log_format: Literal["auto", "pretty", "json"] = "auto"
     """auto is pretty on a terminal and JSON elsewhere"""
     no_color: str | None = None
-    """any value: no colour, as on every well-behaved terminal program"""
+    """any value: no colour"""
     force_color: str | None = None
-    """any value: colour also where the log does not go to a terminal"""
+    """any value: colour even if the log does not go to a terminal"""
     run_mode: str | None = None
     """a role or all: read by the image's entry point"""
     batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
@@ -118,46 +118,46 @@ class EngineSettings(BaseModel):
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
     """a name of this deployment; a new name makes its schedules the active ones, also after a roll-back to older code"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
-    """PostgreSQL: connections of a process for handlers, enqueueing and pages, at most"""
+    """PostgreSQL: maximum connections of a process for handlers, enqueueing and pages"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
-    """PostgreSQL: connections of a process for renewals, settlements and rescues alone, at most"""
+    """PostgreSQL: maximum connections of a process reserved for renewals, settlements and rescues"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
     """PostgreSQL: a transaction that stays open for longer and keeps dead rows from being removed is a finding"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """how long a stop waits for what is running"""
+    """how long a shutdown waits for running work"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
-    """how many workers `batuta up` starts"""
+    """number of workers that `batuta up` starts"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
-    """a child of `batuta up` that shows no sign of life for so long is ended and started again"""
+    """`batuta up` restarts a child after this time without a sign of life"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
-    """a process whose event loop does not answer for so long is ended, with its stack in the log and in the database"""
+    """a process ends if its event loop does not answer for this time; its stack goes to the log and the database"""
     batuta_recycle_mb: Annotated[int, Field(ge=16)] | None = None
-    """a process that holds more memory drains, ends and is started again; unset: never"""
+    """a process with more memory drains and restarts; unset: never"""
     batuta_recycle_hours: Annotated[float, Field(gt=0)] | None = None
-    """the same, for one that has run for so long"""
+    """a process older than this drains and restarts; unset: never"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
-    """how long executions are kept; the newest of each job and ending stays for ever"""
+    """retention of executions; the newest of each job and status stays"""
     batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """where a scheduler or worker answers GET /metrics; under `batuta up` the parent, the scheduler at +1, workers from +2"""
+    """port of GET /metrics of a scheduler or worker; under `batuta up` the parent uses it, the scheduler +1, workers from +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
-    """the longest request body, except where a route allows more"""
+    """the largest request body, unless a route allows more"""
     batuta_max_payload_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     """the largest arguments or result of a task, in bytes of JSON"""
 
     slack_webhook_url: SecretStr | None = None
     """a Slack channel for alerts, and for reports"""
     alert_webhook_url: SecretStr | None = None
-    """alerts as JSON, for any other program"""
+    """address that receives alerts as JSON"""
     deadman_url: SecretStr | None = None
-    """pinged every minute while the scheduler ticks; who watches it raises the alarm when the pings end"""
+    """a dead man's switch, pinged every minute while the scheduler works"""
     batuta_alert_critical_minutes: Positive = 15
-    """the same cause is told again after so long, if it is critical; that at any hour"""
+    """interval between alerts of one critical cause, at any hour"""
     batuta_alert_error_minutes: Positive = 60
-    """the same, for errors"""
+    """interval between alerts of one error"""
     batuta_alert_warning_minutes: Positive = 240
-    """the same, for warnings"""
+    """interval between alerts of one warning"""
     batuta_alert_hours: Annotated[str, AfterValidator(_hours)] = "8-20"
-    """Monday to Friday, in TIMEZONE: when anything that is not critical is told"""
+    """hours of alerts that are not critical, Monday to Friday, in TIMEZONE"""
 
     @property
     def zone(self) -> ZoneInfo:

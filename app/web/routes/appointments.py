@@ -159,14 +159,14 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
-        """Another address or document is read anew."""
+        """Change fields; a changed address or document is read again."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.alterar(str(id), mudanca.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
     @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")
     async def reprocess(request: Request, quais: Reprocesso | None = None) -> dict[str, Any]:
-        """Those whose reading failed or was switched off are read again, or whoever is named: a task is enqueued for each."""
+        """Enqueue a task for each failed or skipped reading, or for the given ids."""
         asked = quais or Reprocesso()
         ids = None if asked.ids is None else [str(each) for each in asked.ids]
         found = await agendamentos.reprocessar(ids, limit=asked.limite, by=caller_of(request))
@@ -196,7 +196,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
     async def import_(
         request: Request, file: Annotated[UploadFile, File(description=".xlsx or .csv")]
     ) -> dict[str, Any]:
-        """Every row is there when this answers, and a task for each; a row that cannot be taken stops no other."""
+        """Import a spreadsheet: every valid row is stored with its task when the call answers."""
         content = await file.read()
         with as_problems(request, REFUSALS):
             row = await importacao.importar(content, file.filename or "", by=caller_of(request))
@@ -204,7 +204,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
 
     @routes.get("/appointments/imports", operation_id="list_imports")
     async def imports(request: Request, limite: Annotated[int, Query(ge=1, le=100)] = 20) -> dict[str, Any]:
-        """The newest first."""
+        """List imports, newest first."""
         texts = texts_for(request)
         return {"imports": [with_reasons(resultado(row), texts) for row in await importacao.recentes(limite)]}
 
@@ -214,7 +214,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         responses={404: {"description": "no such import"}},
     )
     async def one_import(request: Request, id: Annotated[UUID, Path()]) -> dict[str, Any]:
-        """How far it is, and what was wrong with which row."""
+        """Show the progress of an import and its rejected rows."""
         row = await importacao.encontrada(str(id))
         if row is None:
             raise Problem(404, "import_unknown", id=str(id))
@@ -235,7 +235,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         documentos: Documents = False,
         limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
     ) -> dict[str, Any]:
-        """The newest first; ``proxima`` is what to give as ``antes_de`` for the next page."""
+        """List appointments, newest first; ``proxima`` is the ``antes_de`` of the next page."""
         seen = may_see(request, documentos)
         filtro = Filtro(
             leitura=normalization_status,
@@ -252,7 +252,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
 
     @routes.get("/appointments/stats", operation_id="appointment_stats")
     async def stats() -> dict[str, Any]:
-        """How many in which state of being read."""
+        """Count appointments by the state of their reading."""
         counts = await agendamentos.contagem()
         return {"normalization_status": counts, "total": sum(counts.values())}
 

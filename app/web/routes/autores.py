@@ -26,7 +26,7 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
     async def blocked(
         limite: Annotated[int, Query(ge=1, le=200)] = 50, pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0
     ) -> dict[str, Any]:
-        """Whoever is not read, the last blocked first."""
+        """List blocked authors, newest first."""
         rows = await autores.bloqueados(limite=limite, pular=pular)
         return {"autores": [autor_bloqueado(row, zone) for row in rows]}
 
@@ -36,13 +36,13 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
         responses={404: {"description": "no such vaga"}, 409: {"description": "nobody knows who posted it"}},
     )
     async def block(request: Request, id: UUID) -> dict[str, Any]:
-        """Whoever posted that vaga is not read any more, and what else of his waits is rejected. Twice is once."""
+        """Block the author of a vacancy and reject everything of theirs that waits. Idempotent."""
         with as_problems(request, REFUSALS):
             return autor_em_palavras(await autores.bloquear(str(id), por=caller_of(request)))
 
     @routes.post("/autores/{id}/liberar", operation_id="lift_autor", responses={404: {"description": "no such author"}})
     async def lift(request: Request, id: UUID) -> dict[str, Any]:
-        """He is read again. Twice is once."""
+        """Lift the block of an author. Idempotent."""
         with as_problems(request, REFUSALS):
             return autor_em_palavras(await autores.liberar(str(id), por=caller_of(request)))
 

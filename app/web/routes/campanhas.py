@@ -106,7 +106,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
         "", status_code=201, operation_id="create_campanha", responses={404: {"description": "nobody has such an id"}}
     )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
-        """A draft. Nobody gets anything before it is scheduled."""
+        """Create a draft; nothing leaves before it is scheduled."""
         with as_problems(request, REFUSALS):
             asked = NovaCampanha(
                 nome=nova.nome_template,
@@ -123,9 +123,9 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/agendar", operation_id="schedule_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
-        """It goes out then, or as soon as it may. Under the timetable of windows: in the window of its type.
+        """Schedule a campaign for an instant, or as soon as possible; under the profile `janelas`, in the window of its type.
 
-        Says how many will get it as far as is known now; if nobody would, it is refused (409) and stays as it was.
+        Answers the expected audience; an empty one is refused (409) and changes nothing.
         """
         para = None if quando is None else quando.agendar_para
         with as_problems(request, REFUSALS):
@@ -133,17 +133,17 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/pausar", operation_id="pause_campanha", responses=ANSWERS)
     async def pausar(request: Request, id: Id) -> dict[str, Any]:
-        """Nothing of it leaves from now on; what waits keeps waiting."""
+        """Pause a campaign; queued messages wait."""
         return await _act(request, id, lambda: campanhas.pausar(id, by=caller_of(request)))
 
     @routes.post("/{id}/retomar", operation_id="resume_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def retomar(request: Request, id: Id) -> dict[str, Any]:
-        """It goes on where it stopped, at once."""
+        """Resume a campaign at once."""
         return await _act(request, id, lambda: campanhas.retomar(id, by=caller_of(request)))
 
     @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
     async def cancelar(request: Request, id: Id) -> dict[str, Any]:
-        """For good: what waits is cancelled, what is on its way is asked to stop."""
+        """Cancel a campaign for good; messages in progress are asked to stop."""
         return await _act(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
 
     return routes
@@ -157,14 +157,14 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="older than this one")] = None,
         limite: Limit = 50,
     ) -> dict[str, Any]:
-        """The newest first, with what was really sent."""
+        """List campaigns, newest first, with sent messages."""
         rows = await campanhas.todas(status=status, before=antes_de, limit=limite)
         texts = texts_for(request)
         return {"campanhas": [texts.render(campanha_em_palavras(row, zone)) for row in rows]}
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
-        """How it goes: recipients, queued, sent, delivered, answered; who was left out and what was blocked, by reason."""
+        """Progress: recipients, queued, sent, delivered, answered; exclusions and blocks by reason."""
         with as_problems(request, REFUSALS):
             shown: dict[str, Any] = texts_for(request).render(
                 progresso_em_palavras(await campanhas.progresso(id), zone)
@@ -180,7 +180,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
-        """Everybody it considered, in order, with why somebody did not get it."""
+        """List the considered doctors, in order, with the reason of each exclusion."""
         with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
         return {"destinatarios": [dict(row) for row in rows]}

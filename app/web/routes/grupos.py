@@ -77,20 +77,20 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """The oldest first, each with its text and where in it each field stands."""
+        """List vacancies, oldest first, with the text and the slice of each field."""
         rows = await revisao.pendentes(limite=limite, pular=pular, status=status)
         return {"aguardando": await revisao.quantas(), "vagas": [vaga_em_palavras(row, zone) for row in rows]}
 
     @routes.get("/{id}", operation_id="show_revisao", responses={404: ANSWERS[404]}, openapi_extra=needs(Scope.PII))
     async def show(request: Request, id: UUID) -> dict[str, Any]:
-        """One of them, with every message that told of it."""
+        """Show one vacancy with every message about it."""
         with as_problems(request, REFUSALS):
             row, sources = await revisao.ver(str(id))
         return vaga_em_palavras(row, zone, sources)
 
     @routes.post("/{id}/aprovar", operation_id="approve_revisao", responses=ANSWERS)
     async def approve(request: Request, id: UUID, como: Aprovacao | None = None) -> dict[str, Any]:
-        """It becomes a vacancy, as it is or as corrected. What a hospital is called is learnt."""
+        """Approve a vacancy, with corrections if any; the hospital's name is learnt."""
         said = {} if como is None else como.model_dump(exclude={"notas"})
         with as_problems(request, REFUSALS):
             done = await revisao.aprovar(

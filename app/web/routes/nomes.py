@@ -26,7 +26,7 @@ def router(ensino: Ensino) -> APIRouter:
 
     @routes.get("", operation_id="list_nomes", openapi_extra=needs(Scope.PII))
     async def owners(nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:
-        """Every hospital and speciality that is called so, and who taught it."""
+        """List the hospitals and specialities with this name, and the origin of the name."""
         return {"nomes": [asdict(each) for each in await ensino.de_quem(nome)]}
 
     @routes.post(
@@ -35,7 +35,7 @@ def router(ensino: Ensino) -> APIRouter:
         responses={404: {"description": "nobody is called that"}, 409: {"description": "several are called that"}},
     )
     async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:
-        """The name is not that one's any more: five seconds later, everywhere. What was read stays as it is."""
+        """Remove a name from a hospital or speciality, within five seconds; stored vacancies stay."""
         id = None if what.id is None else str(what.id)
         with as_problems(request, {NomeDesconhecido: (404, "nome_unknown"), NomeDeVarios: (409, "nome_of_several")}):
             return asdict(await ensino.esquecer(what.nome, por=caller_of(request), id=id))

@@ -146,7 +146,7 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
 
 
 def current_user() -> str:
-    """Whoever types this. In a container a user may have no name."""
+    """The name of the user who runs the command; in a container a user may have none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -65,7 +65,7 @@ async def examine(ctx: CliContext) -> list[Finding]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """A running `batuta up` tells its children what nobody set: then that is what counts, not what this terminal knows."""
+    """Use the settings that a running `batuta up` passed to its children instead of this terminal's defaults."""
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
     is_up = answers(f"http://{settings.host}:{settings.port}") and all(_is_taken(*place) for place in places)

@@ -489,7 +489,7 @@ class Batuta:
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Work on what is due in a queue, at most so many, beside whoever else does: the claim keeps them apart."""
+        """Process due items of a queue, at most ``most``; other workers may do the same at the same time."""
         served = next(each for each in self._worker_queues() if each.store.name == queue)
         lease_holder = self._lease_holder()
         with self.presence.present(lease_holder.owner):

@@ -40,7 +40,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Something that goes on until it is done: so many of so many. ``besides``: in the order of the board's ``columns``."""
+    """Work with a progress: so many of so many. ``besides``: further cells, in the order of the board's ``columns``."""
 
     name: str
     state: str  # names a text
@@ -52,7 +52,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """``columns``: of its courses: what they are, their state, how far they got, and whatever is told besides."""
+    """``columns``: headings of its courses: name, state, progress and further cells."""
 
     says: str
     figures: Sequence[Figure]
@@ -87,7 +87,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What an application brings along besides its jobs and loops."""
+    """The parts of an application other than its jobs and loops."""
 
     service: str = "batuta"  # what alerts call it
     application: Callable[[], Any] | None = None  # the application's own object graph, for its commands

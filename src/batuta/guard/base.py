@@ -27,7 +27,7 @@ PASSING = frozenset({408, 425, 429})
 
 
 class Effect(StrEnum):
-    """What became of something that was admitted. Decided by the type of an error or the number of an answer, never by words."""
+    """The result of an admitted call, by the type of its error or the number of its answer, never by words."""
 
     WORKED = "worked"
     BROKE = "broke"  # the other side failed, or is overrun
@@ -99,7 +99,7 @@ class Guard(Protocol):
 
 
 def effect_of_status(status: int) -> Effect:
-    """What an HTTP answer says about whoever gave it."""
+    """The effect that an HTTP status means for the service."""
     if status in PASSING or status >= 500:
         return Effect.BROKE
     return Effect.MISTAKE if status >= 400 else Effect.WORKED

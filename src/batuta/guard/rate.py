@@ -111,7 +111,7 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGuard:
-    """What it admits is to happen within ``use_within``: ``Admit.by`` is the deadline to put on it."""
+    """An admitted call must happen within ``use_within``; ``Admit.by`` is its deadline."""
 
     rates: Rates
     limits: tuple[Limit, ...]

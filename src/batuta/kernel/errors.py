@@ -47,7 +47,7 @@
     ├── DeliveryRefused             somebody outside did not take what we sent
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
     ├── StartAgain                  the process has ended in order, and wants to be started again at once
-    │   ├── CancelIgnored           a task goes on although it was cancelled
+    │   ├── CancelIgnored           a task ignores its cancellation
     │   └── Recycled                it has grown too large or too old
     └── DeadlineExceeded            the time somebody gave us is over
 
@@ -306,9 +306,7 @@ class StartAgain(BatutaError):
 
 
 class CancelIgnored(StartAgain):
-    sentence = (
-        "{what} in loop {loop} goes on although it was cancelled: the process ends so that it can be started again"
-    )
+    sentence = "{what} in loop {loop} ignores its cancellation: the process ends and is started again"
 
 
 class Recycled(StartAgain):

@@ -144,7 +144,7 @@ class LoopRestarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskDeaf(Event):
-    """It goes on although it was cancelled, more than once. The process drains and ends."""
+    """A task ignored every cancellation. The process drains and ends."""
 
     loop: str
     what: str

@@ -27,7 +27,7 @@ FIRES_AT_A_TIME = 100
 
 
 class CatchUp(StrEnum):
-    """What happens to the fires missed while nobody was there."""
+    """The rule for fires missed while no scheduler ran."""
 
     SKIP = "skip"
     LATEST = "latest"

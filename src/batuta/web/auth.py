@@ -70,7 +70,7 @@ async def authorise(request: Request) -> Caller:
 
 
 class AuthoriseFirst(APIRoute):
-    """Of a route that takes a body: the framework would read and judge that before anybody is asked who he is."""
+    """A route with a body that checks the token first: the framework would read and validate the body before."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -169,7 +169,7 @@ def is_own_page(request: Request) -> bool:
 
 
 def is_local(request: Request) -> bool:
-    """A program on this machine, asked by its own name, and not through a browser's page of somebody else's."""
+    """True for a program on this machine that asks under this host's name and not from another site's page."""
     headers = request.headers
     if any(sign in headers for sign in _SIGNS_OF_A_PROXY):
         return False

@@ -132,7 +132,7 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Restores after which nobody knows what happened between the backup and the restore; the oldest backup first."""
+    """Restores that lost the work between backup and restore; the oldest backup first."""
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
         Restored(

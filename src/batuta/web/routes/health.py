@@ -53,7 +53,7 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """What is wrong now, worst first, each cause once, with the next step. Looked at once in 15 s."""
+    """List findings, worst first, each cause once, with the next step. Computed at most every 15 s."""
     assessment = await _assess(request, response, strict)
     findings = describe_findings(assessment, texts_for(request), state_of(request).local)
     is_bad = assessment.worst not in (None, Severity.INFO)
