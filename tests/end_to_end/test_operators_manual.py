@@ -37,6 +37,7 @@ PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
 ELSEWHERE = {
     "batuta configurar-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
+    "batuta vagas realizada ID": "needs a shift that has ended; tests/julia/plantoes confirms one",
     "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
 }
 # Exit codes of commands that judge: the database of these tests has no process that shows signs of life.
@@ -51,6 +52,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta decidir": {"ID": PARKED},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
+    "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}"},
 }
 # Commands that must come first.
 FIRST: Mapping[str, tuple[str, ...]] = {
@@ -58,6 +60,7 @@ FIRST: Mapping[str, tuple[str, ...]] = {
     "batuta grupos liberar": ("batuta grupos bloquear {review}",),
     "batuta grupos nomes": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
     "batuta grupos esquecer": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
+    "batuta vagas liberar": ("batuta vagas reservar ID --medico MEDICO",),
     "batuta run recovery_vagas_incompletas": (
         "batuta switch off pilot_mode --reason teste",
         "batuta switch on recuperacao_automatica_enabled --reason teste",
@@ -145,6 +148,7 @@ async def _fill(url: str) -> dict[str, str]:
             "notice": "SELECT id FROM fechamentos_grupo WHERE status = 'aguardando_revisao'",
             "vacancy": "SELECT id FROM vagas WHERE status = 'aberta'",
             "author": "SELECT contato_id AS id FROM mensagens_grupo LIMIT 1",
+            "doctor": "SELECT id FROM clientes WHERE telefone = '5511900001001'",
             "appointment": "SELECT id FROM appointments",
             "job_id": "SELECT normalization_job_id AS id FROM appointments",
         }
