@@ -58,7 +58,7 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
         case (("data" | "data_agendamento" | "data_confirmacao"), str() | date()):
             return ctx.texts().day(date.fromisoformat(str(value)[:10]))
         case "periodo", str():
-            return word(ctx, "periodo", value)
+            return word(ctx, "periodo", value.lower())
         case "status", str():
             return word(ctx, "vaga", value)
         case _:

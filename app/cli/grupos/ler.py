@@ -47,7 +47,13 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
         "confianca": texts.number(document["confianca"], 2),
     }
     ctx.say(texts("cli.grupos.read_as", **facts))
-    ctx.say(texts("cli.grupos.read_score", score=document["score"], sinais=", ".join(document["sinais"]) or "-"))
+    ctx.say(
+        texts(
+            "cli.grupos.read_score",
+            score=texts.number(document["score"], 2),
+            sinais=", ".join(document["sinais"]) or "-",
+        )
+    )
     if document["descartada"]:
         why = motivo_em_palavras(texts, document["motivo"])
         ctx.say(
