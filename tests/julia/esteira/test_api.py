@@ -54,7 +54,8 @@ async def doubtful(julia: Julia) -> str:
         julia.work.database,
         "UPDATE vagas_grupo SET status = 'aguardando_revisao', motivo_status = 'score_baixo', vaga_importada_id = NULL",
     )
-    await write(julia.work.database, "DELETE FROM vagas")
+    for table in ("vagas_historico", "vagas"):
+        await write(julia.work.database, f"DELETE FROM {table}")
     ((row),) = await rows(julia.work.database, "SELECT id FROM vagas_grupo")
     return str(row["id"])
 
