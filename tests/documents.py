@@ -93,6 +93,24 @@ def alike(shown: Sequence[str], printed: Sequence[str]) -> bool:
     return re.fullmatch(pattern, "".join(f"{_steady(line)}\n" for line in _filled(printed))) is not None
 
 
+def renew(text: str, document: Sequence[Block], session: "Session") -> str:
+    """The text of a document with the output that its commands print now, where it differs."""
+    for block in document:
+        if block.file is not None:
+            session.write(block)
+        elif block.language in ("sh", "console"):
+            lines = list[str]()
+            for command, shown in commands(block):
+                printed = session.run(command, shown)
+                lines += [
+                    f"$ {command}",
+                    *(printed if shown is not None and not alike(shown, printed) else shown or []),
+                ]
+            if block.language == "console":
+                text = text.replace(f"```console\n{block.text}```", "\n".join(["```console", *lines, "```"]))
+    return text
+
+
 def _filled(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if line.strip()]
 
@@ -118,14 +136,15 @@ class Session:
         path.write_text(block.text, encoding="utf-8")
         sys.modules.pop(path.stem, None)
 
-    def run(self, command: str, shown: list[str] | None) -> None:
+    def run(self, command: str, shown: list[str] | None) -> list[str]:
+        """The lines that the command prints. Beside a process that serves, it is repeated until it prints the shown ones."""
         command = command.replace(ADDRESS, f"127.0.0.1:{self.port}")
         if command.startswith(SERVES):
             self._serve(command)
-            return
+            return shown or []
         if command.startswith("cd "):
             os.chdir(command.removeprefix("cd "))
-            return
+            return []
         code, printed = self._call(command)
         assert code == 0 or shown is not None, f"$ {command}\nended with {code}:\n{printed}"
         for process in self._serving * 50:  # it may need another moment for its work
@@ -134,7 +153,7 @@ class Session:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
             _, printed = self._call(command)
-        assert shown is None or alike(shown, printed.splitlines()), f"$ {command}\n{printed}"
+        return [line.rstrip() for line in printed.replace(f":{self.port}", ":8000").splitlines() if line.strip()]
 
     def _call(self, command: str) -> tuple[int, str]:
         plain = command.partition("  #")[0]

@@ -1,18 +1,24 @@
-"""Every command and every program in the documents runs as it is written."""
+"""Every command and every program in the documents runs as it is written.
 
+``python -m tests.end_to_end.test_documents docs/tutorial.md`` writes the present output into a document.
+"""
+
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
 from tests.conftest import lack
-from tests.documents import RUN, Block, Session, blocks, commands
+from tests.documents import RUN, Block, Session, alike, blocks, commands, renew
 from tests.servers import free_port
 
 # Documents, or sections of documents, whose blocks this test does not run, with the reason.
@@ -42,53 +48,62 @@ def to_run(document: Path) -> list[Block]:
     return [each for each in blocks(document) if not {name, f"{name}#{each.heading}"} & NOT_RUN.keys()]
 
 
-@pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+@contextmanager
+def open_session(folder: Path, document: str = "") -> Iterator[Session]:
     """A machine in English and UTC, with the command on its path and an empty folder to work in."""
-    session = Session(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin")
-    monkeypatch.setenv("PORT", str(session.port))
-    monkeypatch.setenv("LANG", "en_US.UTF-8")
-    monkeypatch.setenv("BATUTA_LANG", "en")
-    monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("LOGNAME", "ana")
-    # The plugins of this repository's environment take seconds to load.
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "anyio.pytest_plugin")
-    for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    time.tzset()
-    sys.modules.pop("app.main", None)  # it has the settings of the environment that it was loaded in
-    yield session
-    session.end()
-    for name, module in [*sys.modules.items()]:
-        if name == "app.main" or (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
-            del sys.modules[name]
-    monkeypatch.undo()
+    session = Session(folder)
+    here = document in IN_THE_REPOSITORY
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT if here else folder)
+        patch.syspath_prepend(folder)
+        for name, value in {
+            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "PORT": str(session.port),
+            "LANG": "en_US.UTF-8",
+            "BATUTA_LANG": "en",
+            "TZ": "UTC",
+            "COLUMNS": "120",
+            "LOGNAME": "ana",
+            # The plugins of this repository's environment take seconds to load.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_PLUGINS": "anyio.pytest_plugin",
+            "SIMULADOR_PORT": str(free_port()),
+        }.items():
+            patch.setenv(name, value)
+        for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN"):
+            patch.delenv(name, raising=False)
+        if here:
+            patch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
+        time.tzset()
+        sys.modules.pop("app.main", None)  # it has the settings of the environment that it was loaded in
+        try:
+            yield session
+        finally:
+            session.end()
+            for name, module in [*sys.modules.items()]:
+                if name == "app.main" or (getattr(module, "__file__", None) or "").startswith(str(folder)):
+                    del sys.modules[name]
     time.tzset()
 
 
 @pytest.mark.parametrize(
     "document", [each for each in DOCUMENTS if any(block.language in RUN for block in to_run(each))], ids=name_of
 )
-def test_the_code_of_a_document_runs_as_it_is_shown(
-    document: Path, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name_of(document) in IN_THE_REPOSITORY:
-        monkeypatch.chdir(ROOT)
-        monkeypatch.setenv("DATABASE_URL", f"sqlite:///{session.folder}/julia.db")
-        monkeypatch.setenv("SIMULADOR_PORT", str(free_port()))
-    for block in to_run(document):
-        if block.file is not None:
-            session.write(block)
-        elif block.language in ("sh", "console"):
-            for command, shown in commands(block):
-                session.run(command, shown)
-        else:
-            assert block.language not in RUN, f"{block.heading}: name the file of this program in the line above it"
+def test_the_code_of_a_document_runs_as_it_is_shown(document: Path, tmp_path: Path) -> None:
+    name = name_of(document)
+    with open_session(tmp_path, name) as session:
+        for block in to_run(document):
+            if block.file is not None:
+                session.write(block)
+            elif block.language in ("sh", "console"):
+                for command, shown in commands(block):
+                    printed = session.run(command, shown)
+                    said = "\n".join(
+                        [f"$ {command}", *printed, f"Renew it: python -m tests.end_to_end.test_documents {name}"]
+                    )
+                    assert shown is None or alike(shown, printed), said
+            else:
+                assert block.language not in RUN, f"{block.heading}: name the file of this program in the line above it"
 
 
 def test_a_block_that_is_not_run_exists() -> None:
@@ -99,8 +114,8 @@ def test_a_block_that_is_not_run_exists() -> None:
     assert NOT_RUN.keys() - existing == set()
 
 
-@pytest.mark.usefixtures("session")
-def test_the_wheel_is_the_library_alone(tmp_path: Path) -> None:
+def test_the_wheel_is_the_library_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     for name in ("dev.py", "pyproject.toml", "README.md", "LICENSE", "src"):
         source = ROOT / name
         if source.is_dir():
@@ -118,3 +133,11 @@ def test_the_wheel_is_the_library_alone(tmp_path: Path) -> None:
         *names
     }
     assert {name.split("/")[0] for name in names} == {"batuta", "batuta-0.1.0.dist-info"}
+
+
+if __name__ == "__main__":
+    for file in map(Path, sys.argv[1:]):
+        document = file.resolve()
+        with tempfile.TemporaryDirectory() as folder, open_session(Path(folder), name_of(document)) as session:
+            text = renew(document.read_text(encoding="utf-8"), to_run(document), session)
+        document.write_text(text, encoding="utf-8")
