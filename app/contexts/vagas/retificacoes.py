@@ -30,7 +30,7 @@ class OfertaPorDecidir(MudancaSemVaga):
 
 
 class MudancaSuperada(MudancaSemVaga):
-    sentence = "the author of vaga {id} said otherwise later, and that counts: reject this one"
+    sentence = "the author of vaga {id} posted another version later, which counts: reject this one"
 
 
 @dataclass(frozen=True, slots=True)
