@@ -52,7 +52,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta decidir": {"ID": PARKED},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
-    "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}"},
+    "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
 # Commands that must come first.
 FIRST: Mapping[str, tuple[str, ...]] = {
@@ -152,7 +152,8 @@ async def _fill(url: str) -> dict[str, str]:
             "appointment": "SELECT id FROM appointments",
             "job_id": "SELECT normalization_job_id AS id FROM appointments",
         }
-        return {role: str((await one(database, query))["id"]) for role, query in found.items()}
+        ids = {role: str((await one(database, query))["id"]) for role, query in found.items()}
+        return {**ids, "day": f"{clock.now() + timedelta(days=20):%d/%m/%Y}"}
 
 
 @pytest.fixture
