@@ -128,6 +128,42 @@ def test_links_between_documents_lead_somewhere(file: Path) -> None:
     assert [link for link in links if not (file.parent / link).exists()] == []
 
 
+def test_links_to_sections_lead_to_a_heading() -> None:
+    documents = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "app" / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+    links = [
+        (file, *link) for file in documents for link in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", file.read_text("utf-8"))
+    ]
+    assert links
+    assert [
+        f"{file.name}: {target}#{section}"
+        for file, target, section in links
+        if section not in anchors((file.parent / target) if target else file)
+    ] == []
+
+
+def anchors(file: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    text = re.sub(r"^```.*?^```$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    shown = {
+        link.rpartition("/")[2]
+        for file in (ROOT / "README.md", ROOT / "app" / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for link in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", file.read_text(encoding="utf-8"))
+    }
+    pictures = {file.name: file.stat().st_size for file in (ROOT / "docs" / "pictures").iterdir()}
+    assert pictures.keys() == shown
+    assert max(pictures.values()) < 250_000
+
+
 @pytest.mark.parametrize(
     ("document", "heading", "options"),
     [
