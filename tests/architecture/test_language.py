@@ -8,13 +8,10 @@ from scripts.language import Kind, Prose, check, files, folder, is_suspect, read
 
 # Hits that each folder may still have. A count only falls; lower its number in the commit that removes hits.
 BUDGET = {
-    "src/batuta": 511,
-    "app": 800,
-    "tests": 1034,
-    "docs": 79,
-    "scripts": 9,
-    "deploy": 3,
-    "(root)": 6,
+    "src/batuta": 479,
+    "app": 770,
+    "tests": 1019,
+    "scripts": 6,
 }
 
 
