@@ -1,4 +1,4 @@
-"""One loose text, read as the pipeline would read it: what each look makes of it, and what would become of it. Nothing is kept."""
+"""Dry run of the reading stages on one text: the result of each stage and the final decision. Nothing is stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from batuta import Snooze
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """``motivo``: why it would be discarded, at which look (``estagio``); None: its vagas would go on.
+    """The result of a dry run. ``motivo``: why ``estagio`` would discard the text; None: its vagas would continue.
 
-    ``leitura``: None while a reader that asks somebody else has no answer.
+    ``leitura``: None while the language model has not answered.
     """
 
     nota: Nota
@@ -32,7 +32,7 @@ class Prova:
 async def provar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
 ) -> Prova:
-    """The reading is shown even where the first look would have ended it: that is what one wants to see."""
+    """Read a text as the pipeline would. The reading is returned even if the heuristic would discard the text."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read
@@ -72,7 +72,9 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Each field with where in the text it stands and the words there; None: nothing says it, it is the rule's default."""
+    """Return each field with its slice of the text and the words there; None: the text does not state it, a default
+    applies.
+    """
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {
         name: {

@@ -1,4 +1,4 @@
-"""The groups pipeline, put together: six stages over one queue."""
+"""The groups pipeline: six stages over one queue."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,9 +11,9 @@ from batuta.pipelines import Pipeline, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ritmo:
-    """How much at a time. ``lote``: rows of a stage in one worker. ``fora``: of those, where somebody outside is asked.
+    """Batch sizes. ``lote``: rows of a stage in one worker; ``fora``: the same for stages that ask a language model.
 
-    ``intervalo``: the table is looked at so often although nobody rang.
+    ``intervalo``: polling interval when no wake-up arrives.
     """
 
     lote: int = 50
@@ -27,7 +27,7 @@ LIMITE = timedelta(seconds=60)
 
 
 def esteira(leituras: Leituras, vagas: Vagas, ritmo: Ritmo, *, pergunta_fora: bool) -> Pipeline:
-    """``pergunta_fora``: a model is asked by the stages that read."""
+    """``pergunta_fora``: the reading stages ask a language model."""
     reading = ritmo.fora if pergunta_fora else ritmo.lote
     handlers = (
         (Estagio.PENDENTE, leituras.heuristica, ritmo.lote),

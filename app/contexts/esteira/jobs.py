@@ -1,4 +1,4 @@
-"""The jobs of the groups. The continuous worker does the same all the time; the claim keeps them apart."""
+"""The jobs of the groups pipeline. Workers do the same work continuously; the claim prevents double work."""
 
 from datetime import date, datetime, timedelta
 from typing import Final, Protocol
@@ -15,17 +15,17 @@ from batuta.kernel import Clock, Json
 from batuta.reasons import define
 from batuta.sql import Database, Transaction
 
-NUMBER_WANTED = define("numero_esperado", "{names}: a number from 1 to {most} is wanted")
-DAY_WANTED = define("dia_esperado", "data: a day is written as in 2026-03-11")
-CANARY_LOST = define("canario_perdido", "the last canary did not come out of the pipeline")
-STAGE_WANTED = define("estagio_esperado", "estagio is one of {stages}, limite a number from 1 to {most}")
+NUMBER_WANTED = define("numero_esperado", "{names}: expected a number from 1 to {most}")
+DAY_WANTED = define("dia_esperado", "data: expected a day such as 2026-03-11")
+CANARY_LOST = define("canario_perdido", "the last canary did not reach the end of the pipeline")
+STAGE_WANTED = define("estagio_esperado", "estagio: expected one of {stages}; limite: a number from 1 to {most}")
 
-# What is left of the time when another batch is not begun.
+# No further batch starts with less than this before the deadline.
 MARGIN: Final = timedelta(seconds=10)
 MOST: Final = 10_000
 
 
-# What goes the whole way every day. No such place exists.
+# The daily canary message. The place is fictitious.
 CANARIO: Final = "Plantão de clínica médica no Hospital Canário Fictício, dia {dia:%d/%m/%Y}, das 19h às 7h, R$ 1.500"
 
 
@@ -34,7 +34,7 @@ class Ensaio(Protocol):
 
 
 class Custos(Protocol):
-    """What a model was asked, and what it cost."""
+    """Counts and cost of the questions to a language model."""
 
     async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
 
@@ -61,7 +61,7 @@ class GroupJobs:
         self._clock = clock
 
     async def processar_grupos(self, call: JobCall) -> Outcome:
-        """Every stage once. ``batch_size`` and ``max_workers`` say how much at a time."""
+        """Run every stage once. ``batch_size`` and ``max_workers`` limit the batch."""
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
         if wrong:
@@ -85,7 +85,7 @@ class GroupJobs:
         return Done(items=removed, result={"removidos": removed, "vencidas": expired})
 
     async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
-        """What is wrong with the pipeline. Each cause is told to people once, by whoever tells them of everything else."""
+        """Report the findings about the pipeline. The alert loop sends each cause once."""
         found = await self._saude.achados()
         alerts = [
             {
@@ -99,7 +99,7 @@ class GroupJobs:
         return Done(items=len(found), result={"alertas": [{**each} for each in alerts]})
 
     async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
-        """Yesterday, where people live by it; or ``data``, of which everything is counted anew."""
+        """Count yesterday in the local time zone; or the day in ``data``, which is counted again from the start."""
         try:
             said = call.params.get("data")
             day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
@@ -110,7 +110,7 @@ class GroupJobs:
         return Done(items=int(str(counted["mensagens_total"])), result=counted)
 
     async def canario_grupos(self, call: JobCall) -> Outcome:
-        """A message of our own goes the whole way. Says too whether the last one came out."""
+        """Enqueue today's canary and report whether the previous one passed the whole pipeline."""
         sinais = await self._saude.sinais()
         day, now = self._today(), self._clock.now()
         async with self._database.transaction() as transaction:
@@ -126,7 +126,7 @@ class GroupJobs:
         return Done(result={"fila": await self._operacao.fila()})
 
     async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
-        """What failed for good is tried again, each at its own stage. ``estagio`` and ``limite`` narrow it down."""
+        """Retry dead rows, each at its own stage. ``estagio`` and ``limite`` narrow the selection."""
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):
             return Failed(STAGE_WANTED(stages=", ".join(Estagio), most=MOST), permanent=True)
@@ -136,7 +136,7 @@ class GroupJobs:
         return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": message})
 
     async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
-        """Messages that wait and are in no queue."""
+        """Enqueue pending messages that have no row in the queue."""
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
             return Failed(NUMBER_WANTED(names="limite", most=MOST), permanent=True)
@@ -148,7 +148,7 @@ class GroupJobs:
 
 
 def _number(call: JobCall, name: str) -> int | None:
-    """None: it is not said; 0: it is no number we take."""
+    """Return a parameter as a number; None: it is absent; 0: it is invalid."""
     if (said := call.params.get(name)) is None:
         return None
     is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))

@@ -1,4 +1,4 @@
-"""The stages that work on a message: heuristic, classification, extraction. What each saw is kept with the limit it decided by."""
+"""The stages that work on a message: heuristic, classification, extraction. Each stores its result and its threshold."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from batuta.pipelines import FanOut, Jump, Next, StageOutcome
 from batuta.queues import ItemEffect, Lease, NewItem, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 
-# Reasons of the first look that are final, whatever the score.
+# Reasons of the heuristic that discard a message whatever its score.
 FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
 DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
-# More than that in one message is nobody's list: the rest is left out, and the message says so.
+# Longer lists are not plausible: further vagas are dropped, and the message records it.
 MOST_VAGAS: Final = 200
 REMEMBERED: Final = 2_000
-# The sign that a message may close an offer: it is read however little else it says.
+# The signal that a message may close an offer: such a message is read even with a low score.
 FECHADO: Final = "fechado"
 
 
@@ -41,25 +41,27 @@ class GroupMessageQueries:
 
 
 class Leitor(Protocol):
-    """Reads a message: the rules alone, or with a model beside them. A Snooze: not now, nothing is lost."""
+    """Reads a message, by rules alone or with a language model. A Snooze postpones the message; nothing is lost."""
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Whether the first look sees an offer, whether the text is read (what may close one is, too), and else why not."""
+    """Return whether the heuristic sees an offer, whether the text is read (also if it may close an offer), and why
+    not.
+    """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
     return looks_so, passed, None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo"
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """What goes on of a reading: whole vagas, and what a person has to complete."""
+    """Return the vagas that continue: the complete ones, and the incomplete ones for review."""
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
 class LeitorPorRegras:
-    """The rules alone. The same text of the same day and place is read once: thirty groups may forward it."""
+    """Reads by rules alone. The cache serves copies of a text in groups of the same name and region on the same day."""
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
         self._dicionario = dicionario
@@ -119,7 +121,7 @@ class Leituras:
             "sinais": AsJson(list(nota.sinais)),
             "motivo": why,
             "limiar": limits.heuristica,
-            "ms": self._seconds_since(began),
+            "ms": self._milliseconds_since(began),
             "processado_em": None if passed else self._clock.now(),
         }
         kept = Writes(((self._queries.scored, seen),))
@@ -141,7 +143,7 @@ class Leituras:
             **self._judgement(mensagem, leitura, is_offer=is_offer),
             "status": "classificada_oferta" if is_offer else "classificada_nao_oferta",
             "limiar": self._limiares.classificacao,
-            "ms": self._seconds_since(began),
+            "ms": self._milliseconds_since(began),
         }
         kept = Writes(((self._queries.classified, seen),))
         if is_offer:
@@ -169,7 +171,7 @@ class Leituras:
             **self._judgement(mensagem, leitura, is_offer=leitura.eh_oferta),
             "status": status,
             "vagas": len(vagas),
-            "ms": self._seconds_since(began),
+            "ms": self._milliseconds_since(began),
         }
         if not vagas:
             why = "extracao_falhou" if leitura.eh_oferta and changed is None else "nao_eh_oferta"
@@ -184,13 +186,13 @@ class Leituras:
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Which offers a message that offers nothing whole says the price of."""
+        """Return the price correction of a message without a complete vaga and without a closing."""
         return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem, leitura)
 
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """What is kept, and what the message closes or changes besides."""
+        """Return the effect that stores the reading and applies what the message closes or changes."""
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)
         dito = leitura.fechamento
@@ -202,7 +204,10 @@ class Leituras:
     def _fan_out(
         self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]]
     ) -> tuple[tuple[NewItem, ...], Writes]:
-        """Author, message, group: whoever keeps what is said holds them in this order too, and neither waits for the other."""
+        """Return the items of the vagas and the writes.
+
+        Locks author, message and group in this order, as the intake does, which avoids deadlocks.
+        """
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
         rows = [
             (self._queries.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
@@ -225,7 +230,7 @@ class Leituras:
             "processado_em": None if is_offer else self._clock.now(),
         }
 
-    def _seconds_since(self, began: float) -> float:
+    def _milliseconds_since(self, began: float) -> float:
         return round((self._clock.monotonic() - began) * 1000, 3)
 
     async def _of(self, ids: Sequence[str]) -> Mapping[str, Row]:
@@ -241,7 +246,7 @@ def _da_mensagem(mensagem: Row) -> dict[str, object]:
 
 
 def _escrita(vaga: VagaDita) -> dict[str, object]:
-    """A vaga as its row holds it, each field with the place in the text it came from."""
+    """Return the columns of a vaga, with the slice of the text for each field."""
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)
         for name in (

@@ -1,7 +1,8 @@
-"""A model beside the rules: asked once about what they are unsure of, and believed as far as the text bears it out.
+"""A language model in addition to the rules: asked once about uncertain messages; only answers found in the text count.
 
-It is given a fixed instruction, the message between two marks nobody can guess, and a schema. It has no tools; whatever a message
-asks of it, all it can do is fill in a form, and every field of the form is looked for in the message (``verificacao``).
+The model receives a fixed instruction, the message between two random marks and a schema. It has no tools: whatever
+a message asks of it, it can only fill in a form, and every field of the form is checked against the message
+(``verificacao``).
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from app.contexts.vagas.api import alcanca
 from batuta import Snooze
 from batuta.sql import Row
 
-# Less sure than that, or an offer in which nothing could be made out: a second opinion is worth its price.
+# Below this certainty, or for an offer without any vaga, the model is asked.
 CERTEZA: Final = 0.85
 LONGEST: Final = 12_000
 USO: Final = "grupos"
@@ -35,7 +36,7 @@ DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", 
 
 
 class LeitorComLlm:
-    """Reads by the rules, and asks the model about what they are unsure of; the same question once, whoever is first."""
+    """Reads by rules and asks the model about uncertain messages. A stored answer serves equal questions."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class LeitorComLlm:
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze:
         rules = await self._regras(texto, mensagem)
-        # What only closes something, or what the first look would have dropped, is nothing to pay for.
+        # A message that only closes a vacancy, or scores below the heuristic's threshold, is not worth the cost.
         is_chatter = rules.fechamento is not None or _is_below(mensagem)
         if not incerta(rules) or len(texto) > LONGEST or (is_chatter and not rules.eh_oferta):
             return rules
@@ -77,7 +78,7 @@ def incerta(leitura: Leitura) -> bool:
 
 
 def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
-    """What lacks something by the rules, and is of no place that the model made a whole vaga of."""
+    """Return incomplete vagas of the rules, except at places where the model found a complete one."""
     if not checked.eh_oferta or (checked.vagas and not rules.vagas):
         return ()
     named = {chave(each.hospital.valor) for each in checked.vagas}

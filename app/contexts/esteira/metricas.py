@@ -1,4 +1,4 @@
-"""A day of the groups, counted from the rows themselves: again and again, always the same."""
+"""Daily metrics of the groups, counted from the rows; a repeated count gives the same figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Metricas:
         self._queries = load_queries(MetricQueries, Path(__file__).parent / "metricas.sql", database.dialect)
 
     def dia(self, day: date) -> tuple[datetime, datetime]:
-        """When a day begins and ends where people live by it."""
+        """Return the start and the end of a day in the local time zone."""
         return tuple(datetime.combine(each, time(0), self._zone) for each in (day, day + timedelta(days=1)))  # type: ignore[return-value]
 
     async def consolidar(self, day: date, llm: Gasto) -> dict[str, Json]:
@@ -37,7 +37,7 @@ class Metricas:
         groups = await self._database.run(self._queries.by_group, dia=day, **stretch)
         row = await self._database.one(self._queries.day, **stretch)
         assert row is not None
-        counted: dict[str, Json] = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row is no mapping
+        counted: dict[str, Json] = {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row is not a mapping
         took = sorted(
             (each["processado_em"] - each["created_at"]).total_seconds() * 1000
             for each in await self._database.all(self._queries.times, **stretch)
@@ -54,5 +54,5 @@ class Metricas:
 
 
 def percentil(ordered: Sequence[float], share: float) -> float | None:
-    """The value below which such a share lies; None of nothing."""
+    """Return the value at this share of a sorted sequence; None if it is empty."""
     return None if not ordered else round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)

@@ -1,4 +1,4 @@
--- write by_group: what each group told on a day, and what came of it
+-- write by_group: upsert the counts of each group on a day
 INSERT INTO metricas_grupos_diarias (data, grupo_id, mensagens_total, mensagens_processadas, mensagens_descartadas, vagas_extraidas,
                                      vagas_importadas, vagas_revisao, vagas_descartadas, vagas_duplicadas,
                                      tempo_medio_processamento_ms, confianca_media_extracao, confianca_media_match)
@@ -25,7 +25,7 @@ SET mensagens_total = excluded.mensagens_total, mensagens_processadas = excluded
     vagas_duplicadas = excluded.vagas_duplicadas, tempo_medio_processamento_ms = excluded.tempo_medio_processamento_ms,
     confianca_media_extracao = excluded.confianca_media_extracao, confianca_media_match = excluded.confianca_media_match;
 
--- read day: the whole pipeline on a day; the rehearsals are nobody's
+-- read day: counts of the pipeline on a day, without canaries
 SELECT said.grupos_ativos, said.mensagens_total, said.mensagens_processadas, said.heuristica_passou, said.extracao_sucesso,
        found.normalizacao_sucesso, found.vagas_importadas, found.vagas_revisao, found.vagas_duplicadas
 FROM (
@@ -43,16 +43,16 @@ FROM (
       AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
 ) AS found;
 
--- read times: when messages of a day came and when they were done
+-- read times: arrival and completion of the messages of a day
 SELECT created_at, processado_em FROM mensagens_grupo
 WHERE created_at >= :since AND created_at < :until AND processado_em IS NOT NULL
   AND grupo_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario');
 
--- read dead_by_stage: where rows of a day failed for good
+-- read dead_by_stage: dead rows of a day by stage
 SELECT coalesce(ultimo_estagio, 'pendente') AS estagio, count(*) AS items FROM fila_processamento_grupos
 WHERE estagio = 'erro' AND created_at >= :since AND created_at < :until GROUP BY coalesce(ultimo_estagio, 'pendente');
 
--- write by_day: the whole pipeline on a day, however often it is counted
+-- write by_day: upsert the counts of the pipeline on a day
 INSERT INTO metricas_pipeline_diarias (data, grupos_ativos, mensagens_total, mensagens_processadas, heuristica_passou, extracao_sucesso,
                                        normalizacao_sucesso, vagas_importadas, vagas_revisao, vagas_duplicadas, llm_classificou,
                                        p50_tempo_ms, p95_tempo_ms, p99_tempo_ms, custo_total_usd, erros_total, erros_por_estagio)

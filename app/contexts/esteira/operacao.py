@@ -1,4 +1,4 @@
-"""What operators do with the pipeline: a run of it, what failed again, what was forgotten, what is over."""
+"""Operators' actions on the pipeline: run the stages, retry dead rows, enqueue forgotten messages, prune."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from batuta.sql import Database, Query, load_queries
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
 CHAVE_FICA: Final = timedelta(days=60)
-# So long may what says no day wait for somebody to say it.
+# A vaga without a day stays in review for at most this time.
 SEM_DIA_FICA: Final = timedelta(days=30)
 
 
@@ -56,7 +56,7 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """``work_once`` works on what is due in a stage: so many, so many at a time (None: as the stage says)."""
+        """``work_once``: works on due rows of a stage; arguments: stage, limit, concurrency (None: the stage's own)."""
         self._database = database
         self._fila = fila
         self._work_once = work_once
@@ -66,7 +66,9 @@ class Operacao:
         self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
-        """Every stage once, in order: a row may go all the way. Beside whoever else works; the claim keeps them apart."""
+        """Run every stage once, in order: a row may pass all of them. Safe beside the workers: each row is claimed
+        once.
+        """
         began, ritmo = self._clock.now(), self._ritmo
         most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job
         worked = {
@@ -77,7 +79,7 @@ class Operacao:
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
-        """How many rows are where; those that will not be tried again by that name too."""
+        """Return the number of rows per stage; dead rows also under ``erros_max_tentativas``."""
         rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}
@@ -88,7 +90,7 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.dead, **asked)]
 
     async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
-        """Each goes on at the stage where it failed; nothing before that is repeated. False: somebody else was faster."""
+        """Retry each row at the stage where it failed. Yields False if another process was faster."""
         for id in ids:
             yield await self._fila.revive(id, by=por)
 
@@ -96,11 +98,11 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
-        """Those that are in the queue already are left alone."""
+        """Enqueue messages; return how many were not in the queue yet."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def vencer(self, hoje: date) -> int:
-        """What waited for a person until nobody could take it any more waits no longer. ``hoje``: the day in São Paulo."""
+        """Drop vagas in review whose day is past, or that had no day for too long. ``hoje``: the day in São Paulo."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             expired = await transaction.run(self._queries.expire, hoje=hoje, before=now - SEM_DIA_FICA, now=now)
@@ -108,7 +110,7 @@ class Operacao:
         return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
-        """What ended well and is older than a week goes, as much of it as there is time for."""
+        """Delete finished rows older than a week, until the time limit."""
         now, removed = self._clock.now(), 0
         for _ in range(1_000_000 // BATCH):
             gone = await self._database.run(self._queries.prune, before=now - FICA, limite=BATCH)

@@ -1,7 +1,8 @@
-"""How the groups pipeline is: ``/health/grupos``, and what it adds to the alerts.
+"""Health of the groups pipeline: ``/health/grupos`` and its alerts.
 
-The engine judges every stage by its backlog, its age, its dead and whether a worker lives. What only this pipeline has is judged
-here: that nothing comes out of it any more, that it reads the same value everywhere, that it suddenly drops more than it used to.
+The engine checks backlog, age, dead rows and workers of every stage. This module checks signs specific to the
+pipeline: no vagas at all, the same price everywhere, a sudden change in the share of discarded messages, a lost
+canary.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,11 +19,11 @@ from batuta.sql import Database, Query, Row, load_queries
 HOUR: Final = timedelta(hours=1)
 DEGRADED, UNHEALTHY = 100, 500
 DEAD_ROWS, OLD_ROWS = 10, 5
-# So many passed the first look within the time, and nothing at all came of them.
+# Alert if at least this many messages passed the heuristic in this time and none gave a vaga.
 SECO_APOS, SECO_MENSAGENS = timedelta(hours=6), 20
-# One value in so many vagas of several places, and such a share of all, is a misreading.
+# Alert on a probable misreading: one price in this many vagas, this share of all vagas, and this many places.
 REPETIDO_VEZES, REPETIDO_PARTE, REPETIDO_LUGARES = 30, 0.5, 3
-# How far a share of what is dropped may be from its mean of a week, and how many are needed to know.
+# Alert if the share of discards differs this much from the week's mean; minimum counts of today and the week.
 DESVIO, DESVIO_HOJE, DESVIO_SEMANA = 0.25, 40, 200
 CANARIO_APOS: Final = timedelta(minutes=30)
 CUSTO_DIA_USD: Final = 1.0
@@ -50,7 +51,7 @@ class MedidasDosGrupos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fluxo:
-    """What became of what was said in a stretch of time."""
+    """Counts of messages and vagas of a period, by result."""
 
     mensagens: int = 0
     passaram: int = 0
@@ -60,7 +61,7 @@ class Fluxo:
     aproveitadas: int = 0
 
     def partes(self) -> Iterator[tuple[str, int, float]]:
-        """Each stage's share of what it dropped, with how many it saw."""
+        """Yield each stage with its input count and its share of discards."""
         if self.mensagens:
             yield "heuristica", self.mensagens, 1 - self.passaram / self.mensagens
         if self.passaram:
@@ -71,7 +72,7 @@ class Fluxo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sinais:
-    """What the alerts are judged by."""
+    """The figures that the alerts are decided by."""
 
     medidas: MedidasDosGrupos
     seco: Fluxo = Fluxo()
@@ -87,7 +88,7 @@ class Sinais:
 
     @property
     def canario_perdido(self) -> bool:
-        """It had its time, and did not come out."""
+        """Whether the latest canary is overdue."""
         since = self.canario_em
         return since is not None and not self.canario_chegou and self.medidas.now - since > CANARIO_APOS
 
@@ -97,7 +98,7 @@ def status_de(medidas: MedidasDosGrupos) -> str:
 
 
 def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
-    """Both shapes by which it was ever asked for."""
+    """Build the health document with the fields of both published formats."""
     status = status_de(medidas)
     if status == "healthy" and any(each.severity is not Severity.INFO for each in alertas):
         status = "degraded"
@@ -184,7 +185,9 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """``custo``: what the model cost since then, in dollars. ``local``: an instant as people here write it."""
+        """``custo``: cost of the model since an instant, in dollars. ``local``: converts an instant to the local time
+        zone.
+        """
         self._database = database
         self._fila = fila
         self._custo = custo
@@ -229,7 +232,7 @@ class SaudeDosGrupos:
     async def _flow(self, since: datetime, until: datetime) -> Fluxo:
         row = await self._database.one(self._queries.flow, since=since, until=until)
         assert row is not None
-        return Fluxo(**{name: row[name] for name in row.keys()})  # noqa: SIM118 - a row is no mapping
+        return Fluxo(**{name: row[name] for name in row.keys()})  # noqa: SIM118 - a row is not a mapping
 
     async def ask(self) -> Report:
         found = await self.achados()

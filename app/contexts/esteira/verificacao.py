@@ -1,7 +1,8 @@
-"""What a model filled in, as far as the message bears it out. What it made up, or was talked into, is not there.
+"""Check a model's answer against the message. Invented or injected fields are dropped.
 
-A name must be written in the message, a day must follow from words that are; a price, an hour and a telephone must be what the
-rules, too, read as one: the digits of a date are nobody's number. A vaga whose place or day does not stand the test is none.
+A name must occur in the message, and a day must follow from words that do. A price, an hour and a phone number must
+also be read as such by the rules, so that digits of a date never count as a number. A vaga without a valid place and
+day is dropped.
 """
 
 import re
@@ -25,7 +26,7 @@ from app.contexts.leitura_grupos.api import (
 from app.contexts.nomes.api import pode_ser_nome
 from batuta.kernel import Json
 
-# A model is believed less than a rule that can point at its words.
+# Confidence of the model's fields: lower than that of a rule, which points at its words.
 SURE: Final = 0.8
 MOST: Final = 60
 AHEAD: Final = timedelta(days=14)
@@ -64,7 +65,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario) -> Leitura | None:
-    """The reading a model's answer amounts to; None: it is no answer. ``hoje``: the day on which it was said."""
+    """Return the checked reading; None if the answer has the wrong form. ``hoje``: the day of the message."""
     match documento:
         case {"eh_oferta": bool(is_offer), "confianca": int() | float() as sure, "vagas": list(listed)}:
             confianca = float(min(max(sure, 0), 1))
@@ -79,7 +80,7 @@ def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario
 
 
 class _Pagina:
-    """A message, and what can be found in it."""
+    """A message with the values that the rules find in it."""
 
     def __init__(self, texto: str, hoje: date, vocabulario: Vocabulario) -> None:
         self._texto = texto
@@ -132,7 +133,7 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Its numbers are the day's, or it is a word that counts from today."""
+        """Tell whether the words denote the day: by its numbers, or relative to the day of the message."""
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]
         if numbers:
             months = [n for n, name in enumerate(_MONTHS, start=1) if re.search(rf"\b{name}", words)]
@@ -168,7 +169,7 @@ class _Pagina:
 
     def _place(self, said: str) -> tuple[int, int] | None:
         text, wanted = self._texto.lower(), said.strip().lower()
-        if len(text) != len(self._texto):  # a letter that becomes two would move every place behind it
+        if len(text) != len(self._texto):  # lower() changed the length, so the positions would shift
             text, wanted = self._texto, said.strip()
         start = text.find(wanted) if wanted else -1
         return None if start < 0 else (start, start + len(said.strip()))

@@ -1,1 +1,1 @@
-"""What is said in groups, kept for the pipeline that reads vacancies out of it."""
+"""Group messages: stored and queued for the pipeline that reads vacancies from them."""

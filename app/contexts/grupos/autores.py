@@ -1,4 +1,4 @@
-"""Who posts in groups and only makes noise: blocked by a person, and read again when a person says so."""
+"""Authors that an operator blocks because they post only noise, and lifts again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class SemAutor(BatutaError):
-    sentence = "nobody knows who posted vaga {id}: reject it instead"
+    sentence = "the author of vaga {id} is unknown: reject the vaga instead"
 
 
 class AutorInexistente(BatutaError):
-    sentence = "there is no author {id}: `batuta grupos bloqueados` lists those that are blocked"
+    sentence = "there is no author {id}: `batuta grupos bloqueados` lists the blocked ones"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class AuthorQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autor:
-    """``rejeitadas``: vagas of his that waited for a person, and do not any more."""
+    """``rejeitadas``: the author's vagas in review that the block rejected."""
 
     id: str
     bloqueado: bool
@@ -52,7 +52,9 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Whoever posted that vaga, from each of his addresses. What became a vacancy stays, and what others told as well."""
+        """Block the author of a vaga under all their addresses. Imported vacancies stay, and so do vagas of other
+        authors.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.author, vaga=vaga)
@@ -83,7 +85,7 @@ class Autores:
         return Autor(id=id, bloqueado=False)
 
     async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
-        """Who it is, and every contact that is the same person: whoever is blocked is blocked under each of his addresses."""
+        """Return the contact's id and the ids of all contacts of the same person: a block covers every address."""
         same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])
         return str(contato["id"]), [str(each["id"]) for each in same]
 

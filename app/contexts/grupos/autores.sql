@@ -1,20 +1,20 @@
--- read blocked: whoever is not read, the last first
+-- read blocked: blocked authors, last blocked first
 SELECT id, nome, empresa, bloqueado_em, bloqueado_por FROM contatos_grupo WHERE bloqueado_em IS NOT NULL
 ORDER BY bloqueado_em DESC, id LIMIT :limite OFFSET :pular;
 
--- read author: whoever posted a vaga
+-- read author: author of a vaga
 SELECT contato.id, contato.telefone FROM vagas_grupo AS vaga LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
 WHERE vaga.id = :vaga;
 
 -- read known: a contact
 SELECT id, telefone FROM contatos_grupo WHERE id = :id;
 
--- write block: is not read any more
+-- write block: block a contact
 UPDATE contatos_grupo SET bloqueado_em = :now, bloqueado_por = :por WHERE id = :id AND bloqueado_em IS NULL;
 
--- write lift: is read again
+-- write lift: lift the block of a contact
 UPDATE contatos_grupo SET bloqueado_em = NULL, bloqueado_por = NULL WHERE id = :id AND bloqueado_em IS NOT NULL;
 
--- write reject_waiting: what the author posted and still waits for a person
+-- write reject_waiting: reject the vagas of an author that are in review
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'autor_bloqueado', revisada_por = :por, revisada_em = :now, updated_at = :now
 WHERE contato_responsavel_id = :id AND status = 'aguardando_revisao';

@@ -6,7 +6,7 @@ from batuta.queues import NewItem, QueueTable
 
 
 class Estagio(StrEnum):
-    """What waits for which stage; ``PENDENTE`` waits for the heuristic."""
+    """The stage that a row waits for; ``PENDENTE`` waits for the heuristic."""
 
     PENDENTE = "pendente"
     CLASSIFICACAO = "classificacao"

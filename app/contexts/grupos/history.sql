@@ -1,4 +1,4 @@
--- write mensagens_grupo: old messages that are processed and gave no vaga; a message of a vaga stays with it
+-- write mensagens_grupo: old processed messages without vagas; a message with a vaga stays
 DELETE FROM mensagens_grupo WHERE id IN (
     SELECT mensagem.id FROM mensagens_grupo AS mensagem
     WHERE mensagem.created_at < :before AND mensagem.status <> 'pendente' AND coalesce(mensagem.qtd_vagas_extraidas, 0) = 0

@@ -1,4 +1,4 @@
-"""Who is who in groups: one person writes from a number, from a hidden address and from devices."""
+"""Identity of people in groups: one person may write from a number, a hidden address and several devices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +20,6 @@ class Pessoas:
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
     ) -> Sequence[Row]:
-        """Every contact that is the same person as this one; the first stands for all of them."""
+        """Return every contact of the same person; the first represents them all."""
         ways = forms(telefone) if telefone else ("",)
         return await transaction.all(self._queries.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])

@@ -1,4 +1,4 @@
-"""What groups said, and what became of each message: which were discarded, at which look, with which score, and why."""
+"""Messages of groups with their result: the stage that discarded a message, its score and the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from batuta.extension import Texts
 from batuta.kernel import Clock
 from batuta.sql import Database, Query, Row, load_queries
 
-# As long as the queue remembers what it dropped.
+# The retention of dropped rows in the queue.
 LOOKS_BACK: Final = timedelta(days=7)
 DESCARTADAS: Final = frozenset(
     {"heuristica_rejeitou", "classificada_nao_oferta", "descartada", "ignorada_midia", "ignorada_curta"}
@@ -20,7 +20,7 @@ DESCARTADAS: Final = frozenset(
 
 
 class MotivoDoDescarte(StrEnum):
-    """Why a message was discarded; the last four before anybody read it."""
+    """Why a message was discarded. The last four are decided on arrival, before the pipeline reads it."""
 
     TEXTO_VAZIO = "texto_vazio"
     MUITO_CURTA = "muito_curta"
@@ -44,7 +44,7 @@ class ReceivedMessageQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
-    """``avisos``: notices that a vacancy is taken of which a person has to say which; of any day."""
+    """Counts since midnight. ``avisos``: notices of taken vacancies in review, of any day."""
 
     recebidas: int
     descartadas: int
@@ -61,7 +61,7 @@ class Recebidas:
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None
     ) -> Sequence[Row]:
-        """The newest first. Who asks for a reason asks for what was discarded."""
+        """List messages, newest first. A ``motivo`` implies discarded messages only."""
         return await self._database.all(
             self._queries.messages,
             so_descartadas=descartadas or motivo is not None,
@@ -72,12 +72,12 @@ class Recebidas:
         )
 
     async def motivos(self) -> dict[str, int]:
-        """How many of the last days were discarded, by why, the most frequent first."""
+        """Count the messages discarded in the last seven days by reason, most frequent first."""
         since = self._clock.now() - LOOKS_BACK
         return {row["motivo"]: row["items"] for row in await self._database.all(self._queries.reasons, since=since)}
 
     async def hoje(self) -> Hoje:
-        """Since midnight, where people live by it."""
+        """Return the counts since midnight in the local time zone."""
         midnight = self._clock.now().astimezone(self._zone).replace(hour=0, minute=0, second=0, microsecond=0)
         row = await self._database.one(self._queries.today, since=midnight)
         assert row is not None
@@ -109,12 +109,12 @@ def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_te
 
 
 def estagio_de(row: Row | Mapping[str, Any]) -> str:
-    """The last look that was taken at it: none before it is read, where the door itself put it aside."""
+    """Return the last stage that examined a message; "entrada" if it was set aside on arrival."""
     looks = {"extracao": "extracao_ms", "classificacao": "classificacao_ms", "heuristica": "heuristica_ms"}
     return next((name for name, column in looks.items() if row[column] is not None), "entrada")
 
 
-# Its field names follow after a colon.
+# The names of the missing fields follow after a colon.
 INCOMPLETO: Final = "match_incompleto"
 
 

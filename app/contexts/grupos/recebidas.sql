@@ -1,4 +1,4 @@
--- read messages: what groups said, the newest first, and what became of it
+-- read messages: messages of groups with their result, newest first
 SELECT mensagem.id, mensagem.status, mensagem.motivo_descarte, mensagem.score_heuristica, mensagem.limiar_heuristica, mensagem.heuristica_ms,
        mensagem.keywords_encontradas, mensagem.categoria, mensagem.motivo_classificacao, mensagem.confianca_classificacao,
        mensagem.limiar_classificacao, mensagem.classificacao_ms, mensagem.extracao_ms, mensagem.qtd_vagas_extraidas,
@@ -9,12 +9,12 @@ WHERE (NOT :so_descartadas OR mensagem.status IN ('heuristica_rejeitou', 'classi
   AND (:qualquer_motivo OR coalesce(mensagem.motivo_descarte, mensagem.status) = :motivo)
 ORDER BY mensagem.created_at DESC, mensagem.id DESC LIMIT :limite OFFSET :pular;
 
--- read reasons: how many were discarded since then, by why
+-- read reasons: number of messages discarded since an instant, by reason
 SELECT coalesce(motivo_descarte, status) AS motivo, count(*) AS items FROM mensagens_grupo
 WHERE created_at >= :since AND status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'descartada', 'ignorada_midia', 'ignorada_curta')
 GROUP BY coalesce(motivo_descarte, status) ORDER BY count(*) DESC, coalesce(motivo_descarte, status);
 
--- read today: what came since then, and the notices that wait for a person
+-- read today: counts of messages since an instant, and of notices in review
 SELECT count(*) AS recebidas,
        coalesce(sum(CASE WHEN status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'descartada', 'ignorada_midia', 'ignorada_curta')
                     THEN 1 ELSE 0 END), 0) AS descartadas,

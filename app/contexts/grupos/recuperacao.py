@@ -1,7 +1,7 @@
-"""Whoever posted offers that lack something is asked for it: one message a person, about all of them, and one a day at most.
+"""Ask the author of incomplete offers for the missing fields: one message about all offers, at most one a day.
 
-The message and the stamps on what it asks about are written together, so that who dies in between has asked nobody. It leaves as
-every message does, with everything that may forbid it asked again at that instant.
+The message and the stamps on the offers are written in one transaction, so a crash leaves both or neither. The
+sender checks every rule again before the message leaves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ TEXTO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falta:
-    """An offer and what it lacks; what it says is how he knows which is meant."""
+    """The missing fields of an offer; the fields it has tell the author which offer is meant."""
 
     campos: tuple[str, ...]
     hospital: str | None = None
@@ -50,7 +50,7 @@ class Falta:
 
 
 def pergunta(nome: str | None, faltas: Sequence[Falta]) -> str:
-    """One line for each set of missing fields, however many offers lack it."""
+    """Write the question: one line per set of missing fields, with the offers that lack them."""
     asked: dict[tuple[str, ...], list[str]] = {}
     for each in faltas:
         missing = tuple(CAMPOS[name] for name in CAMPOS if name in each.campos)
@@ -72,7 +72,7 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """His first name, if it looks like one."""
+    """Return the first name, if it looks like one."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 
@@ -106,7 +106,7 @@ class RecoveryQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pessoa:
-    """Somebody who posted, by every address he has in groups."""
+    """An author with all their addresses in groups."""
 
     telefone: str
     nome: str | None
@@ -123,7 +123,7 @@ class Recuperacao:
         self._queries = load_queries(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
-        """At most twenty people; fewer while earlier questions have not left."""
+        """Ask at most twenty people; fewer while earlier questions wait in the queue."""
         now = self._clock.now()
         unknown = await self._database.run(self._queries.no_phone, now=now)
         hoje = now.astimezone(self._zone).date()
@@ -159,7 +159,10 @@ class Recuperacao:
         ]
 
     async def _ask(self, pessoa: Pessoa, hoje: date) -> tuple[str, int]:
-        """What came of it, and of how many vagas; of none, if somebody else asked him meanwhile or a person decided."""
+        """Ask one author; return the result and the number of vagas.
+
+        Zero vagas: another process asked in the meantime, or an operator decided.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if telefone_de(pessoa.telefone) != pessoa.telefone:

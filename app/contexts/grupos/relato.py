@@ -1,4 +1,4 @@
-"""What waits for a person, in the words of its readers: a vaga, a notice that one is taken; and who is not read."""
+"""Documents for API and pages: vagas and notices in review, blocked authors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ CAMPOS = (
 
 
 def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Sequence[Row] = ()) -> dict[str, Any]:
-    """What was read, each field with the place in the text it came from, and the text."""
+    """Return the read fields, each with its slice of the text, and the text."""
     raw = {"hospital": row["hospital_raw"], "especialidade": row["especialidade_raw"], "periodo": row["periodo_raw"]}
     said = {
         **{name: row[name] for name in CAMPOS if name not in (*raw, "forma_pagamento")},
@@ -56,7 +56,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
 
 
 def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Whether whoever posted it was asked for what is missing, and what became of that message."""
+    """Return whether the author was asked for the missing fields, and the status of that message."""
     if row["dm_recovery_status"] is None:
         return None
     at = row["dm_recovery_sent_at"].astimezone(zone).isoformat()
@@ -64,7 +64,7 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """The vacancy that came of it, as it stands now: it may have been closed since."""
+    """Return the current state of the imported vacancy: it may be closed by now."""
     if row["vaga_status"] is None:
         return None
     closed = row["vaga_fechada_em"]
@@ -76,7 +76,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """The vacancy that another message became, and that this one tells again: what it says as it stands now."""
+    """Return the current values of the vacancy from an earlier message that this vaga repeats."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")
@@ -84,7 +84,7 @@ def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:
-    """A message that says a vacancy is taken, the words that say so, and the vacancies it may mean."""
+    """Return a notice that a vacancy is taken, the slice that says so and the candidate vacancies."""
     return {
         "id": row["id"],
         "status": row["status"],

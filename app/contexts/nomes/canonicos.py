@@ -1,4 +1,4 @@
-"""A customer's own names, as ``canonicos.json`` has them: examined before anything of them is learnt."""
+"""A customer's own names in ``canonicos.json``, validated before any of them is stored."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,13 +15,15 @@ _UF: Final = re.compile(r"[A-Za-z]{2}")
 
 
 class NomesErrados(BatutaError):
-    """``onde``: the entry, as in ``hospitais[2].uf``; ``motivo``: form, name, uf, day or object."""
+    """An invalid ``canonicos.json``. ``onde``: the entry, such as ``hospitais[2].uf``; ``motivo``: form, name, uf, day
+    or object.
+    """
 
     sentence = "not in the form of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
 
 
 def examinados(document: object) -> Mapping[str, Any]:
-    """The same document, if it has the form, and every name in it can be one. Raises NomesErrados for the first that is wrong."""
+    """Return the document if its form and all its names are valid; raise NomesErrados for the first invalid entry."""
     if not isinstance(document, Mapping):
         raise NomesErrados(onde="{}", motivo="object")
     for where, each in _entries(document, "hospitais"):
@@ -77,7 +79,9 @@ def _is_day(value: object) -> bool:
 
 
 def _can_be_place(name: str) -> bool:
-    """A customer's "HT" or "Santa Casa" is one; with a word of every offer, each of them would tell of the place."""
+    """Accept any name such as "HT" or "Santa Casa", except words that every offer contains: those would match all
+    offers.
+    """
     return bool(busca(name)) and busca(name) not in _de_toda_oferta()
 
 

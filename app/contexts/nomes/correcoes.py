@@ -1,6 +1,6 @@
-"""What a person may say a vaga is: no hospital that is no name, no speciality nobody has, no day or number that cannot be meant.
+"""Validation of an operator's corrections: hospital names, specialities, days and numbers.
 
-One slip of a reviewer is learnt, and would be read into every message afterwards.
+Corrections are learnt, so a mistake would affect the reading of every later message.
 """
 
 import re
@@ -52,25 +52,23 @@ WHATSAPP: Final = r"^55[1-9][1-9][2-9][0-9]{7,8}$"
 
 
 class NaoENome(BatutaError):
-    sentence = "that is no hospital's name ({motivo}): write how it is called, as in 'Hospital Fictício'"
+    sentence = "the text is not a hospital name ({motivo}): write a name such as 'Hospital Fictício'"
 
 
 class EspecialidadeDesconhecida(BatutaError):
-    sentence = (
-        "nobody knows that speciality; those nearest are {perto}: write one, or add yours with `batuta grupos carregar`"
-    )
+    sentence = "unknown speciality; the nearest are {perto}: choose one, or add yours with `batuta grupos carregar`"
 
 
 class CorrecaoRecusada(BatutaError):
-    sentence = "{campo} cannot be that, it is {espera}: correct it and try again"
+    sentence = "{campo} has an invalid value, expected {espera}: correct it and try again"
 
 
 class LugarSemHospital(BatutaError):
-    sentence = "a town and a state are a hospital's: say which hospital too"
+    sentence = "a town or state needs a hospital: give the hospital too"
 
 
 class MotivoAusente(BatutaError):
-    sentence = "a rejection says why: give the reason and try again"
+    sentence = "a rejection needs a reason: give it and try again"
 
 
 RECUSAS: Final = (NaoENome, EspecialidadeDesconhecida, CorrecaoRecusada, LugarSemHospital, MotivoAusente)
@@ -78,7 +76,7 @@ RECUSAS: Final = (NaoENome, EspecialidadeDesconhecida, CorrecaoRecusada, LugarSe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correcao:
-    """What a person says otherwise; None: as it is."""
+    """Fields that an operator changes; None keeps the field."""
 
     hospital: str | None = None
     cidade: str | None = None
@@ -97,7 +95,7 @@ class Correcao:
         return [each.name for each in fields(self) if getattr(self, each.name) is not None]
 
     def recusar(self, hoje: date) -> None:
-        """Raises where something cannot be meant. ``hoje``: the day in São Paulo."""
+        """Raise for a value that cannot be right. ``hoje``: the day in São Paulo."""
         if self.hospital is None and (self.cidade is not None or self.uf is not None):
             raise LugarSemHospital
         if self.uf is not None and self.uf not in ESTADOS:
@@ -109,19 +107,19 @@ class Correcao:
 
 
 def nome_de_lugar(nome: str, nomes: Nomes) -> None:
-    """Raises unless a name that nobody knows yet may become a hospital's."""
+    """Raise NaoENome unless an unknown text can be the name of a hospital."""
     score, why = em_duvida(nome, nomes)
     if not score:
         raise NaoENome(motivo=why or "")
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """How likely a text is a place's name: a speciality is none."""
+    """Return how likely a text is the name of a place, with the reason if it is 0. A speciality scores 0."""
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 
 
 def especialidade_de(nome: str, nomes: Nomes) -> str:
-    """How the speciality is called that a person means."""
+    """Return the canonical name of a speciality; raise EspecialidadeDesconhecida if it is unknown."""
     known = nomes.vocabulario.especialidades
     canonical = known.valor(nome)
     if canonical is None:

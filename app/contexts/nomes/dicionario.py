@@ -1,4 +1,4 @@
-"""The names we know, kept in memory and looked at again when somebody added one."""
+"""The known names, cached in memory and reloaded when their version changes."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from batuta.kernel import Clock
 from batuta.queues import Writes
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
-# What somebody teaches counts everywhere after so many seconds.
+# Seconds between version checks: a new name is in use in every process after this time.
 LOOK_EVERY: Final = 5.0
 REMEMBERED: Final = 20_000
 MAQUINA, GESTOR, SEED = "sistema_auto", "gestor", "seed"
@@ -74,13 +74,16 @@ class Dicionario:
         return found
 
     def esquecer(self) -> None:
-        """Look again at once: we have just written names ourselves."""
+        """Check the version at the next call: this process has just written names."""
         self._looks_at = 0.0
 
     def novo_hospital(
         self, nome: str, cidade: str | None, uf: str | None, score: float, now: datetime
     ) -> tuple[str, Writes]:
-        """Two who create it at once create the same one: its id follows from its name and its city."""
+        """Return the id and the writes of a new hospital.
+
+        The id derives from name and city, so two processes that create it at the same time create one row.
+        """
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         estado = uf if uf is not None and len(uf) == 2 else None
         made = {"id": id, "nome": nome.strip(), "cidade": cidade, "uf": estado, "automatico": True, "now": now}
@@ -91,7 +94,7 @@ class Dicionario:
     def aprende(
         self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
     ) -> Writes:
-        """``por``: who says so; None: we think so ourselves."""
+        """Return the write of an alias. ``por``: the operator who confirms it; None: the pipeline infers it."""
         learnt = {
             "id": hospital_id, "alias": nome.strip(), "forma": busca(nome), "origem": MAQUINA if por is None else GESTOR,
             "por": por, "confianca": confianca, "confirmado": por is not None, "now": now,
@@ -99,14 +102,16 @@ class Dicionario:
         return Writes(((self.queries.add_hospital_alias, learnt),))
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
-        """What was close enough once is known the next time, with the same doubt."""
+        """Store a similar name as an alias with its score, so that the next search finds it directly."""
         return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
     def usado(self, hospital_id: str, nome: str) -> Writes:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """The reader gives canonical names alone, so that this is a list that fills itself."""
+        """Return the id and the writes of a speciality. The reader yields canonical names only, so the list fills
+        itself.
+        """
         id = id_de("especialidade", chave(nome))
         alias = {
             "id": id,
@@ -127,7 +132,9 @@ class Dicionario:
     async def ensinar_hospital(
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
-        """A person says whose a name is in a region: what a machine thought of it is forgotten."""
+        """Store an operator's word that a name belongs to a hospital in a region; delete the aliases the pipeline
+        inferred.
+        """
         await transaction.run(self.queries.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
             await transaction.run(query, **values)
@@ -147,7 +154,7 @@ class Dicionario:
         por: str,
         now: datetime,
     ) -> str:
-        """The hospital a person means, created if nobody knows it: in the group's region, where no town is said."""
+        """Return the hospital that an operator names. An unknown one is created, without a town in the group's region."""
         known = await self.nomes_em(transaction)
         found = achar(nome, cidade, uf, regiao, known)
         if found.id is not None and found.como == "alias":
@@ -161,7 +168,10 @@ class Dicionario:
         return id
 
     async def especialidade_de_gestor(self, transaction: Transaction, nome: str, *, now: datetime) -> str:
-        """The speciality a person means; raises EspecialidadeDesconhecida. One of the vocabulary gets its row when first used."""
+        """Return the speciality that an operator names; raise EspecialidadeDesconhecida.
+
+        A speciality of the vocabulary gets its row at its first use.
+        """
         names = await self.nomes_em(transaction)
         canonical = especialidade_de(nome, names)
         if (known := names.especialidades.get(chave(canonical))) is not None:
@@ -172,7 +182,7 @@ class Dicionario:
         return id
 
     async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
-        """The customer's own names, in the form of ``canonicos.json``. Raises NomesErrados if it has not that form."""
+        """Store a customer's names in the form of ``canonicos.json``; raise NomesErrados if the form is wrong."""
         examinados(canonicos)
         hospitals, specialities = list(canonicos.get("hospitais", ())), list(canonicos.get("especialidades", ()))
         statements = [*_hospital_rows(self.queries, hospitals, now), *_speciality_rows(self.queries, specialities, now)]
@@ -197,7 +207,9 @@ class Dicionario:
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
-        """As they are inside of a transaction: for a person, who does it seldom and wants it right."""
+        """Read the names inside a transaction, without the cache: operators' decisions are rare and need the current
+        state.
+        """
         ask = transaction.all
         return _nomes(
             0, await ask(self.queries.hospitals), await ask(self.queries.regions), await ask(self.queries.specialities)
@@ -223,7 +235,7 @@ def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], speci
 
 
 def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
-    """Of each name that a person taught: the regions where; the hospital's own town is not among them."""
+    """Return the regions of each name that an operator taught. The hospital's own town is not among them."""
     taught: dict[tuple[str, str], set[str]] = {
         (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
     }
@@ -235,7 +247,7 @@ def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[s
 def _canonicos(
     hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
 ) -> dict[str, Any]:
-    """What the reader may know: names that people gave. What a machine made up would make it read more of the same."""
+    """Return the names for the reader: only those from people, since inferred names would reinforce themselves."""
     places: dict[str, dict[str, Any]] = {}
     for row in hospitals:
         if not row["precisa_revisao"] and (row["confirmado"] or row["origem"] != MAQUINA):

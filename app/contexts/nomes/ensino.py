@@ -1,5 +1,4 @@
-"""Which hospital or speciality a name was taught to be, and how that is unlearnt: what somebody taught by mistake is read into
-every message until then."""
+"""The owner of a taught name, and how to remove it. A wrong name affects the reading of messages until it is removed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,11 +13,11 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class NomeDesconhecido(BatutaError):
-    sentence = "nobody is called that: `batuta grupos nomes NOME` says whose a name is"
+    sentence = "no hospital or speciality has that name: `batuta grupos nomes NOME` shows the owners of a name"
 
 
 class NomeDeVarios(BatutaError):
-    sentence = "several are called that ({ids}): say which one"
+    sentence = "several have that name ({ids}): choose one by its id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class TeachingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensinado:
-    """A name, and whose it is. ``tipo``: hospital or especialidade; ``por``: who taught it, if a person did."""
+    """A name and its owner. ``tipo``: hospital or especialidade; ``por``: the operator who taught it, if any."""
 
     tipo: str
     id: str
@@ -58,7 +57,7 @@ class Ensino:
             return await self._owners(transaction, nome)
 
     async def esquecer(self, nome: str, *, por: str, id: str | None = None) -> Ensinado:
-        """The name is not that one's any more. What was already read stays as it is."""
+        """Remove a name from its owner. Vagas that were already read stay unchanged."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             owners = [each for each in await self._owners(transaction, nome) if id in (None, each.id)]
@@ -82,7 +81,7 @@ class Ensino:
         ]
 
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
-        """A hospital that was called so is called by another of its names: by the reader too, who knows what it is called."""
+        """Delete the alias. A hospital with that as its main name gets another of its names, also for the reader."""
         if owner.tipo == "especialidade":
             await transaction.run(self._queries.forget_speciality_name, id=owner.id, forma=chave(nome))
             return
@@ -91,7 +90,7 @@ class Ensino:
             await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
-        """By ids; not the name, which may be whatever somebody wrote."""
+        """Write ids to the audit log, never the name, which may be any text."""
         before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
         await self._audit.note(
             transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now

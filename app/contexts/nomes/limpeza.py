@@ -1,4 +1,4 @@
-"""Hospitals that are none: a machine made them out of a text that is no name, and nothing needs them."""
+"""Delete hospitals that the pipeline created from a text that is not a name, if nothing refers to them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from batuta.kernel import Clock, Ids, Json
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Query, load_queries
 
-OUT_OF_TIME = define("faltou_tempo", "there was no time for all of them")
+OUT_OF_TIME = define("faltou_tempo", "the time limit came before all were examined")
 
 PAGE: Final = 200
 MOST_PAGES: Final = 500
@@ -38,7 +38,7 @@ class Limpeza:
         self._queries = load_queries(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
-        """Looks at each that a machine made and nothing refers to; those whose name cannot be one are deleted."""
+        """Examine automatic hospitals without references; delete those whose name cannot be a name."""
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
         for _ in range(MOST_PAGES):
@@ -56,7 +56,7 @@ class Limpeza:
         return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
-        """False: somebody has come to need it."""
+        """Delete a hospital; False: a reference appeared in the meantime."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.forget_names, id=id)
             gone = bool(await transaction.run(self._queries.delete_hospital, id=id))

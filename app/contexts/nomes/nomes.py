@@ -1,6 +1,6 @@
-"""Names of places: the form they are compared in, whether one can be a name at all, and whose it is.
+"""Names of places: their search form, whether a text can be a name, and the hospital it belongs to.
 
-Nothing here asks the database: ``Nomes`` is what is known, and ``achar`` decides.
+Pure functions: ``Nomes`` holds the known names, and ``achar`` decides.
 """
 
 import re
@@ -17,7 +17,7 @@ from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras_soltas,
 from app.contexts.nomes.parecidos import PROPRIOS, por_extenso, so_grafia
 
 SEMELHANTE: Final = 88.0
-# How sure a name is that is like another's and may be another place's: a person looks.
+# Highest score of a new name that is similar to a known one and may be another place: it goes to review.
 PARECIDO: Final = 0.6
 LONGEST, SHORTEST, SHORTEST_WORD = 120, 3, 5
 _DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ _SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
 
 @dataclass(frozen=True, slots=True)
 class Conhecido:
-    """A hospital by one of its names. ``confianca``: how sure it is that the name is its own. ``so_em``: see ``vale_em``."""
+    """A hospital under one of its names. ``confianca``: certainty that the name is its own. ``so_em``: see ``vale_em``."""
 
     id: str
     nome: str
@@ -46,7 +46,7 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Achado:
-    """``id`` None: nobody is called that, and the name may be created with that ``score``, or is none if it is 0."""
+    """The result of a search. ``id`` None: no hospital has the name; ``score`` rates it as a new name, 0: not a name."""
 
     id: str | None
     score: float
@@ -65,12 +65,12 @@ class Nomes:
 
     @cached_property
     def formas(self) -> list[str]:
-        """Those another name may be like: given by people, or a hospital's own; not what was like one of these itself."""
+        """Forms that a misspelt name may match: confirmed names and main names, not aliases found by similarity."""
         return [form for form in self.hospitais if form and self.firmes(form)]
 
     @cached_property
     def palavras(self) -> frozenset[str]:
-        """Words that are right as they are: a name with one of them is not another name with a slip of the hand."""
+        """Correctly spelt words: a word of this set is not a misspelling of another word."""
         sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
         names = (word for form in sure for word in form.split())
         return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")
@@ -80,7 +80,7 @@ class Nomes:
 
 
 def busca(nome: str) -> str:
-    """The form in which names are compared: abbreviations of a beginning written out, nothing in brackets."""
+    """Return the search form of a name: leading abbreviations expanded, brackets removed."""
     words = chave(re.sub(r"\([^()]{0,80}\)", " ", nome)).split()
     if not words:
         return ""
@@ -89,7 +89,7 @@ def busca(nome: str) -> str:
 
 
 def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, str | None]:
-    """How likely a text is a place's name; 0 with the reason why it is none."""
+    """Return how likely a text is the name of a place, 0 to 1; with 0, also the reason."""
     plain, form = nome.strip().lower(), busca(nome)
     if len(form) < SHORTEST or not any(char.isalpha() for char in form):
         return 0.0, "curto"
@@ -110,7 +110,7 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Whose name it is. A city that is said must be the hospital's; where several share a name, city and region choose."""
+    """Find the hospital with a name. A stated city must match; if several share the name, city and region choose."""
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
         if found is not None:
@@ -126,7 +126,7 @@ def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nom
 
 
 def onde(cidade: str | None, uf: str | None, regiao: str | None) -> tuple[str | None, str | None]:
-    """Town and state of what is told: as the message says, else as its group's region does."""
+    """Return town and state as the message states them, else those of the group's region."""
     if cidade is not None or not regiao:
         return cidade, uf
     town, _, state = regiao.rpartition("/")
@@ -150,7 +150,10 @@ def _choose(
 
 
 def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str | None) -> bool:
-    """A machine knows a name in a town and nothing else: told of another, or of one where it knew none, it is another place."""
+    """Tell whether a known name applies in the stated place.
+
+    A name that the pipeline inferred applies only in its own town; anywhere else it is another place.
+    """
     if known.confianca < 1.0:
         town, state = onde(cidade, uf, regiao)
         is_town = town is None or (known.cidade is not None and chave(known.cidade) == chave(town))
@@ -164,7 +167,9 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """One that differs in its spelling alone is the same; one that is only like it may be another's (parecido)."""
+    """Match a name that differs only in spelling. A name that is merely similar returns ``parecido``: maybe another
+    place.
+    """
     if len(form) < 2 * SHORTEST:
         return None
     numbers, said, doubt = _numbers(form), por_extenso(form), None

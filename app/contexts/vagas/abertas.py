@@ -1,6 +1,7 @@
-"""Vacancies that somebody is wanted for: what the groups offered, as it stands now.
+"""Open and closed vacancies for lists and boards.
 
-Each has two ids, named for their use: ``vaga_id`` is its own (a notice closes that), ``revisao_id`` that of what a message said.
+Each row has two ids: ``vaga_id`` of the vacancy (a notice closes it) and ``revisao_id`` of the vaga read from a
+message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ class Abertas:
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False
     ) -> Sequence[Row]:
-        """From today on, or of one day; ``fechadas``: those that were closed, whatever their day."""
+        """List open vacancies from today on, or of one day. ``fechadas``: list closed vacancies instead, of any day."""
         first = dia or (date.min if fechadas else self._today())
         query = self._queries.closed if fechadas else self._queries.open
         return await self._database.all(query, de=first, ate=dia or date.max, limite=limite, pular=pular)

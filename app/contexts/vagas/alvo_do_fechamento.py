@@ -1,4 +1,4 @@
-"""Which open vacancies a message closes: those it clearly means. What is not clear is a person's to say."""
+"""Decide which open vacancies a message closes. Only clear matches close; an operator decides the others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagaAberta:
-    """An open vacancy, or what waits for a person to be one, that a message of the same group told of.
+    """An open vacancy, or a vaga in review, that a message of the same group offered.
 
-    ``citavel``: that message, by the messenger's id. None: the offer does not say.
+    ``citavel``: the messenger's id of that message. A field is None if the offer does not state it.
     """
 
     id: str
@@ -27,7 +27,7 @@ class VagaAberta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alvo:
-    """What is said to be taken, as far as it is said; None: it is not."""
+    """The vacancy that a notice names as taken. A field is None if the notice does not state it."""
 
     hospital_id: str | None = None
     data: date | None = None
@@ -53,7 +53,7 @@ class Alvo:
 
 @dataclass(frozen=True, slots=True)
 class DecisaoDoFechamento:
-    """``fecha``: these, because of ``como``. ``duvida``: one of these may be meant, because of ``motivo``."""
+    """``fecha``: the ids to close, by rule ``como``. ``duvida``: the candidates for an operator, for reason ``motivo``."""
 
     fecha: tuple[str, ...] = ()
     como: str | None = None
@@ -72,7 +72,10 @@ def decidir(
     citada: str | None,
     autor: str | None,
 ) -> DecisaoDoFechamento:
-    """``alvos``: what it names; ``citada``: the message it answers; ``autor``: who says so."""
+    """Match a notice with the open vacancies of its group.
+
+    ``alvos``: the targets it names; ``citada``: the message it answers; ``autor``: its author.
+    """
     answered = [each for each in abertas if citada is not None and each.citavel == citada]
     if answered:
         meant = _citada(fechamento, alvos, answered, autor)
@@ -86,7 +89,7 @@ def decidir(
 
 
 def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
-    """It names them: those are meant that whoever says so told of himself. Anybody can name what another offers."""
+    """Close named vacancies that the notice's own author offered; matches offered by other authors go to review."""
     own = {each.id for each in abertas if _is_own(each, autor)}
     closed: list[str] = []
     doubted: list[str] = []
@@ -104,7 +107,7 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """It answers an offer: that one is meant, as far as what else it says agrees."""
+    """Close the vacancies of the quoted offer that fit everything else the notice states."""
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
     if not meant:
@@ -121,5 +124,5 @@ def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
 
 
 def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
-    """A vacancy may have been told of by several messages of the group."""
+    """Return each id once: several messages of a group may offer the same vacancy."""
     return tuple(dict.fromkeys(each.id for each in abertas))

@@ -1,4 +1,7 @@
-"""Whose a key is when people decide: something that is refused keeps none, and whoever told the same stands for itself."""
+"""Ownership of deduplication keys after an operator's decision.
+
+A rejected vaga loses its key, and the next vaga from another author takes its place.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +36,10 @@ class Chaves:
             await transaction.run(self._queries.free, id=id, hash=hash)
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
-        """Whose it is. A person has approved this one: what nobody has decided about gives way to it."""
+        """Claim the key for a vaga that an operator approved; return the id of the holder.
+
+        An undecided holder gives the key up and becomes a duplicate of the approved vaga.
+        """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.give_way, id=holder, principal=id, now=now):
             return holder
@@ -44,8 +50,10 @@ class Chaves:
     async def recusada(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
-        """Its key is free. What another author told as well waits for a person in its place, in the same words too if they are
-        not what was wrong."""
+        """Free the key of a rejected vaga and send the next one from another author to review in its place.
+
+        ``mesmo_texto``: a vaga with the same text may take its place; False if the text itself was wrong.
+        """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)
         heir = await transaction.one(self._queries.heir, id=id, mesmo_texto=mesmo_texto)
@@ -56,7 +64,7 @@ class Chaves:
         await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
-        """Of everything that was refused because of him, now."""
+        """Free the keys of all vagas that were rejected at ``now`` because their author was blocked."""
         for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 

@@ -1,14 +1,14 @@
--- write free: a key that was its own
+-- write free: delete the key of a vaga
 DELETE FROM vagas_grupo_chaves WHERE hash_dedup = :hash AND vaga_grupo_id = :id;
 
--- write pass_on: a key is another's now
+-- write pass_on: move a key to another vaga
 UPDATE vagas_grupo_chaves SET vaga_grupo_id = :id, desde = :now WHERE hash_dedup = :hash AND vaga_grupo_id = :former;
 
--- write give_way: nobody has decided about it, and another that is the same was approved
+-- write give_way: make an undecided vaga a duplicate of an approved one
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, duplicada_de = :principal, motivo_status = 'duplicada', updated_at = :now
 WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
 
--- read heir: the first that told the same as one that is refused, whoever else tells it; and in words of his own where that counts
+-- read heir: first duplicate of a rejected vaga by another author, if needed with another text
 SELECT outra.id, outra.hash_dedup
 FROM vagas_grupo AS refused JOIN vagas_grupo_fontes AS fonte ON fonte.vaga_grupo_id = refused.id
 JOIN vagas_grupo AS outra ON outra.mensagem_id = fonte.mensagem_id AND outra.duplicada_de = refused.id
@@ -20,16 +20,16 @@ WHERE refused.id = :id AND outra.status = 'duplicada' AND contato.bloqueado_em I
   AND (:mesmo_texto OR mensagem.texto <> primeira.texto)
 ORDER BY fonte.ordem, outra.ordinal LIMIT 1;
 
--- write raise_up: it stands for itself, and waits for a person
+-- write raise_up: send a duplicate to review as a vaga of its own
 UPDATE vagas_grupo
 SET status = 'aguardando_revisao', eh_duplicada = FALSE, duplicada_de = NULL, motivo_status = 'outra_recusada', updated_at = :now
 WHERE id = :id AND status = 'duplicada';
 
--- write follow: what else told the same tells of the heir
+-- write follow: make the other duplicates point to the heir
 UPDATE vagas_grupo SET duplicada_de = :herdeira, updated_at = :now
 WHERE duplicada_de = :id AND id <> :herdeira AND mensagem_id IN (SELECT mensagem_id FROM vagas_grupo_fontes WHERE vaga_grupo_id = :id);
 
--- write hand_over: the messages that told of one tell of another, but for those of whoever told the first
+-- write hand_over: copy sources to another vaga; without :todas, those of the first author stay
 INSERT INTO vagas_grupo_fontes (vaga_grupo_id, mensagem_id, grupo_id, contato_id, ordem, texto_original, valor_informado, contato_informado,
                                 created_at)
 SELECT para.id, fonte.mensagem_id, fonte.grupo_id, fonte.contato_id,
@@ -40,5 +40,5 @@ WHERE fonte.vaga_grupo_id = :de
   AND (:todas OR fonte.contato_id IS DISTINCT FROM de.contato_responsavel_id)
 ON CONFLICT DO NOTHING;
 
--- read refused: what waited of an author and was refused with him
+-- read refused: vagas of an author that were rejected at :now
 SELECT id, hash_dedup FROM vagas_grupo WHERE contato_responsavel_id = :autor AND status = 'rejeitada' AND revisada_em = :now ORDER BY id;

@@ -1,6 +1,7 @@
-"""What is told to be taken: the vacancy is closed, or somebody is asked which. Every closing says who, why and by which message.
+"""Notices that a vacancy is taken: close the vacancy, or ask an operator which one is meant.
 
-An offer that still waits for a person is put away by the same rules: nobody need decide about what is taken.
+The same rules reject an offer that still waits for review, because a taken vacancy needs no decision. The audit log
+holds the actor, the reason and the message of every closing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,23 +26,24 @@ from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load
 EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the group is not read yet")
 
 SOON: Final = timedelta(seconds=30)
-# What is older and still not read will not be waited for.
+# Older unread messages do not delay a notice.
 WAITED_FOR: Final = timedelta(hours=1)
-# What a notice answers comes through another chip within that time, or was said before we were there.
+# A quoted message may arrive later through another chip. After this time, it was posted before any chip joined the
+# group.
 ARRIVES: Final = timedelta(minutes=5)
 MAQUINA: Final = "grupos"
 
 
 class FechamentoInexistente(BatutaError):
-    sentence = "there is no notice {id}: `batuta grupos fechamentos` shows those that wait"
+    sentence = "there is no notice {id}: `batuta grupos fechamentos` lists those in review"
 
 
 class FechamentoDecidido(BatutaError):
-    sentence = "notice {id} does not wait for anybody any more, it is {status}: `batuta grupos fechamentos` shows those that wait"
+    sentence = "notice {id} is already decided, it is {status}: `batuta grupos fechamentos` lists those in review"
 
 
 class VagaDeOutro(BatutaError):
-    sentence = "notice {id} cannot mean vacancy {vaga}: `batuta grupos fechamentos` shows which it can mean"
+    sentence = "vacancy {vaga} is not a candidate of notice {id}: `batuta grupos fechamentos` lists its candidates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class ClosingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fechado:
-    """``status``: fechada, or mantida: the notice closed nothing."""
+    """``status``: ``fechada``, or ``mantida`` if the notice closes nothing."""
 
     id: str
     status: str
@@ -79,7 +81,9 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """What a message closes. It waits while an earlier one of its group is on its way: that may be the offer."""
+        """Decide which vacancies a message closes. Snooze while an earlier message of its group is unread: it may be
+        the offer.
+        """
         if dito is None:
             return NADA
         em, group = mensagem["timestamp_msg"], mensagem["grupo_id"]
@@ -95,12 +99,14 @@ class Fechamentos:
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
-        """When to look again at a message that says something of another, if that may still come."""
+        """Return a snooze if the message refers to another one that may still arrive; None if it can be read now."""
         is_early = await self._is_early(mensagem, self._clock.now())
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
-        """What it answers did not arrive yet, through whichever chip, or something before it is on its way."""
+        """Tell whether the quoted message has not arrived through any chip, or an earlier message is still in the
+        pipeline.
+        """
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
         if is_fresh and await self._database.one(self._queries.heard, citada=quoted) is None:
@@ -114,7 +120,7 @@ class Fechamentos:
     def feito(
         self, mensagem: Row, dito: Fechamento, decisao: DecisaoDoFechamento, junto: Writes
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """What settles the message too: ``junto``, and the vacancies that are closed."""
+        """Return the effect that runs the statements of ``junto``, closes the vacancies and stores the notice."""
 
         async def effect(transaction: Transaction) -> None:
             now = self._clock.now()
@@ -143,14 +149,14 @@ class Fechamentos:
     async def pendentes(
         self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao"
     ) -> list[tuple[Row, Sequence[Row]]]:
-        """Each with the vacancies it may mean, or closed."""
+        """List notices, each with the vacancies that it may close or closed."""
         rows = await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)
         return [
             (row, await self._database.all(self._queries.candidates, ids=AsJson([*row["candidatas"]]))) for row in rows
         ]
 
     async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
-        """A person says what it closes; nothing, if ``vagas`` is empty."""
+        """Store an operator's decision which vacancies a notice closes; an empty ``vagas`` closes none."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.one, id=id)
@@ -173,7 +179,7 @@ class Fechamentos:
     async def _close(
         self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
     ) -> tuple[str, ...]:
-        """Those that were still open, or still waited."""
+        """Close each vacancy that is still open and reject each vaga that is still in review; return their ids."""
         closed = []
         for id in vagas:
             waited = await transaction.run(self._queries.put_away, id=id, por=by, now=now)
@@ -188,7 +194,7 @@ class Fechamentos:
         return tuple(closed)
 
     async def _close_vacancy(self, transaction: Transaction, id: str, by: str, how: str | None, now: datetime) -> bool:
-        """``id``: of the vacancy, or of the vaga that became one meanwhile."""
+        """Close by vacancy id, or by the id of a vaga that became a vacancy in the meantime."""
         closed = False
         for row in await transaction.all(self._queries.vacancies, id=id):
             vaga = await self._transicoes.travar(transaction, row["id"])
@@ -200,13 +206,17 @@ class Fechamentos:
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Ids and states, never a word of the message."""
+        """Write ids and states to the audit log, never text of the message."""
         await self._audit.note(
             transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
         )  # fmt: skip
 
     async def _alvos(self, dito: Fechamento, regiao: str | None) -> list[Alvo]:
-        """Whole vagas if it tells any; else every way to read what it names; one that is empty, if it names nothing."""
+        """Return the targets of a notice.
+
+        A notice that holds complete vagas has one target for each. Otherwise every combination of its hospitals,
+        days and periods is a target; a notice that names nothing has one empty target.
+        """
         if dito.vagas:
             return [await self._alvo(each, regiao) for each in dito.vagas]
         places: list[str | None] = [await self._hospital(each, None, None, regiao) for each in dito.hospitais] or [None]
@@ -228,13 +238,13 @@ class Fechamentos:
             periodo_id=None if vaga.periodo.trecho is None else PERIODO_ID[vaga.periodo.valor],
             especialidade_id=None
             if vaga.especialidade.trecho is None
-            else areas.get(chave(vaga.especialidade.valor), _NOBODY),
+            else areas.get(chave(vaga.especialidade.valor), _UNKNOWN),
         )
 
     async def _hospital(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> str:
-        """A name nobody knows is no open vacancy's."""
+        """Return the hospital's id, or an id that matches no vacancy if the name is unknown or ambiguous."""
         found = await self._dicionario.achar(nome, cidade, uf, regiao)
-        return found.id if found.id is not None and found.como in ("alias", "semelhante") else _NOBODY
+        return found.id if found.id is not None and found.como in ("alias", "semelhante") else _UNKNOWN
 
 
-_NOBODY: Final = str(UUID(int=0))
+_UNKNOWN: Final = str(UUID(int=0))

@@ -1,4 +1,4 @@
-"""Whether a vaga is good enough to be offered: a score, three ways, and what can never be imported."""
+"""Decide whether a vaga is imported, reviewed or dropped: a weighted score, two thresholds and fixed exclusions."""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,7 +11,7 @@ from app.contexts.vagas.limiares import Limiares, alcanca
 PESOS: Final = {"hospital": 0.30, "especialidade": 0.30, "data": 0.25, "periodo": 0.10, "valor": 0.05}
 PLAUSIVEL: Final = (100, 10_000)
 LONGE_DIAS: Final = 90
-# A place whose name is less sure than this is looked at by a person, however good the rest is.
+# A hospital match below this score always goes to review.
 CERTO: Final = 0.7
 PERIODO_ID: Final = {
     Periodo.DIURNO: 1,
@@ -31,7 +31,7 @@ class DecisaoDaImportacao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidata:
-    """A vaga after its names were found. Scores are 0..1; None: it is not there."""
+    """A vaga after the normalisation of its names. Scores are 0 to 1; None: the field is missing."""
 
     hospital: float | None
     especialidade: float | None
@@ -52,7 +52,7 @@ class Parecer:
 
 
 def score_de(vaga: Candidata) -> float:
-    """How sure we are, weighed by what matters."""
+    """Return the weighted certainty of the vaga's fields, from 0 to 1."""
     parts = {
         "hospital": vaga.hospital or 0.0,
         "especialidade": vaga.especialidade or 0.0,
@@ -64,7 +64,10 @@ def score_de(vaga: Candidata) -> float:
 
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
-    """``hoje``: the day in São Paulo. What is past, or blocked, is dropped; what lacks a name waits for a person."""
+    """Drop past days and blocked hospitals, send incomplete vagas to review, and decide the rest by score.
+
+    ``hoje``: the day in São Paulo.
+    """
     score = score_de(vaga)
     if vaga.data is not None and vaga.data < hoje:
         return Parecer(decisao=DecisaoDaImportacao.DESCARTAR, score=score, motivo="data_passada")

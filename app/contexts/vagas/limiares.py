@@ -1,14 +1,14 @@
-"""The limits the pipeline decides by. Each decision keeps the one that counted."""
+"""Thresholds of the pipeline's decisions. Each decision stores the threshold it used."""
 
 from dataclasses import dataclass
 
-# 0.3 + 0.25 + 0.25 is 0.8, whatever floating point makes of it.
+# Tolerance for floating-point sums: 0.3 + 0.25 + 0.25 must reach 0.8.
 _QUASE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """``alta``: so sure an offer that it need not be classified."""
+    """``alta``: from this heuristic score on, a message is an offer without classification."""
 
     heuristica: float = 0.3
     alta: float = 0.8

@@ -1,7 +1,7 @@
-"""A message that offers nothing, and says what an offer of its author pays: "corrigindo: o valor é 2.000".
+"""Messages without an offer that correct the price of one: "corrigindo: o valor é 2.000".
 
-It counts for the offer it answers, for the one it names, or for what its author told last; by itself only if it says that and
-nothing else. Where that is not clear, a person says.
+The correction applies to the offer it answers, the offer it names, or the author's latest offer. It applies at once
+only if the message says nothing else; otherwise an operator decides.
 """
 
 import re
@@ -35,11 +35,11 @@ from batuta.kernel import Clock
 from batuta.queues import Writes
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
-# Whoever writes more than that does more than correct a price.
+# Characters. A longer message contains more than a price correction.
 CURTA: Final = 300
-# And whoever does that alone needs no more than this.
+# Characters of a message that only corrects a price.
 SIMPLES: Final = 120
-# Of what an author told; whoever told more may mean one that we do not see.
+# Offers read per author. At this count older offers are cut off, so the match counts as unclear.
 MOST: Final = 200
 ALHEIAS: Final = frozenset({Categoria.PROCURA, Categoria.PROPAGANDA, Categoria.SPAM})
 _CUE: Final = re.compile(
@@ -47,7 +47,7 @@ _CUE: Final = re.compile(
     r"|valor (?:d[oa] (?:plantao|vaga) )?(?:novo|certo|correto|mudou|subiu|passou|aumentou|agora|ficou|sera)"
     r"|(?:mudou|mudaram|subiu|subiram|aumentou|aumentaram) o valor)\b"
 )
-# Besides what it names and the price, a plain correction has no other words than these.
+# Apart from names and the price, a simple correction contains only these words.
 _WORDS: Final = """
 corrigindo corrijo corrigido corrigida correcao retificando retifico retificado retificacao errata atualizando atualizado atualizada
 atualizados atualizadas atualizacao reajuste reajustado reajustando certo correto mudou subiu aumentou passou ficou fica passa sera
@@ -56,9 +56,9 @@ ola bom boa dia dias tarde noite ops desculpa desculpem perdao atencao r rs reai
 """
 _SAID: Final = frozenset(_WORDS.split())
 _NEW: Final = re.compile(r"\b(?:novo valor|valor novo)\b")
-# "aumentou 300" says how much more, not how much.
+# "aumentou 300" states a difference, not a price.
 _BY_SO_MUCH: Final = re.compile(r"\b(?:subi|aument|reajust)\w*\b(?!.*\b(?:para|pra)\b)")
-# What it denies, what is over, and what is no shift.
+# Negations, prices of the past, and payments for things other than shifts.
 _ELSE: Final = re.compile(
     r"\b(?:nao|nunca|nem|ontem|antes|era|recebi|receberam|pagou|pagaram|paguei|procuro|busco|alug\w+|consult\w+|curs\w+|inscric\w+"
     r"|vend\w+|taxa\w*|mensalidade\w*|anuidade\w*|estacionamento|almoco|jantar|bonus|ajuda de custo|uber|combustivel|planilha\w*)\b"
@@ -69,7 +69,10 @@ _OF_OFFERS: Final = re.compile(r"\b(?:valor|valores|plantao|plantoes|vagas?)\b")
 
 @dataclass(frozen=True, slots=True)
 class Reajuste:
-    """``trecho``: where the price stands; ``simples``: it says nothing else; the rest is what the message names besides."""
+    """A corrected price. ``trecho``: its slice of the text; ``simples``: the message says nothing else.
+
+    The other fields hold the names that the message contains.
+    """
 
     valor: float
     trecho: tuple[int, int]
@@ -86,7 +89,7 @@ class Reajuste:
 
 @dataclass(frozen=True, slots=True)
 class Reajustado:
-    """The vagas it is of. ``claro``: it is plainly of all of them."""
+    """The vagas that a correction applies to. ``claro``: it applies to all of them without doubt."""
 
     dito: Reajuste
     vagas: tuple[str, ...]
@@ -102,7 +105,9 @@ class AdjustmentQueries:
 def reajuste(
     texto: str, hoje: date, vocabulario: Vocabulario, regiao: str | None, *, responde: bool = False
 ) -> Reajuste | None:
-    """None: it corrects no price, or does not say clearly which one holds. ``responde``: it answers something."""
+    """Read a price correction; None if there is none, or more than one price. ``responde``: the message answers
+    another.
+    """
     words = chave(texto)
     if len(texto) > CURTA or "?" in texto or not _CUE.search(words) or _ELSE.search(words):
         return None
@@ -112,7 +117,7 @@ def reajuste(
         return None
     if not (simple := _is_simple(marks, words)) and not responde and not _OF_OFFERS.search(words):
         return None
-    has_exception = _EXCEPT.search(words) is not None  # what it names may be what it is not of
+    has_exception = _EXCEPT.search(words) is not None  # the names may be the exceptions
     return Reajuste(
         valor=float(plain[0].reais),
         trecho=marks.texto.trecho(plain[0].inicio, plain[0].fim),
@@ -127,7 +132,7 @@ def reajuste(
 
 
 def _is_simple(marks: Folha, words: str) -> bool:
-    """It names what is to be found, says its price, and nothing else."""
+    """Tell whether the text contains only known names, one price and the words of a plain correction."""
     if len(marks.texto.fonte) > SIMPLES or _BY_SO_MUCH.search(words):
         return False
     if not all(each.dias for each in marks.dias) or not all(map(_periodo, marks.turnos)):
@@ -150,8 +155,11 @@ def escolher(
     ditas: Sequence[Row],
     citada: str | None,
 ) -> Reajustado | None:
-    """``ditas``: what its author told, the newest first; ``lugares``, ``areas``: those it names that we know; ``citada``: what it
-    answers."""
+    """Return the offers that a correction applies to; None if there are none.
+
+    ``ditas``: the author's offers, newest first; ``lugares``, ``areas``: ids of the names it contains; ``citada``:
+    the message it answers.
+    """
     meant = [each for each in ditas if citada in (None, each["citavel"])]
     if dito.names_something:
         meant = [
@@ -188,7 +196,7 @@ class Reajustes:
         self._queries = load_queries(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """What a message corrects. It waits while an earlier one of its group is on its way: that may be the offer."""
+        """Read what a message corrects. Snooze while an earlier message of its group is unread: it may be the offer."""
         if leitura.categoria in ALHEIAS or mensagem["contato_id"] is None:
             return None
         nomes, em, regiao = await self._dicionario.nomes(), mensagem["timestamp_msg"], mensagem["regiao"]
@@ -208,7 +216,7 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """What settles the message too: each vaga is told again by its author, at the price he says now."""
+        """Return the effect that runs ``junto`` and adds each vaga again with its author's new price, as a duplicate."""
 
         async def effect(transaction: Transaction) -> None:
             now = self._clock.now()

@@ -1,5 +1,8 @@
-"""What an author says otherwise of what he offered before: the vacancy follows him. One that a doctor was told of changes only
-when a person says so. What he said first stays among the sources."""
+"""Corrections of an offer by its author. An open vacancy follows the author's latest message.
+
+A vacancy that was offered to a doctor changes only after an operator approves it. The first message stays among the
+sources.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from batuta.queues import Writes
 from batuta.sql import AuditLog, Dialect, Query, Row, Transaction, load_queries
 
 MAQUINA: Final = "grupos"
-# Why it waits for a person: a vacancy that somebody was offered would change under him.
+# Reason for review: the change would affect a vacancy that was already offered to a doctor.
 MUDOU: Final = "valor_mudou"
 CAMPOS: Final = ("valor", "hora_inicio", "hora_fim")
 A_DECIDIR: Final = ("nova", "normalizada", "aguardando_revisao")
@@ -22,11 +25,11 @@ OFERECIDA: Final = ("anunciada", "reservada", "aguardando_confirmacao", "pendent
 
 
 class MudancaSemVaga(BatutaError):
-    sentence = "vaga {id} would change a vacancy that is {status} by now: reject it"
+    sentence = "vaga {id} changes a vacancy that is now {status}: reject it"
 
 
 class OfertaPorDecidir(MudancaSemVaga):
-    sentence = "vaga {id} would change vaga {principal}, which waits for a person itself: approve that one first"
+    sentence = "vaga {id} changes vaga {principal}, which is still in review: approve that one first"
 
 
 class MudancaSuperada(MudancaSemVaga):
@@ -46,7 +49,7 @@ class RectificationQueries:
 
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
-    """Whoever posted the first, from whichever of his addresses, or whom that names as the one to ask."""
+    """Tell whether the author of ``vaga`` posted ``principal``, from any of their numbers, or is its named contact."""
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:
         return True
@@ -58,7 +61,7 @@ def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any
 
 
 def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """What is told otherwise, or for the first time. What is not told again stays as it was."""
+    """Return fields with a new value. A field that the new message omits keeps its value."""
     return {name: dita[name] for name in CAMPOS if dita[name] is not None and dita[name] != antes[name]}
 
 
@@ -70,7 +73,7 @@ class Retificacoes:
     def efeito(
         self, vaga: Row, principal: str, junto: Writes, now: datetime
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """What settles the repeat (``junto``, which holds the principal's row), and what it corrects."""
+        """Return the effect that runs ``junto`` (it locks the principal's row) and then applies the corrections."""
 
         async def effect(transaction: Transaction) -> None:
             for query, values in junto.statements:
@@ -80,7 +83,7 @@ class Retificacoes:
         return effect
 
     async def aprovar(self, transaction: Transaction, vaga: Mapping[str, Any], *, por: str, now: datetime) -> str:
-        """A person says that what the author says now counts. The vacancy it changed."""
+        """Apply a correction that an operator approved; return the id of the changed vacancy."""
         id, principal = str(vaga["id"]), str(vaga["duplicada_de"])
         await transaction.run(self._queries.hold, id=principal, now=now)
         antes = await self._standing(transaction, vaga, principal)
@@ -103,7 +106,9 @@ class Retificacoes:
         *,
         claro: bool = True,
     ) -> None:
-        """Its author tells it again. ``claro``: it is this one he means; if that is not clear, a person says."""
+        """Apply a repeat of an offer by its author. If it is unclear that this offer is meant (``claro``), an operator
+        decides.
+        """
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"]:
             return
@@ -125,7 +130,7 @@ class Retificacoes:
     async def _supersede(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str, now: datetime
     ) -> None:
-        """What he said before, and nobody decided, counts no more."""
+        """Mark the author's earlier, undecided corrections as superseded."""
         await transaction.run(
             self._queries.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
             com_horas=vaga["hora_inicio"] is not None, **{name: vaga[name] for name in CAMPOS},
@@ -134,10 +139,13 @@ class Retificacoes:
     async def _rewrite(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], antes: Row, por: str, now: datetime
     ) -> bool:
-        """Whether it is as he says now. The machine changes no vacancy that somebody was told of since it was looked at."""
-        said_by_person = por != MAQUINA
+        """Write the changed fields; True if the vaga now matches the message.
+
+        The pipeline refuses to change a vacancy that was offered to a doctor since it was read.
+        """
+        by_operator = por != MAQUINA
         if antes["vaga_id"] is not None and not await transaction.run(
-            self._queries.hold_vacancy, id=antes["vaga_id"], oferecida=said_by_person, now=now
+            self._queries.hold_vacancy, id=antes["vaga_id"], oferecida=by_operator, now=now
         ):
             return False
         changed = mudancas(vaga, antes)

@@ -1,4 +1,4 @@
--- read standing: a vaga and its vacancy; whether its author told it later than another message does, whether one message tells two of its kind, and whether what he told later counts
+-- read standing: principal and vacancy; later post (posterior), two alike (duas), later change (superada)
 SELECT principal.id AS "id [UUID]", principal.status, principal.valor, principal.valor_tipo, principal.hora_inicio, principal.hora_fim,
        vacancy.id AS "vaga_id [UUID]", vacancy.status AS vaga_status,
        EXISTS (SELECT 1 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS outra ON outra.id = fonte.mensagem_id
@@ -20,28 +20,28 @@ JOIN mensagens_grupo AS mensagem ON mensagem.id = dita.mensagem_id
 LEFT JOIN vagas AS vacancy ON vacancy.vaga_grupo_id = principal.id AND vacancy.deleted_at IS NULL
 WHERE principal.id = :principal;
 
--- write hold: whoever changes a vaga does it alone
+-- write hold: lock a vaga until the transaction ends
 UPDATE vagas_grupo SET updated_at = :now WHERE id = :id;
 
--- write hold_vacancy: it is still open, or if a person says so offered, and stays so until it is rewritten
+-- write hold_vacancy: lock an open vacancy; with :oferecida, also one that was offered
 UPDATE vagas SET updated_at = :now
 WHERE id = :id AND deleted_at IS NULL
   AND (status = 'aberta' OR :oferecida
        AND status IN ('anunciada', 'reservada', 'aguardando_confirmacao', 'pendente_confirmacao', 'confirmada'));
 
--- write rewrite on sqlite: as its author says now, in another message
+-- write rewrite on sqlite: set the fields of the author's later message; drop the slices of the first text
 UPDATE vagas_grupo
 SET valor = :valor, valor_tipo = :valor_tipo, hora_inicio = :hora_inicio, hora_fim = :hora_fim,
     trechos = json_remove(trechos, '$.valor', '$.valor_tipo', '$.hora_inicio', '$.hora_fim'), updated_at = :now
 WHERE id = :id;
 
--- write rewrite on postgres: as its author says now, in another message
+-- write rewrite on postgres: set the fields of the author's later message; drop the slices of the first text
 UPDATE vagas_grupo
 SET valor = :valor, valor_tipo = :valor_tipo, hora_inicio = :hora_inicio, hora_fim = :hora_fim,
     trechos = trechos - 'valor' - 'valor_tipo' - 'hora_inicio' - 'hora_fim', updated_at = :now
 WHERE id = :id;
 
--- write rewrite_vacancy: the vacancy pays, and takes, what its vaga says
+-- write rewrite_vacancy: copy price and hours of the vaga to its vacancy
 UPDATE vagas
 SET valor = (SELECT CAST(round(CAST(vaga.valor AS NUMERIC)) AS INTEGER) FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
     valor_tipo = (SELECT vaga.valor_tipo FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
@@ -49,7 +49,7 @@ SET valor = (SELECT CAST(round(CAST(vaga.valor AS NUMERIC)) AS INTEGER) FROM vag
     hora_fim = (SELECT vaga.hora_fim FROM vagas_grupo AS vaga WHERE vaga.id = :principal), updated_at = :now
 WHERE id = :id;
 
--- write ask: a person says whether it counts, once
+-- write ask: send a change to review, unless an equal one waits there
 UPDATE vagas_grupo SET status = 'aguardando_revisao', eh_duplicada = FALSE, motivo_status = :motivo, updated_at = :now
 WHERE id = :id AND status = 'duplicada'
   AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS outra
@@ -58,7 +58,7 @@ WHERE id = :id AND status = 'duplicada'
                     AND (vagas_grupo.hora_inicio IS NULL OR vagas_grupo.hora_inicio = outra.hora_inicio)
                     AND (vagas_grupo.hora_fim IS NULL OR vagas_grupo.hora_fim = outra.hora_fim));
 
--- write supersede: its author said otherwise since, of all that this one would change
+-- write supersede: mark changes in review that a later message of the author replaces in full
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, motivo_status = 'mudou_de_novo', updated_at = :now
 WHERE duplicada_de = :principal AND status = 'aguardando_revisao' AND motivo_status = :motivo
   AND (valor <> :valor OR hora_inicio <> :hora_inicio OR hora_fim <> :hora_fim)
@@ -68,5 +68,5 @@ WHERE duplicada_de = :principal AND status = 'aguardando_revisao' AND motivo_sta
       SELECT 1 FROM vagas_grupo AS principal WHERE principal.id = :principal
       AND (principal.hora_inicio <> vagas_grupo.hora_inicio OR principal.hora_fim <> vagas_grupo.hora_fim)));
 
--- write settled: a person said that it counts
+-- write settled: mark an approved change as done
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, motivo_status = 'duplicada', updated_at = :now WHERE id = :id;

@@ -1,6 +1,6 @@
-"""What waits for a person: shown with the text it came from, approved as it is or corrected, or rejected.
+"""Review of vagas: an operator sees the source text and approves, corrects or rejects.
 
-Whoever says whose a name is teaches it: the next message that writes it so needs nobody.
+A corrected hospital teaches its name as an alias, so the next message with that name needs no review.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,25 +23,23 @@ LONGEST: Final = 500
 
 
 class VagaInexistente(BatutaError):
-    sentence = "there is no vaga {id}: `batuta grupos revisao` shows those that wait"
+    sentence = "there is no vaga {id}: `batuta grupos revisao` lists those in review"
 
 
 class VagaDecidida(BatutaError):
-    sentence = (
-        "vaga {id} does not wait for anybody any more, it is {status}: `batuta grupos revisao` shows those that wait"
-    )
+    sentence = "vaga {id} is already decided, it is {status}: `batuta grupos revisao` lists those in review"
 
 
 class VagaIncompleta(BatutaError):
-    sentence = "vaga {id} cannot be a vacancy yet, it lacks {falta}: approve it with a correction of that, or reject it"
+    sentence = "vaga {id} lacks {falta}: approve it with a correction, or reject it"
 
 
 class VagaPassada(BatutaError):
-    sentence = "vaga {id} is of {data}, which is past: correct its day, or reject it"
+    sentence = "vaga {id} is for {data}, which is past: correct the day, or reject it"
 
 
 class HospitalBloqueado(BatutaError):
-    sentence = "{hospital} is blocked, nothing of it is offered: correct the hospital of vaga {id}, or reject it"
+    sentence = "{hospital} is blocked: correct the hospital of vaga {id}, or reject it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class ReviewQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decidida:
-    """``status``: importada, duplicada (another says the same already), or rejeitada."""
+    """``status``: ``importada``, ``duplicada`` (another vaga is the same vacancy) or ``rejeitada``."""
 
     id: str
     status: str
@@ -88,7 +86,7 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
-        """By its own id, or by that of the vacancy that came of it: whoever has one of them means the same."""
+        """Return a vaga and its sources, by its own id or by the id of the vacancy it became."""
         row = await self._database.one(self._queries.one, id=id)
         if row is None and (read := await self._database.one(self._queries.of_vacancy, id=id)) is not None:
             row = await self._database.one(self._queries.one, id=read["id"])
@@ -97,7 +95,7 @@ class Revisao:
         return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
-        """It becomes a vacancy, as it is or as corrected; unless another vaga is the same already."""
+        """Import the vaga as it is or as corrected, unless another vaga already holds the same vacancy."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             vaga = await self._take(transaction, id, por, notas, now)
@@ -136,7 +134,7 @@ class Revisao:
     async def _apply_correction(
         self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
     ) -> Decidida:
-        """What its author says otherwise counts: the vacancy he told of before is changed."""
+        """Apply the author's change to the vacancy of the earlier offer."""
         id = str(vaga["id"])
         vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
         vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)
@@ -145,7 +143,7 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """The vacancy it became: all that is written of it, or nothing."""
+        """Write the vacancy and return its id. A lost race raises, which rolls the transaction back."""
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
         made = self._vagas.resultado(vaga, parecer, now, por=por)
@@ -157,7 +155,7 @@ class Revisao:
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Ids, and which fields a person changed; never what the message or the person wrote."""
+        """Write ids and names of changed fields to the audit log, never text of the message or the operator."""
         before: dict[str, Json] = {"status": "aguardando_revisao"}
         await self._audit.note(
             transaction, actor=by, action=f"vaga_grupo.{action}", subject=f"vaga_grupo:{id}", before=before, after=after,
@@ -178,7 +176,7 @@ class Revisao:
     async def _learn_from_correction(
         self, transaction: Transaction, vaga: dict[str, Any], how: Correcao, por: str, now: datetime
     ) -> str | None:
-        """``vaga`` is as the person says afterwards. The name that was learnt, if one was."""
+        """Change ``vaga`` in place as the operator corrects it; return the name that was learnt, if any."""
         if how.hospital is not None:
             vaga["hospital_id"] = await self._dicionario.hospital_de_gestor(
                 transaction, how.hospital, how.cidade, how.uf, vaga["regiao"], por=por, now=now
@@ -208,7 +206,7 @@ class Revisao:
         return await self._teach(transaction, vaga, por, now)
 
     async def _teach(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str | None:
-        """What stood in the message is a name of what the person says it is; unless it is no name at all."""
+        """Store the hospital name of the message as an alias of the chosen hospital, unless the text is not a name."""
         raw = vaga["hospital_raw"]
         if vaga["hospital_id"] is None or not raw or not busca(raw):
             return None

@@ -1,4 +1,4 @@
--- read waiting: what waits for a person, the oldest day first, with the text it came from
+-- read waiting: vagas with a status and their source text, oldest first
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
@@ -14,7 +14,7 @@ LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
 LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.status = :status ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
 
--- read one: a vaga with the text it came from
+-- read one: a vaga with its source text
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo, grupo.regiao,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
@@ -30,31 +30,31 @@ LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
 LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.id = :id;
 
--- read of_vacancy: what was read in a message, by the vacancy that came of it
+-- read of_vacancy: the vaga that a vacancy came from
 SELECT vaga_grupo_id AS id FROM vagas WHERE id = :id AND vaga_grupo_id IS NOT NULL;
 
--- read sources: every message that told of it
+-- read sources: messages that offered a vaga, at most 100
 SELECT fonte.ordem, fonte.texto_original, fonte.valor_informado, fonte.created_at, grupo.nome AS grupo_nome
 FROM vagas_grupo_fontes AS fonte JOIN grupos_whatsapp AS grupo ON grupo.id = fonte.grupo_id
 WHERE fonte.vaga_grupo_id = :id ORDER BY fonte.ordem LIMIT 100;
 
--- write take: a person decides about it; nobody else can any more
+-- write take: decide a vaga in review once
 UPDATE vagas_grupo SET revisada_por = :por, revisada_em = :now, notas_revisao = :notas, updated_at = :now
 WHERE id = :id AND status = 'aguardando_revisao';
 
--- write correct: as a person says it is
+-- write correct: set the fields as the operator corrected them
 UPDATE vagas_grupo
 SET hospital_id = :hospital_id, especialidade_id = :especialidade_id, periodo_id = :periodo_id, data = :data, hora_inicio = :hora_inicio,
     hora_fim = :hora_fim, valor = :valor, valor_tipo = :valor_tipo, contato_nome = :contato_nome, contato_whatsapp = :contato_whatsapp,
     hash_dedup = :hash, updated_at = :now
 WHERE id = :id;
 
--- read is_blocked: nothing is offered of that hospital
+-- read is_blocked: name of the hospital if it is blocked
 SELECT hospital.nome FROM hospitais_bloqueados AS block JOIN hospitais AS hospital ON hospital.id = block.hospital_id
 WHERE block.hospital_id = :hospital AND block.status = 'bloqueado';
 
--- write reject: it is none
+-- write reject: reject a vaga
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = :motivo, updated_at = :now WHERE id = :id;
 
--- read count: how many wait
+-- read count: number of vagas in review
 SELECT count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao';

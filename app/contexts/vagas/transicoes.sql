@@ -17,7 +17,7 @@ SET status = :para, updated_at = :now,
     cancelada_motivo = CASE WHEN :para = 'cancelada' THEN :motivo ELSE cancelada_motivo END
 WHERE id = :id AND status = :de AND deleted_at IS NULL;
 
--- write note: one line of the history; the caller holds the vacancy, so the numbers have no gap and no repeat
+-- write note: one line of the history; the caller locked the vacancy, so the order has no gaps or repeats
 INSERT INTO vagas_historico (vaga_id, ordem, de, para, por, motivo, cliente_id, em)
 SELECT :id, 1 + coalesce(max(ordem), 0), :de, :para, :por, :motivo, :cliente_id, :now FROM vagas_historico WHERE vaga_id = :id
 RETURNING ordem;

@@ -1,9 +1,9 @@
 """The stages that work on a vaga: normalisation, deduplication, import.
 
-    names become ids ──▶ one of those that tell the same is the principal ──▶ a vacancy, a person's desk, or nothing
+    names become ids ──▶ the first vaga of a key is the principal ──▶ a vacancy, a review, or a discard
 
-Every id that is made follows from what it is made of, and a key belongs to one vaga alone, so that a stage which is repeated after
-a crash does what it did before.
+Every stage is idempotent: new ids derive from their input, and a key belongs to one vaga, so a retry after a crash
+writes the same rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ from batuta.pipelines import Next, StageOutcome
 from batuta.queues import Lease, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 
-# A key that was taken longer ago may be taken again.
+# A key held longer than this may be claimed again.
 JANELA: Final = timedelta(hours=48)
 CANARIO: Final = "canario"
 SEM_VAGA: Final = "vaga_sumiu"
-# Of a message's words.
+# Characters of a message's text that are stored.
 LONGEST: Final = 500
 DECIDIDA: Final = ("duplicada", "importada", "descartada", "rejeitada")
 
@@ -118,7 +118,7 @@ class Vagas:
         if vaga is None:
             return Skipped(SEM_VAGA)
         now = self._clock.now()
-        if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another took its place meanwhile
+        if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another vaga claimed its key
             return await self._add_source_of(vaga, vaga["dona"], now)
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
         return Done(effect=self.resultado(vaga, parecer, now) + Writes((self._arrival(vaga, now),)))
@@ -147,7 +147,7 @@ class Vagas:
         return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
-        """One more source of the principal; told by its own author, it may correct what he said."""
+        """Store the vaga as one more source of the principal. A source by the same author may correct the principal."""
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         stands = (self.queries.stands_alone, {"id": vaga["id"], "now": now})
         kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrival(vaga, now)))
@@ -183,7 +183,7 @@ class Vagas:
         return id, 1.0, learnt
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
-        """Its message is one more that tells of the principal."""
+        """Return the writes that add the vaga's message to the sources of the principal."""
         values = {
             "id": principal,
             "mensagem_id": vaga["mensagem_id"],
@@ -204,7 +204,7 @@ class Vagas:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
-        """Whose each key is; of several that ask at once, the first."""
+        """Claim keys; return the holder of each. If several vagas of the batch ask for one key, the first gets it."""
         first: dict[str, str] = {}
         for hash, vaga in asked:
             first.setdefault(hash, vaga)
@@ -218,9 +218,10 @@ class Vagas:
 def chave_de(
     vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
 ) -> str | None:
-    """One place, day, period and speciality are one vaga. A place without an id counts by its name.
+    """Return the deduplication key: one place, day, period and speciality are one vaga; None without a speciality.
 
-    What names no place counts by the words of its message: whoever forwards them offers the same.
+    A place without an id counts by its name. Without a place, the text of the message counts, so a forwarded copy
+    matches.
     """
     if especialidade_id is None:
         return None
@@ -231,7 +232,7 @@ def chave_de(
 
 
 def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
-    """The daily rehearsal is nobody's vaga, and must not stand for one."""
+    """Keep the daily canary's keys apart from those of real vagas."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
 
@@ -262,7 +263,7 @@ def _vacancy(vaga: Row | Mapping[str, Any], id: str, now: datetime) -> dict[str,
         "origem": CANARIO if is_canary else "grupo_whatsapp",
         "vaga_grupo_id": vaga["id"],
         "hash": vaga["hash_dedup"],
-        # Whoever posted it is whom to ask, where the message names nobody.
+        # The author is the contact if the message names none.
         "contato_nome": vaga["contato_nome"] if has_contact else vaga["autor_nome"],
         "contato_whatsapp": vaga["contato_whatsapp"] if has_contact else vaga["autor_telefone"],
         "deleted_at": now if is_canary else None,
