@@ -1,1 +1,1 @@
-"""A durable table is a queue: claimed in batches, leased, fenced, settled by value."""
+"""Durable queues on SQL tables: batched claims, leases with fences, settlements."""

@@ -1,9 +1,9 @@
-"""Execute one claimed item: call its handler, decide its settlement, measure. No store and no worker takes part.
+"""Run the handler of one claimed item and decide its settlement, without a store or a worker.
 
     handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
 
-The worker writes the settlement: together with others, or in one transaction with the item's effect (``effects``). Whatever the
-application's code does, its result is a value: exits, leaked cancellations and a task that cancels itself are failures of the item.
+The worker writes the settlement: in a batch, or in one transaction with the item's effect. Everything that application code
+does becomes a value: SystemExit, a leaked cancellation and a task that cancels itself are failures of the item.
 """
 
 from typing import NamedTuple, assert_never
@@ -32,7 +32,7 @@ async def execute(running: Running, clock: Clock, max_result: int) -> Executed:
 
 
 def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
-    """Return the settlement of the item, and the error to report. ``crash``: the reason of an item whose code raised."""
+    """Return the item's settlement and the error to log. ``crash``: the reason recorded when application code raises."""
     policy = running.handler
     match called:
         case Returned(value=outcome):
@@ -40,7 +40,7 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
                 settlement = _settle(running, outcome, policy.retry)
                 refuse_unstorable(settlement.result, "task result", max_result)
             except UnstorableValue as error:
-                # The handler has run: another run returns the same value and repeats its effects.
+                # The handler has run: a retry would return the same value and repeat its effects.
                 return _settle(running, Failed(reason_of_error(error), permanent=True), policy.retry), error
             except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
                 return decide(running, Raised(error), crash, max_result)

@@ -1,4 +1,4 @@
-"""How an item is worked on, and how long it stays when it has ended."""
+"""Item handlers: how items run, and how long finished items stay."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
-    """``keep`` and ``keep_dead``: how long a finished item stays; None: for ever."""
+    """``keep`` and ``keep_dead``: retention of finished items; None: for ever."""
 
     handle: Callable[[Lease], Awaitable[object]]  # an outcome that ``settle`` understands
     timeout: timedelta = timedelta(seconds=300)
@@ -26,10 +26,9 @@ class ItemHandler:
     settle: Callable[[Lease, Any, RetryPolicy], Settlement] = _settle
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
-    traceparent: Callable[[Lease], object] = lambda lease: None  # what whoever put it there was doing
+    traceparent: Callable[[Lease], object] = lambda lease: None  # trace context of the caller that enqueued the item
 
     def with_retention(self, settlement: Settlement) -> Settlement:
-        """Add the retention of a finished item."""
         if settlement.state is ItemState.READY:
             return settlement
         keep = self.keep_dead if settlement.state is ItemState.DEAD else self.keep
@@ -39,15 +38,15 @@ class ItemHandler:
 ROW_SPOILT = define("row_spoilt", "its row cannot be read ({columns}): correct these columns, and try it again")
 
 
-async def _tell_spoilt(lease: Lease) -> Outcome:
+async def _fail_unreadable(lease: Lease) -> Outcome:
     columns = ", ".join(lease.spoilt)
     return Failed(ROW_SPOILT(columns=columns), permanent=True)
 
 
-SPOILT = ItemHandler(handle=_tell_spoilt, keep_dead=timedelta(days=30))
+SPOILT = ItemHandler(handle=_fail_unreadable, keep_dead=timedelta(days=30))
 
 
-# An unknown task waits for a version that knows it: longer each time, and dead in the end.
+# An unknown task waits for a release that knows it, longer each time; after UNKNOWN_AT_MOST it is dead.
 UNKNOWN_FIRST_WAIT = timedelta(seconds=15)
 UNKNOWN_LONGEST_WAIT = timedelta(minutes=5)
 UNKNOWN_AT_MOST = timedelta(minutes=20)
@@ -60,10 +59,10 @@ UNKNOWN_TASK_DEAD = define(
 
 
 def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> ItemHandler:
-    """Hand back an item that this process does not know, without counting an attempt.
+    """Hand back items that this process does not know, without counting an attempt.
 
-    The time decides, not the attempts: the first refusal records its instant in the item's error, and each worker that does not
-    know the item either reads it there. A worker that knows the item overwrites it.
+    Time decides, not attempts: the first refusal records its instant in the item's error, where later workers that do not know
+    the item read it. A worker that knows the item overwrites it.
     """
 
     async def handle(lease: Lease) -> Outcome:

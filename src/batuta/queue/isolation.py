@@ -1,11 +1,12 @@
-"""Runs an item with one crash left alone in its process, over all of its queues.
+"""Isolation: an item with one crash left runs alone in its process, across all queues of the process.
 
     free ── reserve ──▶ [ reserved: no worker claims ] ── nothing else runs ──▶ [ runs alone ] ── it ends ──▶ free
                               └── not alone in time ──▶ the item is put off, free; the next wait for it is twice as long
 
-If the item kills the process, no other item counts a crash; if another one kills it while this one waits, this one counts none:
-its row says that it has not started. The wait for the other handlers is bounded, so one long handler does not keep the process
-from claiming for long. It doubles each time, up to the time limits of the handlers themselves, so the item starts in the end.
+If the isolated item kills the process, no other item counts a crash. If another item kills the process while this one waits,
+this one counts no crash: its row says that it has not started. The wait for other handlers is bounded, so a long handler stops
+the claims only briefly. The wait doubles with each try until it exceeds the time limits of the handlers, so the item starts
+eventually.
 """
 
 from collections import OrderedDict
@@ -27,7 +28,7 @@ class Member(Protocol):
     def wakeup(self) -> Wakeup: ...
 
     def is_busy(self) -> bool:
-        """A handler runs, waits for its start, or a claim is in flight."""
+        """True while a handler runs or waits to start, or a claim is in flight."""
         ...
 
 
@@ -37,7 +38,7 @@ class Isolation:
         self._members: list[Member] = []
         self._holder: Member | None = None
         self._item = ""
-        self._until = 0.0  # of the monotonic clock: when the holder gives up
+        self._until = 0.0  # monotonic time at which the holder gives up
         self._tries: OrderedDict[str, int] = OrderedDict()
 
     def join(self, member: Member) -> None:
@@ -56,7 +57,7 @@ class Isolation:
         return self._until
 
     def reserve(self, member: Member, item: str) -> bool:
-        """False: another item has the process."""
+        """Reserve the process for ``item``. False: another item has it."""
         if self._holder is not None:
             return False
         self._holder, self._item = member, item
@@ -65,11 +66,11 @@ class Isolation:
 
     @property
     def is_alone(self) -> bool:
-        """Nothing runs in the process: the reserved item may start."""
+        """True if nothing runs in the process: the reserved item may start."""
         return not any(each.is_busy() for each in self._members)
 
     def release(self, item: str, *, has_run: bool = True) -> timedelta:
-        """If ``item`` has the process, let the workers claim again. Returns how long an item that did not run waits."""
+        """Let the workers claim again if ``item`` has the process. Return the wait of an item that did not run."""
         if self._holder is None or self._item != item:
             return timedelta(0)
         wait = self._wait()
@@ -85,7 +86,7 @@ class Isolation:
         return wait
 
     def note_change(self) -> None:
-        """Something ended: the reserved item may be alone now."""
+        """Wake the holder after other work ended: the reserved item may be alone now."""
         if self._holder is not None:
             self._holder.wakeup.set()
 

@@ -12,24 +12,24 @@ from batuta.kernel.reasons import Reason
 
 
 class ItemState(StrEnum):
-    READY = "ready"  # waiting for its time, or for a worker
+    READY = "ready"  # waits for its time or for a worker
     RUNNING = "running"  # leased
     DONE = "done"
-    DEAD = "dead"  # it will not be tried again, and says why
+    DEAD = "dead"  # failed for good; its error says why
     CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """``values`` are the columns of the table by name. ``key``: while an item with it is alive, a second one is not taken.
+    """A row to insert. ``values``: columns by name. ``key``: at most one live item has it.
 
-    ``delay`` is added to the clock of the database; ``available_at`` is an instant that the application chose. Neither: the
+    ``delay`` is added to the database's clock; ``available_at`` is an instant chosen by the application. With neither, the
     item is due at once.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
     key: str | None = None
-    priority: int | None = None  # None: the table's own default
+    priority: int | None = None  # None: the table's default
     available_at: datetime | None = None
     delay: timedelta | None = None
 
@@ -39,22 +39,20 @@ class NewItem:
 
 
 class Lease(NamedTuple):
-    """An item that is ours for a while. ``fence`` is the proof: everything written about the item carries it."""
+    """A claimed item. Every write about the item carries ``fence``, which proves ownership."""
 
     id: str
     fence: int
-    attempt: int  # counted at the claim: the first is 1
-    row: Mapping[str, Any]  # the columns the table gives, as they were claimed
-    is_last_chance: bool = False  # one more crash, and it is taken for the cause
-    due_at: datetime | None = None  # since when it could have been taken
-    spoilt: tuple[
-        str, ...
-    ] = ()  # columns that somebody wrote by hand and nobody can read: nothing is to be done with it
+    attempt: int  # counted at the claim; the first is 1
+    row: Mapping[str, Any]  # the ``given`` columns of the table, as of the claim
+    is_last_chance: bool = False  # one more crash makes the item dead
+    due_at: datetime | None = None  # when the item became due
+    spoilt: tuple[str, ...] = ()  # columns with unreadable values, written by hand; the item cannot run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """``owner`` is never the same twice. A process that is silent for longer than ``lease`` loses what it holds."""
+    """A process that holds leases. ``owner`` is unique per start; a lease not renewed within ``lease`` is lost."""
 
     owner: str
     lease: timedelta
@@ -68,15 +66,16 @@ _NOT_IDENTIFIERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTable:
-    """A table described as a queue: which column means what, and which values.
+    """The description of a table as a queue: the meaning of its columns and of its state values.
 
-    The engine's own ``tasks`` is one; an application's tables are others, with their business columns beside these:
+    The engine's own ``tasks`` is one; an application's tables have business columns too:
 
         MENSAGENS = QueueTable(
             name="fila_mensagens", state="status", ready=("pendente",), running="processando", done="enviada", dead="erro",
             attempts="tentativas", available_at="agendar_para", error="erro", priority="prioridade", urgent_is_high=True, …)
 
-    A row is *running* while its lease column holds an instant; the ``running`` value, where there is one, is for people's eyes.
+    A row is *running* while its lease column holds an instant; the ``running`` value, where there is one, is for people's
+    eyes.
 
     The queue expects two indexes: ``<name>_ready`` (queue, priority, available_at, id) of the ready rows without a lease, and
     ``<name>_leased`` (lease_until) of the leased rows. A table with more than twelve distinct priorities needs a third one:
@@ -86,7 +85,7 @@ class QueueTable:
     name: str
     id: str = "id"
     state: str = "status"
-    ready: tuple[str, ...] = ("ready",)  # the first is what a new or returned row gets; of a pipeline: every stage
+    ready: tuple[str, ...] = ("ready",)  # new and returned rows get the first; a pipeline lists every stage
     running: str | None = "running"
     done: str = "done"
     dead: str = "dead"
@@ -102,29 +101,29 @@ class QueueTable:
     finished_at: str = "finished_at"
     started_at: str | None = None
     updated_at: str | None = None
-    priority: str | None = None  # NOT NULL: a row without one waits for ever
+    priority: str | None = None  # must be NOT NULL: a row without a priority waits for ever
     urgent_is_high: bool = False
-    key: str | None = None  # unique among the live rows, by an index of the table's own
-    group: str | None = None  # one row of a group at a time, and groups take turns; NULL: the row is a group of its own
-    queue: str | None = None  # several queues in one table
+    key: str | None = None  # unique among live rows; the table has the index
+    group: str | None = None  # one row of a group runs at a time, and groups take turns; NULL: a group of its own
+    queue: str | None = None  # for several queues in one table
     result: str | None = None
-    expires_at: str | None = None  # when a finished row may go
-    cancel_requested: str | None = None  # None: what runs cannot be asked to stop
-    last_stage: str | None = None  # of a pipeline: where a dead row died
-    # While it is filled nobody claims the row, whatever its state: what was done with it must be found out first.
+    expires_at: str | None = None  # when a finished row may be deleted
+    cancel_requested: str | None = None  # None: a running item cannot be cancelled
+    last_stage: str | None = None  # of a pipeline: the stage in which a dead row failed
+    # While this column is filled, no worker claims the row: an earlier attempt may have had its effect.
     doubt: str | None = None
-    given: tuple[str, ...] | None = None  # what a handler is given of its row; None: every column
-    fixed_times: bool = True  # items may be put for an instant the application chose; a set clock does not move those
-    crash_cap: int = 3  # so many dead workers, and the item is taken for the cause
-    keep: timedelta = timedelta(days=30)  # of what ended without a worker's word, where ``expires_at`` is a column
+    given: tuple[str, ...] | None = None  # columns that a handler receives; None: all
+    fixed_times: bool = True  # items may have an instant of the application; clock corrections leave it unchanged
+    crash_cap: int = 3  # an item is dead after this many worker crashes
+    keep: timedelta = timedelta(days=30)  # retention of items that end without a worker, if ``expires_at`` is a column
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name not in _NOT_IDENTIFIERS and value is not None:
-                refuse_no_identifier(value, "queue table's column", f"{each.name} is no SQL identifier")
+                require_identifier(value, "queue table's column", f"{each.name} is not an SQL identifier")
         for column in self.given or ():
-            refuse_no_identifier(column, "queue table's column", "given holds no SQL identifier")
+            require_identifier(column, "queue table's column", "a name in given is not an SQL identifier")
         for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
             if value is not None and ("'" in value or not value):
                 raise InvalidName(name=value, kind="queue state", why=Reason("table_word", "it must be a plain word"))
@@ -134,12 +133,12 @@ class QueueTable:
             )
 
 
-def refuse_no_identifier(name: str, kind: str, why: str) -> None:
-    """It becomes a part of statements."""
+def require_identifier(name: str, kind: str, why: str) -> None:
+    """Raise InvalidName unless ``name`` is an SQL identifier: it becomes a part of statements."""
     if not _IDENTIFIER.match(name):
         raise InvalidName(name=name, kind=kind, why=why)
 
 
 def pause_of_queue(name: str) -> str:
-    """The switch that holds a queue: read in the statement that claims."""
+    """Return the switch that pauses a queue; the claim reads it."""
     return f"pause.queue.{name}"

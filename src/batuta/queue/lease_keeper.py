@@ -1,11 +1,11 @@
-"""Renew the leases of every worker in the process, in a loop of its own.
+"""Renew the leases of every worker in the process, in a separate loop.
 
     every lease/3 ──▶ [ renew, one statement for each queue, at the same time ] ── some rows were locked ──▶ again after lease/12
                             │ takes longer than lease/4, or fails ──▶ the supervisor retries after lease/24 … lease/12
 
-The loop depends on no worker: a slow turn, a drain or a handler that blocks its queue's connection does not delay a renewal. It
-covers everything a worker holds: items that run, items that ended and are not settled yet, and items that wait for their start.
-It keeps ticking during the whole shutdown, until the workers have written how their items ended.
+Renewals are independent of the workers: a slow turn, a drain or a handler that blocks its queue's connection does not delay
+them. They cover every lease of a worker: running items, ended items that are not settled yet, and items that wait to start.
+The loop keeps ticking during the whole shutdown, until the workers have written the endings of their items.
 """
 
 import asyncio
@@ -24,23 +24,23 @@ from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 
 
 class Holder(Protocol):
-    """A worker, as far as its leases are concerned."""
+    """The part of a worker that holds leases."""
 
     @property
     def name(self) -> str: ...
 
     def held_leases(self) -> Sequence[Lease]:
-        """Every lease the worker has not given up."""
+        """Return every lease that the worker still holds."""
         ...
 
     async def renew(self, leases: Sequence[Lease], lease_holder: LeaseHolder) -> Renewed: ...
 
     def lose(self, leases: Sequence[Lease]) -> None:
-        """Stop the work on items that another process owns now. Leases that are being settled are decided by the settlement."""
+        """Stop work on items that another process owns. For an item that is being settled, the settlement decides."""
         ...
 
     def stop_cancelled(self, leases: Sequence[Lease]) -> None:
-        """Stop the work on items whose cancellation was requested."""
+        """Stop work on items whose cancellation was requested."""
         ...
 
 
@@ -58,7 +58,7 @@ class LeaseKeeper:
     async def tick(self) -> Pace:
         holding = [(holder, leases) for holder in self._holders if (leases := holder.held_leases())]
         results = await asyncio.gather(*(self._renew(*each) for each in holding), return_exceptions=True)
-        # Report a failed renewal only after the leases of the other queues are renewed.
+        # Raise a failed renewal only after the leases of the other queues are renewed.
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -66,7 +66,7 @@ class LeaseKeeper:
 
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
-        """Renew in the background while the block runs: for a worker that runs without a supervisor."""
+        """Renew in the background while the block runs, for a worker without a supervisor."""
         renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._lease_holder.lease, self._clock))
         try:
             yield
@@ -74,7 +74,7 @@ class LeaseKeeper:
             await cancel_and_wait(renewing)
 
     async def _renew(self, holder: Holder, leases: Sequence[Lease]) -> bool:
-        """Return whether some leases could not be checked."""
+        """Return True if locked rows prevented the renewal of some leases."""
         limit = renewal_timeout(self._lease_holder.lease)
         try:
             renewed = await with_timeout(limit, holder.renew(leases, self._lease_holder), self._clock, "the renewal")
@@ -86,17 +86,17 @@ class LeaseKeeper:
 
 
 def renewal_timeout(lease: timedelta) -> timedelta:
-    """The longest a renewal may take: the next try still succeeds well before the lease ends."""
+    """Return the timeout of a renewal: the next try must still succeed well before the lease ends."""
     return lease / 4
 
 
 def recheck_after(lease: timedelta) -> timedelta:
-    """The pause before a row that was locked is tried again."""
+    """Return the pause before a locked row is tried again."""
     return lease / 12
 
 
 def renewal_policy(lease: timedelta) -> LoopPolicy:
-    """Every wait on the way to a renewal is shorter than a third of the lease, so that two failures in a row lose nothing."""
+    """Keep every wait before a renewal shorter than a third of the lease: two failures in a row lose no lease."""
     return LoopPolicy(
         every=lease / 3,
         longest_call=renewal_timeout(lease),

@@ -1,7 +1,7 @@
 """Outcomes, retry policies, and the settlement that follows from both: decided here, written by the store.
 
-Jobs, job endpoints, tasks, queue handlers and stages return the same outcomes. One pure function for each consumer gives them their
-meaning: ``settle`` here, ``Pipeline.settle`` for stages, ``ending_of`` for the row of a run, ``reply_body`` for HTTP.
+Jobs, job endpoints, tasks, queue handlers and stages return the same outcomes. One pure function per consumer interprets them:
+``settle`` here, ``Pipeline.settle`` for stages, ``ending_of`` for the row of a run, ``reply_body`` for HTTP.
 
     outcome    item of a queue                 stage                  run of a job        HTTP
     Done       done                            finished here          success             200 ok
@@ -29,16 +29,14 @@ from batuta.queue.item import ItemState, NewItem
 
 
 class RetryPolicy(Protocol):
-    """The wait before the next attempt; None: no further attempt."""
-
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
-        """None: it has failed for good. ``attempt`` counts from 1."""
+        """Return the wait before the next attempt; None: no further attempt. ``attempt`` counts from 1."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A fixed list: n waits mean the first attempt and n retries."""
+    """A fixed list: n waits allow n retries."""
 
     waits: tuple[timedelta, ...]
 
@@ -48,7 +46,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullJitter:
-    """Anywhere between nothing and an exponentially growing wait: a crowd of failures does not come back as a crowd."""
+    """Random waits between zero and an exponential limit, so that many failures do not retry at the same time."""
 
     base: timedelta = timedelta(seconds=5)
     cap: timedelta = timedelta(minutes=15)
@@ -59,7 +57,7 @@ class FullJitter:
 
 
 def after_seconds(waits: Sequence[float]) -> Waits:
-    """A retry policy: one retry after each of these waits."""
+    """Return a policy with one retry after each of these waits, in seconds."""
     return Waits(tuple(timedelta(seconds=wait) for wait in waits))
 
 
@@ -71,10 +69,10 @@ CANCELLED = define("cancelled", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """An effect that is statements and nothing else, each with its values: those of many items are written together.
+    """An effect that consists of statements with their values; one batch writes the statements of many items.
 
-    Each statement runs once, for all its items, after whatever any of them names before it: one of them must not rely on
-    what a later one of another item did.
+    Each distinct statement runs once for all items, after every statement that any item lists before it. So a statement must
+    not rely on a later statement of another item.
     """
 
     statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()
@@ -83,15 +81,15 @@ class Writes:
         return Writes(self.statements + other.statements)
 
 
-# Something to be done in the transaction that settles the item: with it, or not at all.
+# Work in the transaction that settles the item: both commit, or neither.
 ItemEffect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work succeeded. ``emit`` is enqueued, and ``effect`` runs, in the transaction that settles the item.
+    """The work succeeded. ``emit`` is enqueued and ``effect`` runs in the transaction that settles the item.
 
-    ``items``: how many things a job worked on; None where counting makes no sense. The result of a job is a mapping.
+    ``items``: how many things a job processed; None: not counted. The result of a job is a mapping.
     """
 
     result: Json = None
@@ -111,7 +109,7 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """There was a good reason to do nothing: a pause, a window, an item that needs no work."""
+    """Nothing was done, for a good reason: a pause, a window, an item that needs no work."""
 
     reason: str
     effect: ItemEffect | None = None
@@ -134,7 +132,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work failed. The retry policy decides, unless a retry cannot help. ``error`` is for operators: no personal data."""
+    """The work failed. The retry policy decides, unless ``permanent``. ``error`` is for operators: no personal data."""
 
     error: str
     permanent: bool = False
@@ -159,7 +157,7 @@ Outcome: TypeAlias = Done | Partial | Skipped | Snooze | Failed | TimedOut | Can
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Move the item to the following stage; after the last one it is finished."""
+    """Move the item to the next stage; after the last one, finish it."""
 
     effect: ItemEffect | None = None
 
@@ -174,7 +172,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Finish the item and make several at the following stage. Each needs a key: a repeat adds none."""
+    """Finish the item and create several at the next stage. Each needs a key, which makes a repeat idempotent."""
 
     items: tuple[NewItem, ...]
     effect: ItemEffect | None = None
@@ -185,22 +183,22 @@ StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 
 LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
-# Of an item with one crash left that was claimed and has not started: if its process dies meanwhile, no crash is counted.
+# Error of a claimed, unstarted item with one crash left: if its process dies now, no crash is counted.
 WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits for a place of its own")
-# A thousand years: beyond that, instants leave the calendar.
+# A thousand years: later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
 
 
 class Settlement(NamedTuple):
-    """The row an outcome leads to. READY: the item is due again after ``wait``, or at ``available_at``.
+    """The row that follows from an outcome. READY: the item is due again after ``wait``, or at ``available_at``.
 
-    Waits and retention are durations, which the statement adds to the clock that decides; ``available_at`` is an instant
-    that the handler chose itself.
+    Waits and retention are durations: the statement adds them to the clock that decides. ``available_at`` is an instant that
+    the handler chose.
 
-    ``gives_back``: the attempt is not counted. ``untried``: the handler never started, so the crash count stays; every
-    other settlement is the orderly end of an attempt and resets it.
+    ``gives_back``: the attempt is not counted. ``untried``: the handler never started, so the crash count stays; every other
+    settlement is the orderly end of an attempt and resets it.
 
-    A tuple, as a lease is: tens of thousands are made in a second, and a frozen dataclass takes three times as long.
+    A tuple for speed: a worker creates tens of thousands per second, and a frozen dataclass takes three times as long.
     """
 
     state: ItemState
@@ -212,12 +210,12 @@ class Settlement(NamedTuple):
     follow_ups: tuple[NewItem, ...] = ()
     effect: ItemEffect | None = None
     keep: timedelta | None = None  # retention of a finished item; None: for ever
-    stage: str | None = None  # of a pipeline: where it goes on; its attempts begin anew there
+    stage: str | None = None  # of a pipeline: the stage the item moves to; its attempts restart there
     untried: bool = False
 
     @property
     def word(self) -> str:
-        """What became of the item, as it is counted."""
+        """Return the word under which the settlement is counted."""
         if self.state is not ItemState.READY:
             return self.state.value
         if self.stage is not None:
@@ -226,7 +224,7 @@ class Settlement(NamedTuple):
 
     @property
     def goes_with_others(self) -> bool:
-        """It is settled in one transaction with whatever else ended: the bulk of the work is small."""
+        """True if one transaction may settle the item together with others."""
         if self.effect is None:
             return not self.follow_ups
         return isinstance(self.effect, Writes)
@@ -272,7 +270,7 @@ def clamp_instant(at: datetime) -> datetime:
 
 
 def clamp_wait(wait: timedelta) -> timedelta:
-    """Limit a wait or a retention, so that every database can add it to its clock. A negative wait is none."""
+    """Clamp a wait or a retention to a range that every database can add to its clock. A negative wait becomes zero."""
     return max(timedelta(0), min(wait, LONGEST_WAIT))
 
 
@@ -282,5 +280,5 @@ def give_back() -> Settlement:
 
 
 def put_off(wait: timedelta) -> Settlement:
-    """Hand back an item with one crash left, unstarted, because another such item runs in this process."""
+    """Hand back an unstarted item with one crash left that could not have the process to itself."""
     return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

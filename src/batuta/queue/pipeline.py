@@ -29,13 +29,13 @@ from batuta.queue.outcome import (
     settle,
 )
 
-# The first attempt, and three retries.
+# The first attempt and three retries.
 DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """``budget``: items of this stage at a time, in one worker."""
+    """``budget``: concurrent items of this stage in one worker."""
 
     name: str
     handle: Callable[[Lease], Awaitable[StageOutcome]]
@@ -46,11 +46,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """``table`` keeps the stage in its state column: the names of the stages are its ready values, in order."""
+    """``table`` keeps the stage in its state column: its ready values are the names of the stages, in order."""
 
     table: QueueTable
     stages: tuple[Stage, ...]
-    dropped: str  # the value of an item that was dropped
+    dropped: str  # state of a dropped item
 
     def __post_init__(self) -> None:
         names = tuple(stage.name for stage in self.stages)

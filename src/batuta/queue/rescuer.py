@@ -1,11 +1,11 @@
-"""Releases the items whose worker stopped renewing. Any worker does it for all; the lease alone decides.
+"""Rescuer: releases items whose worker stopped renewing. Each rescuer covers the workers of all processes.
 
     lease runs out soon, or is over ──▶ [ seen ] ── unchanged 0.4 leases later, and over ──▶ released, and a crash is counted
                                           └── renewed, settled, or the store was away or slow ──▶ forgotten
 
-A lease is released only if this process saw the same fence and the same end twice, further apart than a renewal interval by the
-monotonic clock. So a clock that is put forward, a rescuer that has just started, a machine that slept and a row that was locked
-while its worker wanted to renew it cost a living worker nothing.
+A lease is released only if this process saw the same fence and the same end twice, further apart than a renewal interval on
+the monotonic clock. So a living worker keeps its leases when a clock is set forward, a rescuer has just started, a machine
+slept, or a row was locked during a renewal.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,9 +20,9 @@ from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 BATCH = 500
-# Leases that are watched at a time: those of several crashed workers.
+# Maximum of watched leases: enough for several crashed workers.
 MOST_WATCHED = 5_000
-# A share of the lease: longer than the renewal interval of a third, with time for the renewal itself.
+# Share of the lease: longer than the renewal interval (a third), plus time for the renewal.
 CONFIRM_AFTER = 0.4
 
 
@@ -36,13 +36,13 @@ class Rescuer:
         events: Events,
         worker_wakeup: Wakeup | None = None,
     ) -> None:
-        """``worker_wakeup``: the wakeup of the worker in this process."""
+        """``worker_wakeup``: of the worker in this process."""
         self.name = f"rescuer:{name}"
         self.wakeup = Wakeup()
         self._queue = name
         self._store = store
         self._lease = lease
-        self._nobody = LeaseHolder(owner=self.name, lease=lease)
+        self._probe_holder = LeaseHolder(owner=self.name, lease=lease)
         self._clock = clock
         self._events = events
         self._wake: Callable[[], None] = (lambda: None) if worker_wakeup is None else worker_wakeup.set
@@ -56,21 +56,21 @@ class Rescuer:
         return Again() if len(rescued) == BATCH else self._next_look()
 
     async def look(self) -> Sequence[Rescued]:
-        """Release the leases that have not changed since an earlier look, and remember those that are about to end."""
-        self._notice_a_gap()
+        """Release leases that did not change since an earlier look, and remember those about to end."""
+        self._forget_after_gap()
         try:
-            if await self._writes_wait():
+            if await self._writes_are_slow():
                 self._silence.forget()
             confirmed = self._confirm(await self._store.lapsing(self._lease / 2, MOST_WATCHED))
             rescued = await self._store.rescue(BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
-            self._silence.forget()  # while the store was away no worker could renew
+            self._silence.forget()  # no worker could renew while the store was away
             raise
         _announce(self._queue, rescued, self._events, self._wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release what has expired now, for a caller that looks once. ``waits`` is called if leases have to be confirmed."""
+        """Release expired leases for a caller that looks once. ``waits`` is called if leases must be confirmed."""
         rescued = await self.look()
         if not self._silent_for:
             return rescued
@@ -79,35 +79,35 @@ class Rescuer:
         return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
-        """Remember the leases that are about to end, and return those that have not changed for long enough."""
+        """Remember the leases about to end, and return those unchanged for long enough."""
         self._silent_for = self._silence.look(lapsing, self._clock.monotonic())
         return [each for each, span in self._silent_for.items() if span >= self._confirm_after]
 
     def _next_look(self) -> Idle:
-        # A lease that was confirmed and is not over yet, or whose row is locked, waits for the usual look.
+        # A confirmed lease that is not over yet, or whose row is locked, waits for the regular look.
         waits = [self._confirm_after - span for span in self._silent_for.values() if span < self._confirm_after]
         return Idle(self._clock.now() + min(waits)) if waits else Idle()
 
-    def _notice_a_gap(self) -> None:
-        """This process did not look for longer than a lease, or the clock was set: other workers may live and be as late."""
+    def _forget_after_gap(self) -> None:
+        """Forget earlier looks after a pause longer than a lease or a clock step: living workers may be just as late."""
         now, before = self._clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self._lease:
             self._silence.forget()
 
-    async def _writes_wait(self) -> bool:
-        """Follow the clock, and try a write that changes nothing: where they have to wait, the renewals of other workers do too."""
+    async def _writes_are_slow(self) -> bool:
+        """Follow the clock and try a write without effect. True: it was slow, so renewals of other workers are too."""
         began = self._clock.monotonic()
         if await self._store.follow_clock(self._lease):
             self._wake()  # items that waited for the clock are due
-        await self._store.renew((), self._nobody)
+        await self._store.renew((), self._probe_holder)
         return self._clock.monotonic() - began > self._lease.total_seconds() / 3
 
 
 async def recover_items(
     name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
 ) -> int:
-    """Release a batch of the items of these owners, whose processes are proven dead, without waiting for their leases."""
+    """Release a batch of items whose owners' processes are proven dead, before their leases expire."""
     rescued = await store.rescue_owned(owners, BATCH)
     _announce(name, rescued, events, ring, is_proven=True)
     return len(rescued)
@@ -116,7 +116,7 @@ async def recover_items(
 def _announce(
     queue: str, rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False
 ) -> None:
-    """``wake`` wakes the workers of this process: items came back."""
+    """Emit the event, and wake the workers of this process: items came back."""
     if rescued:
         dead = sum(each.state is ItemState.DEAD for each in rescued)
         events.emit(ItemsRescued(queue, len(rescued), dead, proven=is_proven))

@@ -1,9 +1,10 @@
-"""An item whose handler or effect runs: the step it is in, the stop that the worker has ordered, and its cancellation.
+"""A running item: its step, the stop that the worker ordered, and its cancellation.
 
     CLAIMED ──▶ HANDLING ──▶ SETTLING ◀──▶ IN_EFFECT
 
-A cancellation of the task has one of three causes. A stop that ends the item is its result. A stop that ends the work of this
-process on the item passes on to the worker. Any other is the application's own, and an error of the item.
+A cancellation of the task has one of three causes. A stop that ends the item becomes its result. A stop that only ends the
+work of this process on the item propagates to the worker. Any other cancellation comes from application code and is an error
+of the item.
 """
 
 import asyncio
@@ -23,20 +24,20 @@ from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 
 
 class Step(Enum):
-    CLAIMED = auto()  # the task has not begun
+    CLAIMED = auto()  # the task has not started
     HANDLING = auto()
-    SETTLING = auto()  # the handler has ended, and its settlement is to be written
+    SETTLING = auto()  # the handler has ended; its settlement is not written yet
     IN_EFFECT = auto()  # the item's effect runs in the transaction that settles it
 
 
 class Stop(Enum):
-    OVERDUE = auto()  # the time limit is over: the item is settled as failed
-    REQUESTED = auto()  # an operator asked for it: the item is settled as cancelled
+    OVERDUE = auto()  # the time limit passed: the item is settled as timed out
+    REQUESTED = auto()  # a cancellation was requested: the item is settled as cancelled
     SHUTDOWN = auto()  # the process ends: the item is handed back
     LOST = auto()  # another process owns the item: nothing is written
 
     def applies_in(self, step: Step) -> bool:
-        """A handler can be stopped for every reason. An effect has begun to settle its item: a request comes too late."""
+        """Return whether this stop may interrupt the step. A request comes too late once the item settles."""
         match self:
             case Stop.REQUESTED:
                 return step in (Step.CLAIMED, Step.HANDLING)
@@ -48,7 +49,7 @@ class Stop(Enum):
                 assert_never(self)
 
     def result(self) -> Called:
-        """The result of a call that this stop has ended. CancelledError: this process does not settle the item."""
+        """Return the result of a call that this stop ended. CancelledError: this process does not settle the item."""
         match self:
             case Stop.OVERDUE:
                 return Late(TIMED_OUT())
@@ -62,7 +63,7 @@ class Stop(Enum):
 
 @dataclass(slots=True)
 class Running:
-    """``started_at``: an instant of the monotonic clock; the time limit covers the handler and the effect."""
+    """``started_at``: monotonic time. The time limit covers the handler and the effect."""
 
     lease: Lease
     handler: ItemHandler
@@ -80,21 +81,21 @@ class Running:
         return self.step in (Step.SETTLING, Step.IN_EFFECT)
 
     async def handle(self) -> Called:
-        """Call the handler, unless a stop was ordered before the task began."""
+        """Call the handler, unless the worker ordered a stop before the task started."""
         if self.stop is not None:
             return self.stop.result()
         self.step = Step.HANDLING
         return await self.guard(self.call(lambda: self.handler.handle(self.lease)))
 
     async def call(self, function: Callable[[], Awaitable[object]]) -> object:
-        """Call the application's code. A cancellation that it leaves behind is raised here."""
+        """Call application code. Raise a cancellation that it leaves behind."""
         value = await ordinary(function)
         if self.task.cancelling() and self.stop is None:
             await _deliver_cancellation(self.task)
         return value
 
     async def guard(self, work: Awaitable[object]) -> Called:
-        """Await ``work`` and return its result. Its errors, a stop and a cancellation of its own are results too."""
+        """Await ``work`` and return its result. Errors, a stop and the code's own cancellation are results too."""
         try:
             return Returned(await work)
         except asyncio.CancelledError:
@@ -109,13 +110,13 @@ class Running:
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
-    """Raise a cancellation that the code asked for and that is still to be delivered. Forget one that the code has handled."""
+    """Raise a pending cancellation that the code requested. Clear one that the code has handled."""
     await asyncio.sleep(0)
     _uncancel(task)
 
 
 async def _absorb_cancellation(task: "asyncio.Task[None]") -> None:
-    """Undo every cancellation of the task, also one that is still to be delivered."""
+    """Undo every cancellation of the task, including one not delivered yet."""
     _uncancel(task)
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
@@ -141,7 +142,7 @@ class CancelState:
 
 
 class Cancellations:
-    """Tasks that were cancelled and go on: each is cancelled a second time, and then given up."""
+    """Cancelled tasks that still run: each is cancelled a second time, then given up."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -153,16 +154,16 @@ class Cancellations:
         task.cancel()
 
     def confirm(self, task: Task) -> None:
-        """The task has noticed its cancellation: a second one must not interrupt its clean-up."""
+        """Record that the task noticed its cancellation: a second one must not interrupt its clean-up."""
         self._states.pop(task, None)
 
     @property
     def due_times(self) -> list[float]:
-        """The instants at which ``repeat`` has something to do."""
+        """Instants at which ``repeat`` has work to do."""
         return [state.again_at for state in self._states.values()]
 
     def repeat(self) -> list[Task]:
-        """Cancel late tasks again. Return those that have ignored every cancellation, each once."""
+        """Cancel late tasks again. Return tasks that ignored every cancellation, each once."""
         now = self._clock.monotonic()
         late = [(task, state) for task, state in self._states.items() if now >= state.again_at]
         for task, state in late:

@@ -1,8 +1,8 @@
-"""Writes the endings of one queue, and claims its next items in the same transaction.
+"""Settler: writes the endings of one queue and claims its next items in the same transaction, a turn.
 
 One bad row never fails a batch. A turn that the store refuses is split at once; a turn that times out is split over the next
-turns (``Unsettled``). A claim whose answer was lost leaves items that carry this process as their owner although no worker knows
-them: for the length of a lease after a failed claim they are looked for and released, without counting an attempt or a crash.
+turns (``Unsettled``). A claim whose answer was lost leaves items that carry this process as their owner and that no worker
+knows: for one lease after a failed claim, the settler looks for them and releases them without counting an attempt or a crash.
 
 An item with an effect is settled together with it, in one transaction:
 
@@ -44,7 +44,7 @@ Key: TypeAlias = tuple[str, int]
 @dataclass(slots=True)
 class Deferred:
     ending: Ending
-    due_at: float  # of the monotonic clock
+    due_at: float  # monotonic time
     timeouts: int = 0
 
 
@@ -56,31 +56,31 @@ class Unsettled:
                     │                       │ the turn timed out ──▶ waiting again, behind the others, in halves
                     └──── when it is time ── [ deferred ] ◀── its row is locked, or its turn times out alone
 
-    A turn that times out is repeated with half as many endings, until the one that blocks the others is alone. That one is
-    deferred and retried alone, so that one bad row never delays the rest.
+    A turn that times out is repeated with half as many endings, until the blocking one is alone. That one is deferred and
+    retried alone, so one bad row never delays the rest.
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """``recheck``: the pause before a deferred ending is tried again; after each timeout it doubles, up to ``longest``."""
+        """``recheck``: the pause before a deferred ending is retried; it doubles after each timeout, up to ``longest``."""
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
         self._waiting: list[Ending] = []
         self._in_flight: dict[Key, Ending] = {}
         self._deferred: dict[Key, Deferred] = {}
-        self._at_most: int | None = None  # endings in one turn after a timeout; None: all of them
+        self._at_most: int | None = None  # endings per turn after a timeout; None: all
 
     def add(self, lease: Lease, settlement: Settlement) -> None:
         self._waiting.append((lease, settlement))
 
     @property
     def is_ready(self) -> bool:
-        """Some ending can be written now."""
+        """True if an ending can be written now."""
         return bool(self._waiting) or bool(self._due_endings())
 
     @property
     def is_careful(self) -> bool:
-        """The next turn may time out again, so it should claim nothing."""
+        """True if the next turn may time out again: it should claim nothing."""
         return bool(self._due_endings()) or (self._at_most is not None and bool(self._waiting))
 
     @property
@@ -89,7 +89,7 @@ class Unsettled:
 
     @property
     def returns_soon(self) -> bool:
-        """An ending puts its item back into the queue."""
+        """True if an ending returns its item to the queue."""
         return any(settlement.state is ItemState.READY for _, settlement in self._waiting)
 
     def __bool__(self) -> bool:
@@ -101,7 +101,7 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """The endings of the next turn: deferred ones first, and each that has timed out alone."""
+        """Return the endings of the next turn: deferred ones that are due come first; one that timed out goes alone."""
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
             taken = together or [due[0].ending]
@@ -112,19 +112,19 @@ class Unsettled:
         return taken
 
     def forget(self, leases: Collection[Lease]) -> None:
-        """These are settled, or another process owns them."""
+        """Remove endings that are settled or whose items another process owns."""
         for lease in leases:
             self._in_flight.pop(_key(lease), None)
             self._deferred.pop(_key(lease), None)
 
     def defer(self, leases: Sequence[Lease]) -> None:
-        """Their rows are locked: nothing is known about them."""
+        """Defer endings whose rows are locked: their state is unknown."""
         for lease in leases:
             if (ending := self._in_flight.pop(_key(lease), None)) is not None:
                 self._defer(ending, 0)
 
     def put_back(self) -> None:
-        """The store is away: what was in flight is tried again as it is."""
+        """Queue the endings in flight again: the store is away."""
         back, self._in_flight = self._in_flight, {}
         self._waiting = [ending for key, ending in back.items() if key not in self._deferred] + self._waiting
         for key, ending in back.items():
@@ -132,7 +132,7 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split what was in flight. Returns how often a single ending has timed out alone; 0: there were several."""
+        """Split the turn in flight. Return how often its only ending timed out alone; 0: it had several endings."""
         back, self._in_flight = self._in_flight, {}
         if len(back) == 1:
             ((key, ending),) = back.items()
@@ -143,7 +143,7 @@ class Unsettled:
         return 0
 
     def progress(self) -> None:
-        """A turn was written: the next may settle twice as many."""
+        """Allow twice as many endings in the next turn: one was written."""
         if self._at_most is not None:
             self._at_most = self._at_most * 2 if self._waiting else None
 
@@ -163,9 +163,9 @@ def _key(lease: Lease) -> Key:
     return lease.id, lease.fence
 
 
-# What a table of the application's own may raise when it refuses a value.
+# Errors of an application's table that refuses a value.
 _REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
-# An ending whose effect times out alone this often has failed: retrying it cannot help.
+# An ending whose effect times out alone this often counts as failed.
 MOST_TIMEOUTS = 3
 
 
@@ -180,7 +180,7 @@ class Settler:
         events: Events,
     ) -> None:
         self.unsettled = Unsettled(clock, recheck_after(lease_holder.lease), lease_holder.lease / 3)
-        self.took: list[float] = []  # seconds that handlers took, since the last report
+        self.took: list[float] = []  # seconds of each handler, since the last report
         self._queue = queue
         self._store = store
         self._lease_holder = lease_holder
@@ -188,7 +188,7 @@ class Settler:
         self._clock = clock
         self._events = events
         self._is_claiming = False
-        self._doubt_until: float | None = None  # a claim failed: items may carry our owner until then
+        self._doubt_until: float | None = None  # after a failed claim: unknown items may carry our owner until then
         self._stray_check_at = 0.0
 
     @property
@@ -206,7 +206,7 @@ class Settler:
             self._doubt(limit)
             raise
         except BaseException:
-            self.unsettled.put_back()  # the endings happened: they are written when the store is back
+            self.unsettled.put_back()  # the endings happened: write them when the store is back
             self._doubt(limit)
             raise
         finally:
@@ -215,7 +215,7 @@ class Settler:
         return leases
 
     async def release_strays(self, held: Sequence[Lease], *, at_once: bool = False) -> None:
-        """Release items of this queue that carry our owner and are not ``held``. No claim may be in flight."""
+        """Release items of this queue that carry our owner and are not ``held``. Requires that no claim is in flight."""
         now = self._clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
@@ -233,7 +233,7 @@ class Settler:
         self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
 
     def report_concluded(self, lease: Lease, settlement: Settlement, *, is_written: bool) -> None:
-        """An item was settled together with its effect, or was not because its lease is lost."""
+        """Report an item that was settled together with its effect, or lost."""
         if is_written:
             self.report([(lease, settlement)], ())
         else:
@@ -256,7 +256,7 @@ class Settler:
         return result.leases
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
-        """The store refuses one of these: settle the halves, then single endings, so that it harms no other."""
+        """Settle the halves, down to single endings, so that a refused one affects no other."""
         if len(endings) == 1:
             await self._settle_refused(*endings[0], refusal)
             return
@@ -274,11 +274,11 @@ class Settler:
         try:
             result = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
         except _REFUSALS:
-            result = ClaimResult((), [lease])  # its table accepts no ending at all: the lease decides
+            result = ClaimResult((), [lease])  # its table accepts no ending at all: the lease will expire
         self._record_result([(lease, failed)], result)
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """The item failed while it was settled. A refused effect may succeed the next time, a refused ending does not."""
+        """Return the settlement after a refusal: a refused effect is retried, a refused ending makes the item dead."""
         self._events.emit(ItemCrashed(self._queue, lease.id, error))
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
@@ -287,7 +287,7 @@ class Settler:
         return handler.with_retention(handler.settle(lease, Failed(why), handler.retry))
 
     def _split(self, endings: Endings) -> None:
-        """A turn timed out: the next ones settle fewer items, until the one that blocks is alone."""
+        """Settle fewer items in the next turns, until the one that times out is alone."""
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
@@ -312,7 +312,10 @@ async def _nothing(lease: Lease) -> object:
 async def conclude(
     running: Running, settlement: Settlement, store: QueueStore, clock: Clock, stop: Callable[[Running], None]
 ) -> Called:
-    """Returned(True): it is written. Returned(False): the lease is lost. ``stop`` is called when the effect takes too long."""
+    """Settle an item together with its effect. Returned(False): the lease is lost, and nothing was written.
+
+    ``stop`` is called when the effect takes too long.
+    """
     if settlement.effect is not None and not isinstance(settlement.effect, Writes):
         effect = TimedEffect(settlement.effect, running, store.where, clock, stop)
         settlement = settlement._replace(effect=effect)
@@ -320,7 +323,7 @@ async def conclude(
 
 
 class TimedEffect:
-    """An effect under the remaining time of its item. Time in which the engine's store is away does not count.
+    """An effect limited to the remaining time of its item. Time in which the engine's store is away does not count.
 
     ``where``: the engine's store, as its errors name it.
     """
@@ -343,7 +346,7 @@ class TimedEffect:
     async def __call__(self, transaction: Any) -> None:
         began = self._clock.monotonic()
         self._running.step = Step.IN_EFFECT
-        # A task of its own: on SQLite the effect holds the writer, and the worker's tick waits for it.
+        # A separate task: on SQLite the effect holds the writer, and the worker's tick waits for it.
         alarm = asyncio.create_task(self._stop_in_time())
         try:
             await self._running.call(lambda: self._effect(transaction))
@@ -362,5 +365,5 @@ class TimedEffect:
             self._stop(self._running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Whether the engine's own store is away: only then is an effect repeated without counting an attempt."""
+        """Return whether the engine's own store is away: only then is the effect retried without counting an attempt."""
         return is_store_away(error) and error.facts.get("where") == self._where

@@ -1,4 +1,4 @@
-"""The durable seam: what every store of items must do, whatever lies underneath."""
+"""QueueStore: the contract of every store of items."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 class ClaimResult:
     """The result of a turn: claimed leases, and the endings that were not written.
 
-    ``lost``: a read proved that the fence moved on or the lease ended; nothing was written. ``unchecked``: another
-    transaction holds the row lock, so the row was skipped: the worker keeps the lease and settles again.
+    ``lost``: a read proved that the fence changed or the lease ended. ``unchecked``: another transaction holds the row lock;
+    the worker keeps the lease and settles again.
     """
 
     leases: Sequence[Lease]
@@ -34,7 +34,7 @@ class Renewed:
 
 
 class Lapsing(NamedTuple):
-    """A lease that ends soon, or is over. Any renewal changes ``lease_until``."""
+    """A lease that ends soon or has ended. Every renewal changes ``lease_until``."""
 
     id: str
     fence: int
@@ -53,20 +53,20 @@ class Unserved:
     """Waiting items of a queue that no code serves: a task moved to another queue, or a removed stage of a pipeline."""
 
     queue: str
-    name: str | None  # of the task; None: the items of a pipeline have no name
+    name: str | None  # of the task; None: items of a pipeline have no name
     count: int
-    oldest: datetime  # since when the oldest of them is due
+    oldest: datetime  # when the oldest of them became due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """How much lies in a queue. ``later``: it waits for its time."""
+    """Counts of a queue's items. ``later``: items that wait for their time."""
 
     due: int
     later: int
     running: int
     dead: int
-    oldest_due: timedelta  # how long it has waited; nothing if none is due
+    oldest_due: timedelta  # how long the oldest due item has waited; zero: none is due
 
 
 class QueueStore(Protocol):
@@ -76,7 +76,7 @@ class QueueStore(Protocol):
         ...
 
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
-        """Accept items; None where one with the same key is alive. Returned means synced to disk."""
+        """Insert items and return their ids once they are synced to disk; None: an item with the same key is alive."""
         ...
 
     async def settle_and_claim(
@@ -96,63 +96,63 @@ class QueueStore(Protocol):
         ...
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
-        """Extend the leases by ``lease_holder.lease`` from now. Never waits for a row lock."""
+        """Extend the leases by ``lease_holder.lease`` from now, without waiting for row locks."""
         ...
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
-        """Return leases that end within this time or are over. Rows that another transaction has locked are skipped."""
+        """Return leases that end within this time or have ended, except those whose rows are locked."""
         ...
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         """Release items whose lease expired, and count a crash. Items past the crash limit become dead.
 
-        ``only``: those of these leases that expired and have not changed; None: whatever expired, which after a step of the
-        clock may be the leases of living workers.
+        ``only``: release those of these leases that expired unchanged. None: all expired leases, which after a clock step may
+        include leases of living workers.
         """
         ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
-        """As ``rescue``, for the leases of owners that are proven dead, whether or not the leases expired."""
+        """Like ``rescue``, for the leases of owners that are proven dead, expired or not."""
         ...
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
-        """Note the time. Where the clock of the machine decides and was set back, correct waits and leases.
+        """Record the time. If the machine's clock decides and was set back, correct waits and leases.
 
-        Returns the size of the step; zero if there was none, or if the database has a clock of its own.
+        Return the size of the step; zero: there was no step, or the database has its own clock.
         """
         ...
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
-        """Give back the items that ``owner`` holds in this queue beyond ``known``: claims whose answer was lost.
+        """Release items that ``owner`` holds in this queue beyond ``known``: claims whose answer was lost.
 
-        Counts neither a crash nor an attempt. Call it for the own, living owner, with no claim in flight.
+        Counts neither a crash nor an attempt. Only for this process's own owner, with no claim in flight.
         """
         ...
 
     async def owners(self) -> Sequence[str]:
-        """The owners that hold leases in this table."""
+        """Return the owners that hold leases in this table."""
         ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        """Write the error of an item that is leased. False: another transaction has locked its row, or the lease is lost."""
+        """Write the error of a leased item. False: another transaction has locked its row, or the lease is lost."""
         ...
 
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
-        """Return the recorded error of an item, and the present instant of the clock that decides."""
+        """Return the recorded error of an item, and the present time of the clock that decides."""
         ...
 
     async def next_at(self) -> datetime | None:
-        """When the next waiting item is due; None: nothing waits."""
+        """Return when the next waiting item is due; None: nothing waits."""
         ...
 
     async def cancel(self, id: str, reason: str) -> bool:
-        """At once if nobody works on it; otherwise whoever does is asked. False: it is over, never was, or cannot be asked."""
+        """Cancel a waiting item at once, or ask the worker of a running one. False: ended, unknown, or its table cannot ask."""
         ...
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
-        """A dead item is tried again from the beginning. False: it is not dead, or another with its key is alive.
+        """Start a dead item again from its first attempt. False: it is not dead, or another item with its key is alive.
 
-        ``by``: who says so, if a person does; it is recorded with what he did.
+        ``by``: the operator, for the audit log.
         """
         ...
 

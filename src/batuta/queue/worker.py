@@ -1,11 +1,11 @@
-"""Claims, runs and settles items of one queue.
+"""Worker: claims, runs and settles items of one queue.
 
         ┌───────── wakeup: an item ended, an item was enqueued, or the next one is due ─────────┐
         ▼                                                                                         │
     [ tick: settle ended items and claim more, in one transaction ] ──▶ start their handlers ─────┘
 
-The outcome of a handler is a value, and ``settle`` decides its meaning. When a lease is lost, the handler is cancelled and nothing
-of it is written. Leases are renewed elsewhere (``lease_keeper``), and an item with one crash left runs alone (``isolation``).
+The outcome of a handler is a value, and ``settle`` interprets it. When a lease is lost, the worker cancels the handler and
+writes nothing. ``lease_keeper`` renews the leases; an item with one crash left runs alone (``isolation``).
 """
 
 import asyncio
@@ -36,20 +36,21 @@ from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown, pass_phases
 from batuta.supervise.stacks import task_stack
 
-# Every so many claims the least urgent come first, so that nobody starves.
-TURN_OF_THE_LAST = 8
-# For a run by schedule that is stopped: what it began may end, or is given back, which a busy database may take its time for.
+# One claim in this many takes the least urgent items first, so that low priorities do not starve.
+REVERSED_EVERY = 8
+# When a scheduled run is stopped: the time for its handlers to finish, and the limit of the whole drain, since a busy database
+# may write slowly.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
-GIVEN_BACK_WITHIN = timedelta(seconds=5)
-# The wait of an item with one crash left while another such item has the process; of the next one, as long again.
+ONE_SHOT_LIMIT = timedelta(seconds=5)
+# Wait of an item with one crash left while another such item has the process; each further one waits this much longer.
 PUT_OFF = timedelta(milliseconds=250)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPolicy:
-    limit: int = 20  # handlers at a time
-    batch: int = 500  # items in one claim, at most; and half the places: one half works while the other is settled
-    # Nobody may have told us of what came: so often the table is asked, whatever else is known.
+    limit: int = 20  # concurrent handlers
+    batch: int = 500  # items per claim; at most half the places, so that one half runs while the other is settled
+    # Poll the table this often: a wake-up may be lost.
     look_every: timedelta = timedelta(seconds=10)
     max_result: int = MAX_PAYLOAD  # bytes of JSON
 
@@ -73,7 +74,7 @@ class Worker:
     ) -> None:
         """``handler_of`` returns None for an item that this process does not know.
 
-        ``claims`` counts the claims of every worker of the queue. ``isolation`` is shared by the workers of the process.
+        ``claims`` counts the claims of every worker of the queue. The workers of a process share ``isolation``.
         """
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()
@@ -85,18 +86,18 @@ class Worker:
         self._clock = clock
         self._events = events
         self._running: dict[str, Running] = {}
-        # Some of the items whose handlers are cancelled belong to other processes by now.
+        # Some cancelled handlers belong to items that other processes own by now.
         self._cancellations = Cancellations(clock)
         self._deaf: CancelIgnored | None = None
-        # One clock for all time limits: an alarm for each item would cost more than most items.
+        # One heap for all time limits: a timer per item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
         self._settler = Settler(name, store, lease_holder, handler_of, clock, events)
         self._unsettled = self._settler.unsettled
-        # Claimed, and started as soon as the next turn is on its way: while the database is busy with that, they run.
+        # Claimed items: they start once the next turn is sent, and run while the database is busy with it.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._unknown = unknown_item_handler(store.last_error)
-        self._suspect: Lease | None = None  # claimed with one crash left, until it may start
+        self._suspect: Lease | None = None  # claimed with one crash left; waits to start
         self._is_noted = False  # the suspect's row says that it has not started
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
@@ -105,7 +106,7 @@ class Worker:
     async def tick(self) -> Pace:
         self._start_waiting()
         self._stop_overdue()
-        self._give_up_the_deaf()
+        self._give_up_uncancellable()
         if self._deaf is not None:
             await self._settle_and_claim(0)
             raise self._deaf
@@ -133,7 +134,7 @@ class Worker:
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
     def _places(self) -> int:
-        """Items to claim: none while an item with one crash left has the process to itself."""
+        """Return how many items to claim: zero while an item with one crash left has the process to itself."""
         free = min(self._policy.portion, self._policy.limit - len(self._running))
         return max(0, free) if self._isolation.may_claim else 0
 
@@ -141,7 +142,7 @@ class Worker:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
-        """Work on what is due now, at most so many, and return when all of it is settled: for a run by schedule."""
+        """Work on at most ``most`` items that are due, and return when all are settled: for a scheduled run."""
         keeper = LeaseKeeper(self._lease_holder, self._clock)
         keeper.add(self)
         self._isolation.join(self)
@@ -150,7 +151,7 @@ class Worker:
                 return await self._work_off(most)
             except BaseException:
                 # No supervisor drains this worker.
-                await first_of(self.drain(ONE_SHOT_DRAIN_GRACE), self._clock.sleep(GIVEN_BACK_WITHIN.total_seconds()))
+                await first_of(self.drain(ONE_SHOT_DRAIN_GRACE), self._clock.sleep(ONE_SHOT_LIMIT.total_seconds()))
                 raise
             finally:
                 self._isolation.leave(self)
@@ -179,7 +180,7 @@ class Worker:
             await self._finish()
 
     def held_leases(self) -> Sequence[Lease]:
-        """Every lease this worker answers for: of items that run, that wait for their start, and that are not settled yet."""
+        """Return every lease this worker is responsible for: items that run, wait to start, or are not settled yet."""
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
         suspect = () if self._suspect is None else (self._suspect,)
@@ -195,7 +196,7 @@ class Worker:
             if self._suspect == lease:
                 self._suspect = None
                 self._isolation.release(lease.id)
-            # An item that is being settled may have been settled a moment ago: the settlement tells whose it was.
+            # An item that is being settled may be settled already: the settlement decides whose it was.
             if (running := self._running_of(lease)) is not None and not running.is_settling:
                 self._let_go(running)
                 self.wakeup.set()
@@ -207,19 +208,19 @@ class Worker:
                 self.wakeup.set()
 
     def _running_of(self, lease: Lease) -> Running | None:
-        """The handler of this very lease: the item may have been claimed again under another fence."""
+        """Return the handler of exactly this lease: the item may have been claimed again under another fence."""
         running = self._running.get(lease.id)
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers end; cancel the others and hand their items back, without counting the attempt.
+        """Let handlers finish; cancel the rest and hand their items back without counting the attempt.
 
-        The lease keeper renews their leases until the drain is over.
+        The lease keeper renews the leases until the drain is over.
         """
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Start what is claimed. An item that waits for the process to itself is handed back unstarted."""
+        """Start the claimed items. Hand back, unstarted, an item that waits to have the process to itself."""
         self._start_waiting()
         if (suspect := self._suspect) is not None:
             self._suspect = None
@@ -227,18 +228,18 @@ class Worker:
             self._unsettled.add(suspect, give_back()._replace(untried=True))
 
     async def finish(self) -> None:
-        """Wait for the handlers, and write every ending."""
+        """Wait for the handlers and write every ending."""
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
-        """Cancel the handlers that still run. An earlier stop stays the reason."""
+        """Cancel the handlers that still run. An earlier stop remains the reason."""
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
             if running.step is not Step.CLAIMED:
                 running.task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Write the endings of cancelled handlers, and release items that carry this process as their owner."""
+        """Write the endings of cancelled handlers, and release unknown items that carry this process as their owner."""
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())
@@ -250,12 +251,12 @@ class Worker:
             soon = self._clock.sleep(max(0.0, (self._soon() - self._clock.now()).total_seconds()))
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
             self._stop_overdue()
-            self._give_up_the_deaf()
+            self._give_up_uncancellable()
             await self._settle_and_claim(0)
         await self._settle_all()
 
     async def _settle_all(self) -> None:
-        """Write every ending. Rows that are locked are waited for; the caller limits the time."""
+        """Write every ending, and wait for locked rows; the caller limits the time."""
         while self._unsettled:
             await self._settle_and_claim(0)
             if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:
@@ -264,14 +265,14 @@ class Worker:
     async def _settle_and_claim(self, limit: int) -> int:
         if not self._unsettled.is_ready and not limit:
             return 0
-        is_reversed = limit > 0 and next(self._claims) % TURN_OF_THE_LAST == 0
+        is_reversed = limit > 0 and next(self._claims) % REVERSED_EVERY == 0
         leases = await self._settler.settle_and_claim(limit, reversed=is_reversed)
         self._isolation.note_change()
         if leases:
             self._events.emit(ItemsClaimed(self._queue, _measure_waits(leases, self._clock.now())))
         for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
-                self._let_go(before)  # the lease was lost, and claimed again before the keeper noticed
+                self._let_go(before)  # the lease was lost, and the item claimed again before the keeper noticed
             if lease.is_last_chance and self._handler_of(lease) is not None:
                 self._isolate(lease)
             else:
@@ -279,7 +280,7 @@ class Worker:
         return len(leases)
 
     def _isolate(self, lease: Lease) -> None:
-        """Reserve the process for an item with one crash left, or put the item off while another has it."""
+        """Reserve the process for an item with one crash left; put the item off if another has it."""
         self._put_off_count = 0 if self._suspect is None else self._put_off_count + 1
         if self._isolation.reserve(self, lease.id):
             self._suspect, self._is_noted = lease, False
@@ -287,12 +288,12 @@ class Worker:
             self._unsettled.add(lease, put_off(PUT_OFF * (1 + self._put_off_count)))
 
     async def _start_suspect(self) -> None:
-        """Start the isolated item once nothing else runs in the process. If that takes too long, put the item off.
+        """Start the isolated item once nothing else runs in the process; put it off if that takes too long.
 
-        Its row says whether it has started: a death of the process counts a crash only then.
+        Its row records the start: the death of the process counts a crash only after it.
         """
         if (lease := self._suspect) is None or self._unsettled.is_ready:
-            return  # settle first: if the item kills the process, no neighbour's ending is lost with it
+            return  # settle first: if the item kills the process, no other item's ending is lost
         if self._isolation.is_alone:
             has_begun = await self._store.note(lease, None)
             if self._suspect != lease:
@@ -325,7 +326,7 @@ class Worker:
 
     async def _work(self, running: Running) -> None:
         bind_after(running.handler.traceparent(running.lease))
-        bind_progress(None)  # a handler's progress is not its worker's
+        bind_progress(None)  # a handler's progress does not count as the worker's
         try:
             executed = await execute(running, self._clock, self._policy.max_result)
             await self._close(running, executed)
@@ -338,7 +339,7 @@ class Worker:
             self._forget(running)
 
     async def _close(self, running: Running, executed: Executed) -> None:
-        """Put the settlement with the others, or write it together with its effect."""
+        """Add the settlement to the next batch, or write it together with its effect."""
         settlement, error = executed.settlement, executed.error
         self._cancellations.confirm(running.task)
         self._settler.took.append(executed.took)
@@ -358,11 +359,11 @@ class Worker:
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
 
     def _owns(self, running: Running) -> bool:
-        """False: the lease was lost, or the item was settled without its handler."""
+        """Return False if the lease was lost or the item was settled without its handler."""
         return self._running.get(running.lease.id) is running
 
     def _forget(self, running: Running) -> None:
-        """The work is over: its lease must not be renewed."""
+        """Remove the item: the work is over, and its lease must not be renewed."""
         if self._owns(running):
             del self._running[running.lease.id]
         if running.lease.is_last_chance:
@@ -384,7 +385,7 @@ class Worker:
     def _stop_overdue_effect(self, running: Running) -> None:
         self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
         self._stop(running, Stop.OVERDUE)
-        self.wakeup.set()  # an effect that ignores its cancellation is cancelled again in time
+        self.wakeup.set()  # so that an effect that ignores its cancellation is cancelled again in time
 
     def _stop(self, running: Running, why: Stop) -> None:
         if why.applies_in(running.step):
@@ -392,8 +393,8 @@ class Worker:
             if running.step is not Step.CLAIMED:
                 self._cancellations.cancel(running.task)
 
-    def _give_up_the_deaf(self) -> None:
-        """Handlers that go on although they were cancelled: their items are settled without them, and this process ends."""
+    def _give_up_uncancellable(self) -> None:
+        """Settle the items of handlers that ignore cancellation; this process then ends."""
         for task in self._cancellations.repeat():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"
@@ -404,21 +405,21 @@ class Worker:
                 self._unsettled.add(running.lease, settlement)
 
     def _let_go(self, running: Running) -> None:
-        """Another process owns the item. The handler is cancelled and not waited for: it may never take notice."""
+        """Cancel the handler of an item that another process owns, without waiting: it may ignore the cancellation."""
         del self._running[running.lease.id]
         self._stop(running, Stop.LOST)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._store.next_at()
-        # What was due when we looked and was not taken cannot be taken now: it is held, or somebody else is at it. Asking
-        # again at once would be asking without end.
+        # An item that was due at the last look and was not claimed is paused or leased: looking again at once would be a busy
+        # loop.
         if due is None or (due <= looked_at and not came_back):
             return self._soon()
         return min(self._soon(), due)
 
     def _soon(self) -> datetime:
-        """The next look at the table, time limit, repeated cancellation or deferred ending, whichever is first."""
+        """Return the next poll, time limit, repeated cancellation or retry of an ending, whichever comes first."""
         now = self._clock.now()
         looks_at = now + self._policy.look_every
         if not self._running:

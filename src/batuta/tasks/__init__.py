@@ -1,1 +1,1 @@
-"""Typed functions on a durable queue."""
+"""Tasks: typed functions on a durable queue."""

@@ -53,21 +53,21 @@ TASKS = QueueTable(
     fixed_times=False,
     given=("name", "args", "created_at"),
 )
-# Where other processes run the tasks: the death of one that only waits for an outcome says nothing about the task.
+# For tasks that other processes run: the death of a process that waits for an outcome says nothing about the task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
 
 
 TaskFunction: TypeAlias = Callable[..., Any]
-# Has a task run somewhere else, and says what became of it.
+# Runs a task in another process and returns its outcome.
 TaskRunner: TypeAlias = "Callable[[Task, Lease], Awaitable[Outcome]]"
 DEFAULT_QUEUE = "default"
-# The options of ``enqueue`` stand beside the named arguments of the task.
+# Options of ``enqueue``; they share the keyword arguments with the task.
 PUT_OPTIONS = ("key", "delay", "priority", "within")
-# What failed for good stays long enough for somebody to look at it.
+# Retention of failed tasks: time for an operator to inspect them.
 KEEP_FAILED = timedelta(days=30)
-# Whoever runs it elsewhere minds its time, and how long it waits there is not its fault.
+# Effectively no limit here: the remote runner enforces the task's own, and its wait there does not count.
 ELSEWHERE = timedelta(days=3650)
-# Of one task, in one process. Another call is put off while so many run on after their time limit.
+# Per task and process: further calls are put off while this many threads outlive their time limit.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
 _NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
@@ -96,16 +96,16 @@ class Task:
     queue: str = DEFAULT_QUEUE
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = field(default_factory=FullJitter)
-    retry_timeout: bool = False  # what took too long once will take too long again
+    retry_timeout: bool = False  # a call that took too long is likely to take too long again
     keep_result: timedelta = timedelta(hours=1)
-    threads: Threads = field(default_factory=Threads)  # of a plain function: one per call, and Python cannot stop it
+    threads: Threads = field(default_factory=Threads)  # of a plain function: one per call; Python cannot stop a thread
     is_async: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     def refuse_call(self, arguments: object, named: Mapping[str, object]) -> None:
-        """Raise TypeError if the function cannot be called so: told at once, not after six attempts."""
+        """Raise TypeError if the arguments do not fit the function: at once, not after six attempts."""
         if not isinstance(arguments, list | tuple):
             raise TypeError(
                 f"each call of task {self.name} is a list of its arguments: write [[1, 'two'], [3, 'four']]"
@@ -153,7 +153,7 @@ class Task:
 
 
 def _trace_in(args: object) -> object:
-    """What whoever enqueued it was doing; third after the arguments, and whatever stands there is not trusted."""
+    """Return the trace context of the enqueuing caller, the third element of ``args``. Its content is not trusted."""
     match args:
         case [_, _, {**carried}]:
             return carried.get(HEADER)
@@ -162,7 +162,7 @@ def _trace_in(args: object) -> object:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """A plain value is done, and its result."""
+    """Return an outcome unchanged; wrap a plain value in Done as its result."""
     return returned if isinstance(returned, Outcome) else Done(result=returned)  # type: ignore[arg-type]
 
 
@@ -170,7 +170,7 @@ class TaskRegistry:
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
         self._names: dict[TaskFunction, str] = {}
-        self.elsewhere: TaskRunner | None = None  # None: a worker runs what it claimed
+        self.elsewhere: TaskRunner | None = None  # None: workers run tasks themselves
 
     def add(self, task: Task) -> None:
         if not _NAME.match(task.name):
@@ -215,7 +215,7 @@ class TaskRegistry:
 
 
 def retry_policy(retry: RetryPolicy | Sequence[float] | None) -> RetryPolicy:
-    """A list of seconds is n waits: the first attempt and n retries. None: full jitter, five retries."""
+    """Return the policy for a list of waits in seconds, one per retry. None: full jitter, five retries."""
     if retry is None:
         return FullJitter()
     return after_seconds(retry) if isinstance(retry, Sequence) else retry

@@ -1,4 +1,4 @@
-"""Enqueue, ask and cancel tasks, and the maintenance loops of their queue. ``TaskBackend`` stays narrow for other backends."""
+"""TaskService: enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch: maintenance loops of their queues."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
@@ -19,7 +19,7 @@ from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
 
-# The transaction of the backend's own database.
+# A transaction of the backend's database.
 SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
 
 
@@ -34,11 +34,11 @@ class TaskBackend(Protocol[SomeTransaction]):
         priority: int,
         within: SomeTransaction | None,
     ) -> list[str]:
-        """The ids, in order; where a task with the same key is alive, its id."""
+        """Return the ids, in order; for a key that a live task has, the id of that task."""
         ...
 
     async def status(self, id: str) -> TaskStatus | None:
-        """None: unknown, or its result is kept no longer."""
+        """Return None if the task is unknown or its result has expired."""
         ...
 
     async def cancel(self, id: str, reason: str) -> bool: ...
@@ -48,7 +48,7 @@ class TaskService(Generic[SomeTransaction]):
     def __init__(
         self, registry: TaskRegistry, backend: TaskBackend[SomeTransaction], max_payload: int = MAX_PAYLOAD
     ) -> None:
-        """``max_payload``: bytes of JSON of one task's arguments."""
+        """``max_payload``: limit of one task's arguments in bytes of JSON."""
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
@@ -63,7 +63,7 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Put a task into its queue and return its id. The task is then synced to disk, or is when ``within`` commits.
+        """Enqueue a task and return its id. On return it is synced to disk; with ``within``, it is when that transaction commits.
 
         ``key``: if a task with the same key is alive, return its id instead. ``delay``: in seconds. ``priority``: a smaller
         number is more urgent.
@@ -88,7 +88,7 @@ class TaskService(Generic[SomeTransaction]):
         priority: int = 0,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Put several calls of a task into its queue, all or none, and return their ids in order. ``keys``: one for each."""
+        """Enqueue several calls of a task, all or none, and return their ids in order. ``keys``: one for each."""
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
         refuse_each_unstorable([[_to_list(each), {}] for each in arguments], "task arguments", self._max_payload)
         _check(keys or (), priority)
@@ -104,7 +104,7 @@ class TaskService(Generic[SomeTransaction]):
         )
 
     async def status(self, id: str) -> TaskStatus | None:
-        """The state of a task; None: the id is unknown, or its result has expired."""
+        """Return the state of a task; None: the id is unknown, or its result has expired."""
         return await self._backend.status(id)
 
     async def cancel(self, id: str, reason: str = "cancelled") -> bool:
@@ -131,7 +131,7 @@ def _check(keys: Sequence[str | None], priority: int) -> None:
 
 
 def _shape(arguments: object) -> tuple[type, int]:
-    """Calls of one shape are all right or all wrong: one of them is looked at."""
+    """Return the shape of a call: calls of one shape are all valid or all invalid, so one of each is checked."""
     return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0
 
 
@@ -141,7 +141,7 @@ REHOMING = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(minutes=
 
 class TaskHomes(Protocol):
     async def find_unserved(self, served: Collection[str]) -> Collection[Unserved]:
-        """Waiting tasks of queues that are not in ``served``."""
+        """Return the waiting tasks of queues that are not in ``served``."""
         ...
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
@@ -171,7 +171,7 @@ COUNTING_THREADS = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta
 
 
 class ThreadWatch:
-    """Count the stuck threads of a process's tasks. The heartbeat carries the number, and health reports it."""
+    """Count the stuck threads of a process's tasks. The heartbeat carries the number; health reports it."""
 
     name = "task-threads"
 

@@ -184,7 +184,7 @@ class TestAnApplicationsTable(QueueContract):
         assert set(lease.row) == {"id", "fence", "tentativas", "quedas", "agendar_para", "telefone"}
 
     def test_what_is_given_is_a_column(self) -> None:
-        with pytest.raises(InvalidName, match="given holds no SQL identifier"):
+        with pytest.raises(InvalidName, match="a name in given is not an SQL identifier"):
             replace(FILA, given=("telefone; DROP TABLE fila_teste",))
 
 

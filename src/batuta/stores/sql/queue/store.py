@@ -12,7 +12,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.writable import mask_text, refuse_too_deep
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable, pause_of_queue, refuse_no_identifier
+from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable, pause_of_queue, require_identifier
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved
 from batuta.stores.sql.audit import AuditLog
@@ -123,7 +123,7 @@ class SqlQueue:
     def _put_queries(self, own: tuple[str, ...], shared: tuple[str, ...]) -> QueueQueries:
         if (own, shared) not in self._queries_by_columns:
             for column in (*own, *shared):
-                refuse_no_identifier(column, f"column of {self.table.name}", "it is no SQL identifier")
+                require_identifier(column, f"column of {self.table.name}", "it is not an SQL identifier")
             self._queries_by_columns[own, shared] = queue_queries(self.table, self._database.dialect, own, shared)
         return self._queries_by_columns[own, shared]
 
