@@ -7,8 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.grupos.listas import Limite
+from app.cli.shared import ask, id_of
+from app.composition.julia import Julia
+from app.contexts.conversas.duvidas import Decisao, Duvida, DuvidaDesconhecida
+from app.contexts.conversas.optout import SHOWN
 from app.contexts.leitura_conversas.api import Leitura, ler
-from batuta.cli import REFUSED, JsonFlag, cli_context
+from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
+
+# Characters of a message in a list.
+LONGEST_SHOWN = 120
 
 
 def ler_texto(
@@ -44,4 +52,51 @@ def _in_words(leitura: Leitura) -> dict[str, Any]:
     }
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"ler": ler_texto}
+def duvidas(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
+    ctx = cli_context(context)
+    found = [_doubt(ctx, each) for each in ask(ctx, lambda julia: julia.messages.duvidas.listar(limite=limite))]
+    ctx.show({"duvidas": found}, as_json, lambda: _show_doubts(ctx, found))
+
+
+def decidir(
+    context: typer.Context,
+    id: str,
+    parar: Annotated[bool, typer.Option("--parar")] = False,
+    seguir: Annotated[bool, typer.Option("--seguir")] = False,
+    motivo: Annotated[str, typer.Option("--motivo")] = "-",
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    if parar == seguir:
+        ctx.say_wrong(ctx.texts()("cli.conversas.decide_which"))
+        raise typer.Exit(REFUSED)
+    decisao = Decisao.PARAR if parar else Decisao.SEGUIR
+    cancelled = ask(ctx, lambda julia: _decide(julia, id, decisao, motivo))
+    document = {"id": id, "decisao": decisao.value, "canceladas": cancelled}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.conversas.decided_{decisao.value}", **document)))
+
+
+async def _decide(julia: Julia, id: str, decisao: Decisao, motivo: str) -> int:
+    whole = await id_of(julia, ["optouts_provaveis"], id, DuvidaDesconhecida(id=id))
+    return await julia.messages.duvidas.decidir(whole, decisao, por=current_user(), motivo=motivo)
+
+
+def _doubt(ctx: CliContext, duvida: Duvida) -> dict[str, Any]:
+    return {
+        "id": duvida.id,
+        "desde": ctx.local(duvida.desde),
+        "telefone": f"…{duvida.telefone[-SHOWN:]}",
+        "cliente_id": duvida.cliente_id,
+        "regra": duvida.regra,
+        "texto": duvida.texto,
+    }
+
+
+def _show_doubts(ctx: CliContext, found: list[dict[str, Any]]) -> None:
+    if not found:
+        ctx.say(ctx.texts()("cli.conversas.no_doubt"))
+    for each in found:
+        ctx.say(ctx.texts()("cli.conversas.doubt", **each | {"texto": (each["texto"] or "-")[:LONGEST_SHOWN]}))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"ler": ler_texto, "duvidas": duvidas, "decidir": decidir}

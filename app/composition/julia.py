@@ -63,6 +63,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     """Build the graph and register its queues, pipelines, loops, health checks and jobs with ``work``."""
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
+    work.health.add(messages.duvidas.check)
     groups = add_groups(work, settings, messages.conversas, llm)
     if (line := whatsapp(settings, work.clock)) is not None:
         work.closers.append(line.close)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.conversas.diario import Diario
+from app.contexts.conversas.duvidas import DuvidasDeOptout
 from app.contexts.conversas.optout import OptoutManual
 from app.contexts.conversas.service import Conversas
 from app.contexts.envio.restauracao import Restauracao
@@ -20,6 +21,7 @@ class Messages:
     conversas: Conversas
     diario: Diario | None  # None: the database is a server, and no file is named
     optout: OptoutManual
+    duvidas: DuvidasDeOptout
     restauracao: Restauracao
 
 
@@ -33,6 +35,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
         conversas=conversas,
         diario=diario,
         optout=OptoutManual(work.database, conversas, ids, work.clock),
+        duvidas=DuvidasDeOptout(work.database, conversas, ids, work.clock),
         restauracao=Restauracao(dialect, conversas, diario),
     )
 

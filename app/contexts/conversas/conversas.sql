@@ -12,7 +12,8 @@ INSERT INTO contatos_lid (lid, telefone, created_at) VALUES (:lid, :telefone, :n
 ON CONFLICT (lid) DO UPDATE SET telefone = excluded.telefone;
 
 -- read asked_hidden: whoever asked us to stop while we did not know who it was
-SELECT provider_message_id FROM interacoes WHERE remote_jid = :lid AND telefone IS NULL AND pedido = 'opt_out';
+SELECT provider_message_id, pedido FROM interacoes
+WHERE remote_jid = :lid AND telefone IS NULL AND (pedido = 'opt_out' OR opt_out = 'provavel');
 
 -- write resolve_hidden: what a hidden address wrote is this person's
 UPDATE interacoes SET telefone = :telefone, cliente_id = :cliente_id, autor_tipo = :autor WHERE remote_jid = :lid AND telefone IS NULL;
@@ -26,8 +27,9 @@ SELECT id FROM conversations WHERE cliente_id = :cliente_id AND status IN ('acti
 
 -- write came: a message that came, once
 INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,
-                        provider_message_id, pedido, created_at)
-VALUES (:conversation_id, :cliente_id, 'entrada', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :pedido, :em)
+                        provider_message_id, pedido, classe, opt_out, created_at)
+VALUES (:conversation_id, :cliente_id, 'entrada', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :pedido,
+        :classe, :opt_out, :em)
 ON CONFLICT DO NOTHING;
 
 -- write went: a message that went, once; as far as we were told already that it got
@@ -121,3 +123,12 @@ SELECT reported.provider_message_id, reported.instance_name, reported.remote_jid
 FROM provedor_mensagens AS reported LEFT JOIN fila_mensagens AS queued ON queued.provider_message_id = reported.provider_message_id
 WHERE reported.telefone_chave = :chave AND reported.conteudo_hash = :hash AND reported.enviada_em >= :since
 ORDER BY reported.enviada_em;
+
+-- write open_doubt: this person probably asked for no more messages; one question at a time
+INSERT INTO optouts_provaveis (id, telefone, telefone_chave, cliente_id, provider_message_id, regra, created_at)
+VALUES (:id, :telefone, :chave, :cliente_id, :message_id, :regra, :now)
+ON CONFLICT DO NOTHING;
+
+-- write close_doubts: the question about this person is answered
+UPDATE optouts_provaveis SET decisao = 'parar', por = :por, motivo = :motivo, decidida_em = :now
+WHERE telefone_chave = :chave AND decisao IS NULL;

@@ -27,6 +27,8 @@ class ConversationQueries:
     opt_out_conversation: Query
     opt_out_external: Query
     has_stopped: Query
+    open_doubt: Query
+    close_doubts: Query
     remove_doctor: Query
     remove_words: Query
     remove_queued_words: Query

@@ -12,8 +12,8 @@ from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.telefone import Address, chave, other_form
 from app.contexts.comum.whatsapp import Entrega
 from app.contexts.conversas.diario import Diario, Kind
-from app.contexts.conversas.model import pede_para_parar
 from app.contexts.conversas.repository import conversation_queries
+from app.contexts.leitura_conversas.api import OptOut, ler
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Eco, Recebida, Recibo
@@ -23,6 +23,8 @@ from batuta.sql import Dialect, Reading, Transaction
 OPT_OUT = "opt_out"
 BLOCKED = "BLOCKED_OPTED_OUT"
 REMOVED = "BLOCKED_OPTED_OUT"
+SISTEMA = "sistema"
+LONGEST_MOTIVO = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,8 @@ class Conversas:
         conversation_id = None
         if cliente_id is not None:
             conversation_id = await self.conversa(transaction, cliente_id, chip_id, now=now)
-        stops = pede_para_parar(fato.texto)
+        leitura = ler(fato.texto)
+        stops = leitura.opt_out is OptOut.CERTO
         is_new = await transaction.run(
             self._queries.came,
             conversation_id=conversation_id,
@@ -84,6 +87,8 @@ class Conversas:
             jid=fato.de.lid if telefone is None and fato.de.lid else fato.de.jid,
             message_id=fato.message_id,
             pedido=OPT_OUT if stops else None,
+            classe=leitura.classe.value if fato.texto else None,
+            opt_out=leitura.opt_out.value if fato.texto else None,
             em=fato.em,
         )
         if not is_new:
@@ -95,6 +100,8 @@ class Conversas:
             await self._stop(
                 transaction, cliente_id, telefone, origem=f"mensagem:{fato.message_id}", nome=fato.nome, now=now
             )
+        elif leitura.opt_out is OptOut.PROVAVEL and telefone is not None:
+            await self._doubt(transaction, cliente_id, telefone, fato.message_id, leitura.regra, now)
 
     async def eco(self, transaction: Transaction, fato: Eco, *, now: datetime) -> None:
         if fato.para.is_group:
@@ -257,8 +264,11 @@ class Conversas:
             autor="medico" if cliente_id else "externo",
         )
         for row in asked:
-            asked_in = f"mensagem:{row['provider_message_id']}"
-            await self._stop(transaction, cliente_id, telefone, origem=asked_in, nome=None, now=now)
+            message_id = row["provider_message_id"]
+            if row["pedido"] != OPT_OUT:
+                await self._doubt(transaction, cliente_id, telefone, message_id, "", now)
+                continue
+            await self._stop(transaction, cliente_id, telefone, origem=f"mensagem:{message_id}", nome=None, now=now)
 
     async def _stop(
         self,
@@ -274,6 +284,41 @@ class Conversas:
         await self._note(transaction, "optout", telefone, now)
         return await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=nome, now=now)
 
+    async def _doubt(
+        self,
+        transaction: Transaction,
+        cliente_id: str | None,
+        telefone: str,
+        message_id: str,
+        regra: str,
+        now: datetime,
+    ) -> None:
+        """Hold Julia's own initiative towards a person who probably asked for no more messages, and tell an operator."""
+        stopped = await transaction.one(
+            self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
+        )
+        if stopped is not None:
+            return
+        is_new = await transaction.run(
+            self._queries.open_doubt,
+            id=self._ids.new(),
+            telefone=telefone,
+            chave=chave(telefone),
+            cliente_id=cliente_id,
+            message_id=message_id,
+            regra=regra,
+            now=now,
+        )
+        if is_new:
+            await self._eventos.record(
+                transaction,
+                "optout_provavel",
+                now=now,
+                dedupe_key=f"optout_provavel:{message_id}",
+                cliente_id=cliente_id,
+                props={"regra": regra},
+            )
+
     async def _stop_here(
         self,
         transaction: Transaction,
@@ -284,6 +329,9 @@ class Conversas:
         nome: str | None,
         now: datetime,
     ) -> int:
+        await transaction.run(
+            self._queries.close_doubts, chave=chave(telefone), por=SISTEMA, motivo=origem[:LONGEST_MOTIVO], now=now
+        )
         if cliente_id is not None:
             return await self.parar(transaction, cliente_id, origem=origem, now=now)
         await transaction.run(self._queries.opt_out_external, telefone=telefone, nome=nome, now=now)

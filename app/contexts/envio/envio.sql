@@ -15,6 +15,8 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
        EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (message.telefone_destino, :other_form)
                AND other.permission_state = 'opted_out')
            OR EXISTS (SELECT 1 FROM optouts_do_diario WHERE digest = :digest) AS "externo_parou [BOOLEAN]",
+       EXISTS (SELECT 1 FROM optouts_provaveis AS doubt WHERE doubt.telefone_chave = :chave AND doubt.decisao IS NULL)
+           AS "optout_em_duvida [BOOLEAN]",
        EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = message.cliente_id AND talk.controlled_by = 'human'
                AND talk.status IN ('active', 'paused', 'escalated')) AS "com_pessoa [BOOLEAN]",
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'

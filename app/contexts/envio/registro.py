@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.contexts.campanhas.api import Alcance
-from app.contexts.comum.telefone import other_form
+from app.contexts.comum.telefone import chave, other_form
 from app.contexts.conversas.api import Diario
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, PedidoDeEnvio, StatusDaMensagem
@@ -137,6 +137,7 @@ class Registro:
             hash=hash,
             inbound=inbound if isinstance(inbound, str) else None,
             other_form=other_form(telefone),
+            chave=chave(telefone),
             digest="" if self._diario is None else await self._diario.digest(reading, telefone),
             week_ago=now - WEEK,
         )
@@ -422,6 +423,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             or row["opted_out"]
             or row["externo_parou"]
             or row["permission_state"] == "opted_out",
+            opt_out_in_doubt=row["optout_em_duvida"],
             is_cooling_off=row["permission_state"] == "cooling_off",
             cooling_off_until=row["cooling_off_until"],
             next_allowed_at=row["next_allowed_at"],

@@ -3,8 +3,8 @@
 In order, and the first that objects decides:
 
     nothing to send, or to nobody ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause
-    ▸ said already ▸ opted out ▸ a person has taken the talk over ▸ too old ▸ quiet hours ▸ campaign windows ▸ cooling off
-    ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+    ▸ said already ▸ opted out ▸ a person has taken the talk over ▸ too old ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows
+    ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
 
 What only has to wait is put off, and what can never be right any more is ended. An answer to somebody who wrote is bound by less,
 but it has to prove that it is one.
@@ -34,6 +34,8 @@ BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
 TIMELY: Final = timedelta(hours=24)
 # Who is held by a pause asks again after this; a pause itself is felt at once.
 ASK_AGAIN: Final = timedelta(seconds=15)
+# A message to a person whose opt-out is in doubt is checked again after this time.
+ASK_ABOUT_DOUBT: Final = timedelta(minutes=10)
 # Nothing leaves later than this after it was allowed to: what is open for less is closed.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # What a person wrote, by whatever means.
@@ -48,6 +50,7 @@ VACANCY_TAKEN = define("vaga_ocupada", "the vacancy it offers is not open any mo
 CAMPAIGN_PAUSED = define("campanha_pausada", "its campaign is paused")
 SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor a little before")
 OPTED_OUT = define("opt_out", "the doctor asked not to be written to")
+PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked not to be written to, an operator decides")
 WITH_PERSON = define("com_pessoa", "a person has taken the conversation over")
 EXPIRED = define("vencida", "it waited longer than it could be of use")
 QUIET_HOURS = define("fora_do_horario", "quiet hours")
@@ -68,6 +71,7 @@ SAME_WORDS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medico:
     opted_out: bool = False
+    opt_out_in_doubt: bool = False  # a text of the doctor was read as a probable opt-out, and no person has decided
     is_cooling_off: bool = False
     cooling_off_until: datetime | None = None
     next_allowed_at: datetime | None = None
@@ -230,6 +234,7 @@ def _check_initiative(
 ) -> tuple[Adia | Bloqueia | None, ...]:
     return (
         _timely(pedido, regras, now),
+        _check_doubt(pedido, medico, now),
         _check_hours(regras, now),
         _cooling(medico, now),
         _postpone(regras.campaigns if pedido.is_campaign else None, now),
@@ -242,6 +247,13 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
     if open_time(pedido.due_at, now, regras.hours, regras.zone) <= TIMELY:
         return None
     return Bloqueia(Desfecho.FAILED_EXPIRED, EXPIRED(), cancels=True)
+
+
+def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
+    """Julia waits for the operator; a message that a person writes leaves."""
+    if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
+        return None
+    return Adia(now + ASK_ABOUT_DOUBT, PROBABLE_OPT_OUT())
 
 
 def _check_hours(regras: RegrasDeEnvio, now: datetime) -> Adia | None:

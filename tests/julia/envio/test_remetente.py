@@ -21,6 +21,7 @@ from app.contexts.comum.whatsapp import (
 from app.contexts.envio.duvida import NotInDoubt
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.guardrails import ASK_ABOUT_DOUBT
 from app.contexts.webhooks.api import Recebida
 from app.main import build
 from app.settings import Settings
@@ -93,6 +94,31 @@ async def test_who_opted_out_before_he_was_a_doctor_of_ours_gets_nothing_with_or
     await office.works()
     assert (await office.message(id))["outcome"] == "BLOCKED_OPTED_OUT"
     assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990002"]
+
+
+async def test_a_message_waits_while_an_opt_out_is_in_doubt_and_leaves_after_an_operator_decided(
+    office: Office, chip: str
+) -> None:
+    now = office.clock.now()
+    doctor = await add_doctor(office.work.database, "5511999990001", now=now)
+    asked = Recebida(
+        message_id="m1",
+        instance="julia-sim",
+        de=Address("551199990001@s.whatsapp.net", "551199990001"),
+        nome=None,
+        texto="de novo isso?",
+        midia=None,
+        em=now,
+    )
+    async with office.work.database.transaction() as transaction:
+        await office.conversas.recebida(transaction, asked, now=now)
+    id = await office.put(doctor, telefone_destino="5511999990001")
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["status"]) == ([], "pendente")
+    await write(office.work.database, "UPDATE optouts_provaveis SET decisao = 'seguir'")
+    await office.clock.advance(ASK_ABOUT_DOUBT + MINUTE)
+    await office.works()
+    assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990001"]
 
 
 async def test_whoever_somebody_marked_as_opted_out_by_hand_gets_nothing(

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from app.contexts.conversas.model import pede_para_parar
 from app.contexts.grupos.recuperacao import Falta, pergunta
+from app.contexts.leitura_conversas.api import OptOut, ler
 
 DAY = date(2026, 3, 20)
 
@@ -44,4 +44,4 @@ def test_what_the_offer_says_cannot_become_lines_of_ours() -> None:
 
 def test_the_word_it_names_for_being_left_alone_is_one_that_counts() -> None:
     assert "PARAR" in pergunta("Fulana", [Falta(campos=("data",))])
-    assert pede_para_parar("PARAR")
+    assert ler("PARAR").opt_out is OptOut.CERTO

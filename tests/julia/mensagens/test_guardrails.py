@@ -12,6 +12,7 @@ from app.composition.sending import is_simulated
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (
+    PROBABLE_OPT_OUT,
     SAME_TEXT_SENT,
     WITHOUT_LINE,
     Adia,
@@ -87,6 +88,15 @@ def test_an_opt_out_is_absolute() -> None:
     for tipo in ("followup", "campanha", "oferta", "resposta", "sistema", "lembrete"):
         assert outcome(verdict(message(tipo=tipo), gone)) is Desfecho.BLOCKED_OPTED_OUT
     assert outcome(verdict(message(campaign_status="ativa"), gone)) is Desfecho.BLOCKED_OPTED_OUT
+
+
+def test_a_probable_opt_out_holds_our_own_initiative_and_no_answer() -> None:
+    doubtful = Medico(opt_out_in_doubt=True, last_inbound_at=NOW)
+    held = verdict(message(), doubtful)
+    assert isinstance(held, Adia)
+    assert held.reason == PROBABLE_OPT_OUT()
+    assert isinstance(verdict(message(tipo="resposta", proves_inbound=True), doubtful), Libera)
+    assert isinstance(verdict(message(tipo="manual"), doubtful), Libera)
 
 
 def test_an_answer_to_what_he_wrote_now_is_owed_even_to_who_opted_out() -> None:

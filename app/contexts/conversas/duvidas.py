@@ -1,0 +1,122 @@
+"""People who probably asked for no more messages: a person decides.
+
+    a text is read as provavel ──▶ open: nothing leaves on Julia's own initiative ──▶ parar: an opt-out as any other
+                                                                                 └──▶ seguir: messages leave again
+
+A certain opt-out of the same person answers an open question too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from app.contexts.conversas.service import Conversas
+from batuta import BatutaError
+from batuta.health import QUEUES, Check, Finding, Report, Severity
+from batuta.kernel import Clock, Ids
+from batuta.sql import AuditLog, Database, Query, load_queries
+
+
+class DuvidaDesconhecida(BatutaError):
+    sentence = "there is no open question {id}: `batuta conversas duvidas` lists them"
+
+
+class Decisao(StrEnum):
+    PARAR = "parar"
+    SEGUIR = "seguir"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duvida:
+    """``texto`` and ``telefone`` are personal data: for the operator, never for a log."""
+
+    id: str
+    telefone: str
+    cliente_id: str | None
+    regra: str
+    texto: str | None  # None: the message was deleted
+    desde: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtQueries:
+    open: Query
+    one: Query
+    decide: Query
+    waiting: Query
+
+
+class DuvidasDeOptout:
+    def __init__(self, database: Database, conversas: Conversas, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._conversas = conversas
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+        self._queries = load_queries(DoubtQueries, Path(__file__).parent / "duvidas.sql", database.dialect)
+
+    async def listar(self, *, limite: int) -> Sequence[Duvida]:
+        return [
+            Duvida(
+                id=str(row["id"]),
+                telefone=row["telefone"],
+                cliente_id=row["cliente_id"],
+                regra=row["regra"],
+                texto=row["conteudo"],
+                desde=row["created_at"],
+            )
+            for row in await self._database.all(self._queries.open, limite=limite)
+        ]
+
+    async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
+        """How many waiting messages were cancelled. Raises DuvidaDesconhecida if none is open with this id."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            row = await transaction.one(self._queries.one, id=id)
+            decided = row is not None and await transaction.run(
+                self._queries.decide, id=id, decisao=decisao.value, por=por, motivo=motivo, now=now
+            )
+            if row is None or not decided:
+                raise DuvidaDesconhecida(id=id)
+            cancelled = 0
+            if decisao is Decisao.PARAR:
+                _, cancelled = await self._conversas.parar_numero(
+                    transaction, row["telefone"], origem=f"duvida:{id}", now=now
+                )
+            await self._audit.note(
+                transaction,
+                actor=por,
+                action="optout.decidir",
+                subject=f"duvida:{id}",
+                before=None,
+                after={"decisao": decisao.value, "motivo": motivo, "canceladas": cancelled},
+                now=now,
+            )
+        return cancelled
+
+    async def ask(self) -> Report:
+        row = await self._database.one(self._queries.waiting)
+        assert row is not None
+        if not row["items"]:
+            return Report()
+        finding = Finding(
+            severity=Severity.WARNING,
+            source="conversas",
+            cause="conversas.optouts_provaveis",
+            says="optouts_provaveis",
+            facts={"count": row["items"]},
+            value=row["items"],
+            threshold=0,
+            since=row["desde"],
+        )
+        return Report(findings=(finding,), lost=2)
+
+    async def quantas(self) -> int:
+        row = await self._database.one(self._queries.waiting)
+        assert row is not None
+        return int(row["items"])
+
+    @property
+    def check(self) -> Check:
+        return Check(name="conversas", section=QUEUES, ask=self.ask)
