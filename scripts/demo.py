@@ -1,8 +1,9 @@
-"""``python3 dev.py demo``: a small campaign through the simulated WhatsApp and what groups say, told in under a minute.
+"""``python3 dev.py demo``: a small campaign through the simulated WhatsApp, and group messages, in under a minute.
 
-The simulator and two workers run as processes of their own on loopback, with a temporary SQLite file and people who do not exist,
-on a clock that runs thirty times faster than the wall's. Answers are lost, somebody opts out, everything is paused for a while, a
-worker is killed. At the end the simulator's receipts are compared with what the queue says: nobody got a message twice or unasked.
+The simulator and two workers run as processes of their own on loopback, with a temporary SQLite file and fictitious
+people, on a clock that runs thirty times faster than real time. Answers are lost, a recipient opts out, everything
+is paused for a while, a worker is killed. At the end the demo compares the simulator's receipts with the queue: no
+recipient got a message twice or unasked.
 """
 
 import asyncio
@@ -40,11 +41,11 @@ from tests.judges.messages import Accepted, Delivery, End, SendRules, Shut, judg
 
 PEOPLE = 12
 RATE = 30.0
-LONGEST = 50.0  # seconds of the machine
+LONGEST = 50.0  # seconds of real time
 ZONE = ZoneInfo("America/Sao_Paulo")
 CAMPAIGN = 1
 GROUPS = tuple(f"12036300000000000{n}@g.us" for n in range(1, 4))
-# Days after the demonstration begins are in braces.
+# Braces hold days after the start.
 FORWARDED = "[DEMONSTRAÇÃO] Plantão de pediatria no Hospital Fictício, dia {9}, 19h às 7h, R$ 1.500, PJ"
 LISTED = "[DEMONSTRAÇÃO] *UPA Imaginária* - clínica médica\n- {10} SD\n- {11} SN\nR$ 1.300 cada"
 DOUBTFUL = "[DEMONSTRAÇÃO] Vaga de ortopedia\nLocal: Vila Inventada\n{12} SN, valor a combinar"
@@ -70,10 +71,10 @@ class Show:
     began: float = field(default_factory=time.monotonic)
     processes: list[SpawnProcess] = field(default_factory=list)
     accepted: list[Accepted] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)  # of a phone
+    names: dict[str, str] = field(default_factory=dict)  # by phone
     receipts_shown: int = 0
-    lost: int = 0  # answers that were lost
-    shown: dict[str, str] = field(default_factory=dict)  # of a message: the last that was said about it
+    lost: int = 0  # lost answers
+    shown: dict[str, str] = field(default_factory=dict)  # by message: the last key shown
     shut: list[Shut] = field(default_factory=list)
 
     def say(self, key: str, **facts: object) -> None:
@@ -119,7 +120,7 @@ class Show:
         return found
 
     async def watch(self) -> None:
-        """Say what left since, and what became of the others."""
+        """Print the messages sent since the last call, and the state of the others."""
         receipts = await self.receipts()
         for receipt in receipts[self.receipts_shown :]:
             is_heard = receipt["answer"] == "answered"
@@ -151,7 +152,7 @@ class Show:
 
 
 def _said(row: Mapping[str, Any]) -> str | None:
-    """The key of the sentence about a message; None: its receipt says enough."""
+    """The key of the sentence about a message; None: its receipt is enough."""
     if row["envio_estado"] is not None and row["envio_estado"] != "intent":
         return "in_doubt"
     match row["status"]:
@@ -188,7 +189,7 @@ async def perform(show: Show) -> None:
 
 
 async def _talk(show: Show) -> None:
-    """Three groups talk: an offer that all of them forward, a list, a doubtful one, and chatter."""
+    """Post in three groups: an offer that all of them forward, a list, a doubtful offer, and chatter."""
     now, groups = show.clock.now(), julia_of(show.work).groups.grupos
     for n, (group, text) in enumerate((each, said) for each in GROUPS for said in SAID[each]):
         fato = DeGrupo(
@@ -201,12 +202,12 @@ async def _talk(show: Show) -> None:
 
 
 def _days(begins: datetime) -> list[str]:
-    """The days of the offers, by their distance from the beginning."""
+    """Dates of the offers, by days after the start."""
     return [f"{begins + timedelta(days=n):%d/%m}" for n in range(13)]
 
 
 async def _vagas(show: Show) -> list[str]:
-    """What came of the groups; the sentences that say what is wrong with it."""
+    """Show the vacancies read from the groups; return a sentence for each mistake."""
     stages = {row["estagio"] for row in await show.ask("SELECT DISTINCT estagio FROM fila_processamento_grupos")}
     rows = await show.ask(
         "SELECT status, hospital_raw, especialidade_raw, data, periodo_raw, valor, qtd_fontes"
@@ -229,7 +230,7 @@ async def _vagas(show: Show) -> list[str]:
 
 
 async def _opt_out(show: Show) -> None:
-    """The last of them asks to be left alone, before it is his turn."""
+    """Opt the last recipient out before the message to them is due."""
     last, now = show.accepted[-1], show.clock.now()
     (row,) = await show.ask("SELECT cliente_id FROM fila_mensagens WHERE id = :id", id=last.id)
     async with show.work.database.transaction() as transaction:
@@ -248,7 +249,7 @@ async def _pause(show: Show) -> None:
     await show.watch()
     until = show.clock.now()
     await show.work.switches.set("pause.all", False, by="demo", reason="demonstração", now=until)
-    # What was on its way when the pause came had left the hand; a second of the machine is thirty of this clock.
+    # Messages in flight at the pause may still arrive; a real second is thirty on this clock.
     show.shut.append(Shut(since + timedelta(seconds=RATE), until))
     show.say("resumed")
 
@@ -319,7 +320,7 @@ async def _answers(show: Show) -> None:
 
 
 def _beginning(now: datetime) -> datetime:
-    """Ten o'clock of today, or of Monday at a weekend: campaigns leave on working days."""
+    """Ten o'clock today, or on Monday at a weekend: campaigns are sent on working days."""
     ahead = next(n for n in range(3) if (now + timedelta(days=n)).weekday() < 5)
     return (now + timedelta(days=ahead)).replace(hour=10, minute=0, second=0, microsecond=0)
 

@@ -140,7 +140,7 @@ def _course(row: Row) -> Course:
         tone=Tone.DEGRADED if row["erro"] or nobody else TONES[status],
         done=row["enviados"],
         of=row["total_destinatarios"],
-        besides=[row["entregues"], row["respondidos"]],
+        cells=[row["entregues"], row["respondidos"]],
     )
 
 
@@ -151,7 +151,7 @@ def _import(row: Row) -> Course:
         tone=IMPORT_TONES[row["status"]],
         done=row["valid_rows"] + row["invalid_rows"] + row["skipped"],
         of=row["total_rows"],
-        besides=[row["imported"], row["invalid_rows"]],
+        cells=[row["imported"], row["invalid_rows"]],
     )
 
 

@@ -8,10 +8,9 @@ from scripts.language import Kind, Prose, check, files, folder, is_suspect, read
 
 # Hits that each folder may still have. A count only falls; lower its number in the commit that removes hits.
 BUDGET = {
-    "src/batuta": 479,
+    "src/batuta": 320,
     "app": 770,
     "tests": 1019,
-    "scripts": 6,
 }
 
 

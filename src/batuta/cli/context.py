@@ -1,4 +1,4 @@
-"""What every command works with: the language, the application behind ``--app``, and the one way to print."""
+"""Shared parts of every command: the language, the application of ``--app``, and output."""
 
 import asyncio
 import getpass
@@ -26,8 +26,8 @@ from batuta.texts import LANGUAGES, Language, Texts
 
 # Exit codes, the same for every command; docs/reference.md has them too.
 DONE = 0
-FAILED = 1  # it ran and found or met a problem
-REFUSED = 2  # it did not run: the command line or the configuration is wrong
+FAILED = 1  # the command ran and found a problem
+REFUSED = 2  # the command did not run: the command line or the configuration is wrong
 INTERRUPTED = 130
 
 WIDE = 240
@@ -40,7 +40,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON d
 
 @dataclass(slots=True)
 class CliContext:
-    """``lang``: the language that the operator asked for with ``--lang``, if any."""
+    """State of one command line. ``lang``: the value of ``--lang``; None: not given."""
 
     lang: Language | None
     app_name: str | None
@@ -49,7 +49,7 @@ class CliContext:
     err: Console
     _work: Batuta | None = None
     unloaded: BatutaError | None = None
-    """Why the application's own words are not there."""
+    """Why the application could not be loaded; None: it was loaded."""
 
     def work(self) -> Batuta:
         if self._work is None:
@@ -57,7 +57,7 @@ class CliContext:
         return self._work
 
     def load(self) -> None:
-        """Load the application for its commands and its language. A command that needs it says why it cannot be loaded."""
+        """Load the application for its commands and its language; a failure stays in ``unloaded`` until a command needs it."""
         try:
             self.work()
         except BatutaError as error:
@@ -77,7 +77,7 @@ class CliContext:
         return Texts(self.language, folders)
 
     def show(self, document: Mapping[str, Any], as_json: bool, readable: Callable[[], None]) -> None:
-        """The same content either way: JSON for machines, words for people."""
+        """Print ``document`` as JSON, or call ``readable`` to print the same content for people."""
         if as_json:
             self.print_json(document)
         else:
@@ -87,7 +87,7 @@ class CliContext:
         self.out.print_json(json.dumps(self.texts().render(document), ensure_ascii=False, default=str))
 
     def say(self, text: str) -> None:
-        """As it is: the terminal breaks lines, not we."""
+        """Print without wrapping; the terminal breaks lines."""
         self.out.print(text, soft_wrap=True)
 
     def say_wrong(self, sentence: str) -> None:
@@ -118,7 +118,7 @@ class CliContext:
         return self.texts().minute(instant.astimezone(self.work().zone))
 
     def moment(self, written: str | None) -> str:
-        """The same for an instant that a document has as text; empty, if it has none."""
+        """The same for an instant that a document has as ISO text; empty if it has none."""
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 
@@ -129,7 +129,7 @@ def cli_context(context: typer.Context) -> CliContext:
 
 
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end. What goes wrong is told once, by its error; what drivers and the loop say of it besides is not."""
+    """Run the coroutine to its end. Its error is reported once: the log lines of asyncio and asyncpg about it are dropped."""
     for name in ("asyncio", "asyncpg"):
         logging.getLogger(name).addHandler(_NOWHERE)
     return asyncio.run(_interruptible(running))
@@ -140,13 +140,13 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
         return await running
     except BatutaError:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():  # what a person stopped did not fail
+        if task is not None and task.cancelling():  # stopped with Ctrl-C: not a failure
             raise asyncio.CancelledError from None
         raise
 
 
 def current_user() -> str:
-    """The name of the user who runs the command; in a container a user may have none."""
+    """The user who runs the command; ``uid:N`` in a container where the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -154,7 +154,7 @@ def current_user() -> str:
 
 
 def load_app(name: str) -> Batuta:
-    """The Batuta at ``module:object``. Importing it may read the configuration, and may refuse it."""
+    """Import the Batuta at ``module:object``. The import may read the configuration and raise an error about it."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))
@@ -178,7 +178,7 @@ def load_app(name: str) -> Batuta:
 
 
 def default_app(start: Path) -> str:
-    """What ``[tool.batuta] app`` says in the nearest pyproject.toml."""
+    """The value of ``[tool.batuta] app`` in the nearest pyproject.toml."""
     if (app := _project_option(start, "app")) is None:
         raise UnknownApp(app="", why=Reason("app_none", "no pyproject.toml here has [tool.batuta] app"))
     return app
@@ -217,18 +217,18 @@ def _options_in(file: Path) -> Mapping[str, Any]:
 def make_cli_context(argv: list[str]) -> CliContext:
     env = environment()
     lang = find_language(option(argv, "--lang"))
-    # What goes into a file or a pipe is not cut to the width of a terminal that is not there.
+    # Output to a file or a pipe has no terminal width: do not cut lines.
     width = None if sys.stdout.isatty() else WIDE
     return CliContext(lang, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
 
 
 def _console(*, width: int | None = None, stderr: bool = False) -> Console:
-    """What people and jobs wrote is printed as they wrote it: brackets and colons in it mean nothing."""
+    """A console that prints text as it is, without markup: brackets and colons in it have no meaning."""
     return Console(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def option(argv: list[str], name: str) -> str | None:
-    """The value of a global option, looked for before the command tree exists: the application adds to that tree."""
+    """Read a global option from the words of the command line, before the command tree exists: the application adds to it."""
     for place, word in enumerate(argv):
         if word == name and place + 1 < len(argv):
             return argv[place + 1]

@@ -25,7 +25,7 @@ from batuta.texts import Texts
 
 EVERYTHING = frozenset({"all", "tudo"})
 _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
-# Who means longer than a century means without end.
+# A pause longer than a century has no end.
 LONGEST_PAUSE = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
@@ -35,16 +35,16 @@ Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the s
 @dataclass(frozen=True, slots=True)
 class SwitchChange:
     switch: Switch
-    before: Switch | None  # the switch was in this position already, and that still counted
-    switches: Mapping[str, Switch]  # all of them, after it
+    before: Switch | None  # set if the switch was in this position already
+    switches: Mapping[str, Switch]  # all switches after the change
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What still holds the jobs of a switch that was lifted."""
+    """Jobs that other switches still hold after one was lifted."""
 
     rules: Collection[SwitchRule]
-    every_job: bool  # none of them runs yet
+    every_job: bool  # True: every one of these jobs is still held
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -99,7 +99,7 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
 
 
 def holding(work: Batuta, word: str) -> SwitchRule:
-    """What ``word`` names: everything, a category, a job, a queue, or a word of the application's own."""
+    """The switch that ``word`` names: everything, a category, a job, a queue, or a switch of the application."""
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")
@@ -113,10 +113,10 @@ def holding(work: Batuta, word: str) -> SwitchRule:
     rules = {of: rule for of, rule in found.items() if rule is not None and (not colon or of == kind)}
     if len(rules) > 1:
         words = " | ".join(f"{of}:{name}" for of in rules)
-        why = Reason("ambiguous", "it names more than one thing: say {words}", words=words)
+        why = Reason("ambiguous", "it is ambiguous: write {words}", words=words)
         raise InvalidName(name=name, kind="pause", why=why)
     if not rules:
-        # Not "all": nobody should stop everything because he mistyped a word.
+        # Do not suggest "all": after a typing error it would pause everything.
         known = [*work.registry.categories, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
         raise unknown("job, queue or category", word, known)
     return next(iter(rules.values()))
@@ -139,7 +139,7 @@ def switch_key(work: Batuta, word: str) -> str:
 
 
 def find_remaining_holds(jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime) -> Left:
-    """Of the jobs that switch ``key`` can hold."""
+    """Find the switches that still hold the jobs which switch ``key`` can hold."""
 
     def holds(rule: SwitchRule) -> bool:
         return isinstance(judge_switch(rule, switches.get(rule.key), now), Hold)

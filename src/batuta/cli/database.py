@@ -75,7 +75,7 @@ def _tell(ctx: CliContext, file: Path, report: RestoreReport) -> None:
     ctx.say(texts("cli.restore.done", **document))
     ctx.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
     own = "cli.restored.carried" if report.restored.has_old else "cli.restored.not_carried"
-    if said := texts.get(own, ""):  # by the application, of what it carries over itself
+    if said := texts.get(own, ""):  # the application's text for a fact that it carried over itself
         ctx.say(said)
     for name, count in report.counts.items():
         ctx.say(texts("cli.restore.count", what=texts.get(f"cli.restore.counts.{name}", name), count=count))

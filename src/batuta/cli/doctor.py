@@ -1,4 +1,4 @@
-"""``batuta doctor``: looks at everything a start needs, and says the next step for what is wrong."""
+"""``batuta doctor``: check everything that a start needs, with the next step for each problem."""
 
 import platform
 from collections.abc import Iterator
@@ -136,7 +136,7 @@ async def examine_database(work: Batuta, texts: Texts) -> list[Finding]:
 
 
 def _way(work: Batuta, texts: Texts) -> Iterator[Finding]:
-    """How PostgreSQL is reached: what a session holds does not survive a transaction pooler."""
+    """Report how PostgreSQL is reached: session state does not survive a transaction pooler."""
     way = work.connections.way
     if way != "file":
         step = texts("doctor.way_pooler_polled_step") if way == "pooler_polled" else None
@@ -160,12 +160,12 @@ async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
 
 
 async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
-    """What the application needs besides its database, as it describes it itself."""
+    """Probe the services of the application other than its database."""
     probes = {name: probe for name, probe in work.probes.items() if name != "database"}
     findings = []
     for name, part in (await look(probes, work.clock)).items():
         mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
-        # The application knows which of its settings it is.
+        # The text of the application names the setting to correct.
         step = texts.get(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
         reason = None if part.why is None else texts.reason(part.why)
         why = reason if mark == "ok" or reason is None else f"{reason}: {step}"
@@ -174,7 +174,7 @@ async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
 
 
 async def _examine_application(work: Batuta, texts: Texts) -> list[Finding]:
-    """What the application itself wants to have looked at."""
+    """Run the application's own checks."""
     if work.extension.examine is None:
         return []
     return [

@@ -35,7 +35,7 @@ ENDINGS = {
     "missed": "yellow",
     "running": "cyan",
 }
-# Later than any row, in a zone in which it can be written down.
+# Later than any row, and valid in every time zone.
 EVER = datetime.max.replace(tzinfo=UTC)
 LongestList = Annotated[int, typer.Option("--limit", min=1, max=1000)]
 
@@ -113,7 +113,7 @@ async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetab
     async with work:
         seen = await work.job_health.look(known)
         active = next((each for each in await work.observability.timetables.newest(LOOKED_AT) if each.is_active), None)
-    # The release counts as that of this code: the shell of an operator need not name it.
+    # Compare as if the active timetable's release were ours: an operator's shell need not set the release.
     is_ours = active is None or work.registry.own(active.release).fingerprint == active.fingerprint
     return seen, None if is_ours else active
 
@@ -137,7 +137,7 @@ async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: 
 
 
 def _describe_interruption(ctx: CliContext, name: str, begun: list[str]) -> str:
-    """What became of the run, as the log has it."""
+    """Describe how an interrupted run ended, from its execution row."""
     texts = ctx.texts()
     try:
         left = ctx.ask(lambda work: work.reports.execution(begun[-1])) if begun else None

@@ -1,7 +1,8 @@
-"""Multiplex the lines of several processes on one stream, with the name of each process in front, and announce readiness.
+"""Write the lines of several processes on one stream, each with the name of its process in front, and announce
+readiness.
 
-A thread writes them, so a blocked terminal (Ctrl-S, a pager, a full log collector) blocks no work. Lines that do not fit are
-dropped and counted.
+A thread writes them, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the processes.
+Lines that do not fit are dropped and counted.
 """
 
 import asyncio
@@ -38,29 +39,29 @@ class OutputMux:
         self._coloured = coloured
         self._lines: queue.Queue[str | None] = queue.Queue(most)
         self._most_characters = most_characters
-        self._said = 0  # characters that were handed over, and of them those that were written
+        self._said = 0  # characters queued, and of these the characters written
         self._written = 0
         self._dropped = 0
         self._writing = threading.Thread(target=self._work, name="batuta-output", daemon=True)
         self._writing.start()
 
     def say(self, name: str, line: str) -> None:
-        """Never waits."""
-        if self._dropped and not self._put(f"… {self._dropped} lines were dropped: nobody took them"):
+        """Queue a line of process ``name``; never blocks."""
+        if self._dropped and not self._put(f"… {self._dropped} lines dropped: the terminal did not take them in time"):
             self._dropped += 1
             return
         self._dropped = 0 if self._put(self._prefix(name) + line) else self._dropped + 1
 
     def write(self, line: str) -> None:
-        """A line for the person at the terminal: without a name in front."""
+        """Queue a line for the person at the terminal, without a name in front."""
         self._put(line)
 
     def stream(self, name: str) -> TextIO:
-        """For whoever writes to a file: each line of it is said."""
+        """A file-like object that queues each line written to it."""
         return _OutputStream(self, name, self._out.isatty())
 
     def close(self) -> None:
-        """What was said is written, unless nobody takes it."""
+        """Write the queued lines, for at most FLUSH_TIMEOUT."""
         if self._put(None):
             self._writing.join(FLUSH_TIMEOUT)
 
@@ -91,13 +92,13 @@ class OutputMux:
                 if self._lines.empty():
                     self._out.flush()
             except (OSError, ValueError):
-                continue  # whoever read us is gone; the others are still to be minded
+                continue  # the reader is gone; keep the processes running
             finally:
                 self._written += len(line)
 
 
 def _writable(line: str, encoding: str | None) -> str:
-    """A letter that the terminal has not got must not cost the line."""
+    """Replace characters that the terminal's encoding does not have by escapes."""
     return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
@@ -141,7 +142,7 @@ class ReadyBanner:
 
 
 def answers(address: str) -> bool:
-    """Somebody who speaks as we do is there."""
+    """True if a Batuta API answers at ``address``."""
     try:
         with urllib.request.urlopen(f"{address}/health", timeout=1) as answer:  # noqa: S310 - our own address
             return bool(answer.status == 200) and b'"healthy"' in answer.read()

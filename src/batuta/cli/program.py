@@ -1,7 +1,7 @@
 """The command tree and its help. Every error becomes one sentence in the operator's language and an exit code.
 
-The parser's own messages are English sentences, so they are not read: its exception classes, the parameters they name and the
-words that were typed say the same.
+The parser's messages are English, so they are not shown: the exception class, the parameter that it names and the
+typed words give the same sentence in either language.
 """
 
 import os
@@ -25,8 +25,8 @@ from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, Migrati
 from batuta.kernel.options import nearest
 from batuta.texts import Texts
 
-# Only to show a form: any instant with two digits everywhere does.
-_EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - what people type has no zone
+# An instant to show a format: every part has two digits.
+_EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - typed dates have no zone
 WIDEST = 100
 
 
@@ -92,7 +92,7 @@ def _form(texts: Texts, param: Any) -> str:
 
 
 def _kind_of_instant(formats: Sequence[str]) -> str:
-    """day, time, or moment: a day with a time."""
+    """``day``, ``time``, or ``moment`` (a day with a time)."""
     has_day, has_time = "%d" in formats[0], any("%H" in each for each in formats)
     return "moment" if has_day and has_time else "day" if has_day else "time"
 
@@ -115,7 +115,7 @@ def _parameter_help(texts: Texts, param: Any) -> str:
 def usage_sentence(
     texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
-    """Say what was wrong and what to type instead. ``unloaded``: why the application's own commands are missing."""
+    """Describe the mistake and what to type instead. ``unloaded``: why the application's own commands are missing."""
     context = getattr(mistake, "ctx", None)
     path, called, rest = _split(command, argv)
     path = path if context is None else context.command_path
@@ -131,7 +131,7 @@ def usage_sentence(
 
 
 def _unknown_command(mistake: typer.TyperException, context: Any, rest: Sequence[str]) -> str | None:
-    """The word that names no command of a group; None: the mistake is another one."""
+    """The word that is not a command of the group; None for any other mistake."""
     if type(mistake) is not exceptions.UsageError or context is None or not hasattr(context.command, "commands"):
         return None
     left = context.command.make_parser(context).parse_args(args=list(rest))[1]
@@ -189,7 +189,7 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """A command of ours that refuses a value gives the form it takes as the message; the rest the parser found."""
+    """Describe a refused value. Our commands give the expected form as the message; the parser gives a validation error."""
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
     cause, name, described = mistake.__cause__, _parameter_name(mistake.param), mistake.param.type_descriptor
@@ -218,7 +218,7 @@ def _typed_value(mistake: Any, rest: Sequence[str]) -> str:
 
 
 def _wrong_with_file(value: str, wanted: Any) -> str:
-    """Decide as the parser did."""
+    """Name what is wrong with the file, by the same tests as the parser's."""
     file = Path(value)
     if not file.exists():
         return "no_file"
@@ -230,7 +230,7 @@ def _wrong_with_file(value: str, wanted: Any) -> str:
 
 
 def _one(value: object) -> object:
-    """Of a list of values the parser does not say which was wrong."""
+    """Join a list of values: the parser does not say which one is wrong."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -256,7 +256,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=ctx)
     except typer.TyperException as mistake:
-        if isinstance(mistake, NoArgsIsHelpError):  # its message is the help
+        if isinstance(mistake, NoArgsIsHelpError):  # its message is the help text
             ctx.say(mistake.format_message())
         else:
             ctx.say_wrong(usage_sentence(ctx.texts(), command, argv, mistake, ctx.unloaded))
@@ -292,7 +292,7 @@ def tree(ctx: CliContext) -> typer.Typer:
 
 
 def _is_text(word: str) -> bool:
-    """Bytes that are not UTF-8 reach us as halves of characters, which no database takes."""
+    """False if the word has bytes that are not UTF-8: Python passes them as surrogates, which no database accepts."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -313,6 +313,6 @@ def _options(
     lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Read before the tree was made (``ctx.make_desk``); here so that they are documented and accepted."""
+    """Options read before the tree is built (``make_cli_context``); declared here for the help and the parser."""
     if lang not in (None, "pt-BR", "en"):
         raise typer.BadParameter("pt-BR | en", param_hint="--lang")

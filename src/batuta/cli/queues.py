@@ -18,7 +18,7 @@ from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.texts import Texts
 
-# Items moved or cancelled in one transaction, and the most of those in one command.
+# Items moved or cancelled in one transaction, and the most transactions in one command.
 ACTION_BATCH = 1000
 MOST_STEPS = 10_000
 
@@ -144,9 +144,10 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 
 
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
-    """The state asked for, and its items.
+    """Return the state and its items.
 
-    ``state`` in the words of every queue, or in the table's own; None: the dead, or what waits where nothing is served.
+    ``state``: a name that every queue has, or one of the table's own. None: dead items, or ready ones of a queue
+    without a worker.
     """
     async with ctx.work() as work:
         stranded = None if queue in work.queues else await _open_stranded(ctx, queue)
@@ -164,7 +165,7 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
 
 
 async def _open_stranded(ctx: CliContext, source: str) -> SqlQueue:
-    """The queue through which the items of ``source`` are decided about: this version does not serve it."""
+    """The queue through which the items of ``source``, a queue that this version does not serve, are listed and changed."""
     stranded = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in stranded:
         raise unknown("queue", source, [*ctx.work().queues, *stranded])
@@ -184,7 +185,7 @@ async def _rehome(ctx: CliContext, source: str, target: str) -> int:
 
 
 async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
-    """Repeat ``step`` until nothing is left of ``source``; return how many items it changed."""
+    """Repeat ``step`` until ``source`` is empty; return how many items it changed."""
     async with ctx.work() as work:
         living = (await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())).living_loops
         if source in work.queues or f"worker:{source}" in living:
@@ -225,7 +226,7 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
-    """What may be shown of an item, in the engine's words; what it carries may be somebody's phone."""
+    """Columns of an item that may be shown, by the engine's names. The payload is left out: it may hold personal data."""
     named = {
         "id": table.id,
         "name": "name",
@@ -262,7 +263,7 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[d
 
 
 def state_word(texts: Texts, state: str) -> str:
-    """A state of a queue in the operator's language; a state of a table that has no text as it is stored."""
+    """A queue's state in the operator's language; a table's own state without a text stays as stored."""
     return texts.get(f"item_state.{state}", state)
 
 

@@ -1,4 +1,4 @@
-"""The roles: ``batuta api``, ``batuta worker`` and those of the application. ``cli.up`` is the parent of them all.
+"""The roles: ``batuta api``, ``batuta worker`` and those of the application. ``batuta up`` starts them all.
 
 A role without an API of its own serves ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT.
 """
@@ -40,7 +40,7 @@ SIDECAR_GRACE = timedelta(seconds=1)
 async def serve_metrics(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
 ) -> AsyncIterator[None]:
-    """While the block runs. Without the setting: nothing."""
+    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs; without the setting do nothing."""
     port = settings.batuta_metrics_port
     if port is None:
         yield
@@ -62,7 +62,7 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Under `batuta up` all share one environment: the parent has the port, the scheduler the next, the workers those after."""
+    """The metrics port of a child of `batuta up`: the parent has the port, the scheduler the next, the workers those after."""
     port = settings.batuta_metrics_port
     after = {"scheduler": 1, "worker": 1 + number}.get(role)
     return {} if port is None else {"BATUTA_METRICS_PORT": "" if after is None else str(port + after)}
@@ -104,7 +104,7 @@ def _add_command(cli: typer.Typer, ctx: CliContext, name: str, command: Command)
 
 
 def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
-    """``notifier``: who is told when one of them is ready."""
+    """The roles of the application by name. ``notifier``: reports readiness to systemd."""
     parent = notifier or Notifier()
     own = [
         Role("api", lambda stop: _serve_api(work, settings, stop, parent)),
@@ -158,14 +158,14 @@ async def _open(work: Batuta) -> AsyncIterator[None]:
 
 
 async def close_soon(closing: Awaitable[None]) -> None:
-    """Close connections within a share of the margin that a process has to end; what is left is closed by the system."""
+    """Close connections within CLOSES_WITHIN; the operating system closes the rest."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
             await closing
 
 
 def longest_stop(settings: EngineSettings) -> timedelta:
-    """Return how long the process of one role may take to end: its parent kills it after this time, and not before."""
+    """The longest time the process of one role may take to end; its parent kills it after this time."""
     return timedelta(seconds=settings.batuta_drain_seconds) + MARGIN
 
 
@@ -202,7 +202,7 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
 
 
 async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
-    """One that says nothing itself: it is ready at once, and lives for as long as its event loop goes round."""
+    """Run a role that has no readiness of its own: ready at once, alive while its event loop runs."""
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:
         signs.add(WatchdogPing(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
@@ -231,9 +231,10 @@ async def run_role(
     stops_within: timedelta,
     service: str | None = None,
 ) -> None:
-    """Run a process and announce its start and its end, whichever way it ends.
+    """Run a process and announce its start and its end.
 
-    ``stops_within``: the longest the shutdown may take, reported to systemd. ``service``: its name in the log; None: its role.
+    ``stops_within``: the longest time of a shutdown, reported to systemd. ``service``: the name in the log; None:
+    the role.
     """
     begin_logging(
         work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording

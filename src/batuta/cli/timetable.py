@@ -12,9 +12,9 @@ from batuta.runlog.log import Controls
 from batuta.schedule.window import decode_window, encode_window
 from batuta.texts import Texts
 
-# More fires of one job in a day than this are told as a rhythm, not one by one.
+# A job with more fires in a day than this is shown as an interval, not as a list of times.
 MOST_LISTED = 6
-# A schedule is looked up around a day, and its next fire may be decades ahead: the calendar has to go on for that.
+# The next fire of a schedule may be decades ahead, and the calendar must still reach it.
 FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
 DAY = ["%Y-%m-%d", "%d/%m/%Y"]
 ProfileOption = Annotated[str | None, typer.Option("--profile")]

@@ -50,7 +50,7 @@ def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 
 
 async def _revoke(work: Batuta, id: str) -> bool:
-    """``id`` may be the beginning of one."""
+    """Revoke a token. ``id``: the id or its beginning."""
     found = [token.id for token in await work.tokens.all() if id and token.id[: len(id)] == id]
     if len(found) > 1:
         raise AmbiguousId(id=id, candidates=", ".join(found))

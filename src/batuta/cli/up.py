@@ -1,4 +1,4 @@
-"""``batuta up``: every role as a child of one process that hears whether they live."""
+"""``batuta up``: run every role as a child process, watch and restart it."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ from batuta.texts import Texts
 
 PARENT = "up"
 PAGES = "/painel"
-# Whatever the parent meets, it is the last that may give up.
+# The parent retries for ever: nothing else would restart the processes.
 TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
@@ -44,7 +44,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def up(context: typer.Context, workers: Workers = None) -> None:
-    """Every role as a child of this process."""
+    """Start every role as a child of this process and watch it."""
     ctx = cli_context(context)
     settings, work = ctx.settings(), ctx.work()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
@@ -78,7 +78,7 @@ class _Up:
             changed=lambda: _tell_parent(tree, notifier),
             lives=notifier.alive,
         )
-        # All children drain at the same time; none is killed before its drain time and the margin are over.
+        # All children drain at the same time; each has its drain time and the margin before it is killed.
         grace = longest_stop(self.settings) + KILLING
         supervisor = self._supervisor(tree, restart_log, output)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
@@ -104,7 +104,7 @@ class _Up:
         return supervisor
 
     def _announce(self, address: str, output: OutputMux) -> None:
-        """A log event for machines; below the start logs, for people, the page, the next command and how to stop."""
+        """Emit the log event; on a terminal also print the page, the next command and how to stop."""
         self.work.events.emit(ProcessServing(PARENT, address))
         if not self._is_pretty:
             return
@@ -157,7 +157,7 @@ class _Up:
         return ChildSpec(role, argv, env, name)
 
     def _form(self) -> Mapping[str, str]:
-        """A child writes into a pipe: what the terminal's reader would like has to be told to it."""
+        """Settings of a child's log: it writes to a pipe and cannot see the terminal."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
 
@@ -168,7 +168,7 @@ def command_here() -> str:
 
 
 def _tell_parent(tree: ProcessTree, notifier: Notifier) -> None:
-    """Ready is who has tried them all: one that does not come up must not keep the others from being served."""
+    """Report the children to systemd. Ready once every child was started: one that fails does not hold up the others."""
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]
     waiting = f"; waiting for {', '.join(missing)}" if missing else ""

@@ -1,4 +1,4 @@
-"""``batuta workers``: which processes live, what each of their loops does, and what had to be started again."""
+"""``batuta workers``: living processes, the state of their loops, and restarts."""
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
@@ -19,8 +19,8 @@ from batuta.texts import Texts
 MOST_RESTARTS = 50
 MEGABYTE = 1024 * 1024
 
-AllFlag = Annotated[bool, typer.Option("--all", help="Also those that ended in order, or died and were replaced.")]
-StacksFlag = Annotated[bool, typer.Option("--stacks", help="Where each was when it had to be ended.")]
+AllFlag = Annotated[bool, typer.Option("--all", help="Also processes that ended normally, or died and were replaced.")]
+StacksFlag = Annotated[bool, typer.Option("--stacks", help="Show the stack of each restarted loop or process.")]
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -34,7 +34,7 @@ def workers(
     signs, restarts, timetables = wait_for(_read_workers(ctx))
     fallen = {
         each.worker_id for each in restarts if each.loop is None
-    }  # told by their parent before their beats run out
+    }  # their parent reported the end before the heartbeat expired
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, fallen) or _is_missing(beat, signs)]
     processes = [
         _process(ctx, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))
@@ -61,7 +61,7 @@ def _lives(beat: Beat, signs: Signs, fallen: Container[str]) -> bool:
 
 
 def _is_missing(beat: Beat, signs: Signs) -> bool:
-    """It died, and nobody of its role came after it."""
+    """True if the process died and no process of its role started after it."""
     return not beat.is_offline and not any(
         other.role == beat.role and other.started_at > beat.beat_at for other in signs.beats
     )

@@ -1,4 +1,4 @@
-"""Tasks that ARQ runs: the relay in a worker of the engine, and the functions and loops of a plain ARQ worker."""
+"""Tasks that ARQ runs: the relay in an engine worker, and the functions and loops of a plain ARQ worker."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -37,8 +37,8 @@ def add_arq_relay(work: Batuta, connect: Callable[[], Awaitable[ArqRedis]]) -> A
 class ArqWorker:
     """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops beside ARQ's own.
 
-    The loops claim tasks and send them, and recover those that dead processes left. ``relay``: None if the tasks of this
-    application stay in the engine's own workers.
+    The loops claim tasks, send them, and recover tasks of dead processes. ``relay``: None if the engine's own
+    workers run this application's tasks.
     """
 
     def __init__(self, name: str, work: Batuta, relay: ArqRelay | None, *, keep_result: timedelta) -> None:
@@ -59,7 +59,7 @@ class ArqWorker:
         """The supervisor of the loops; the caller adds its own and runs it."""
         self._here.look_past(redis)
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
-        # Health knows by its heartbeat that calls are run.
+        # Health checks see by this heartbeat that calls are run.
         supervisor.add(work.observability.heartbeat(self._name, lambda: supervisor.running), BEATING)
         supervisor.add(ArqRunner(redis), LISTENING)
         supervisor.add(ThreadWatch(work.task_registry, work.events), COUNTING_THREADS)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Three heartbeats.
 ALIVE = timedelta(seconds=45)
-# The clocks of the machines that write may differ by this much; carrying a fact over twice does no harm.
+# The clocks of the writing machines may differ by this much; carrying a fact over twice is harmless.
 CLOCKS = timedelta(minutes=5)
 STOP_OR_FORCE = Reason(
     "restore_wait",
@@ -48,7 +48,7 @@ STOP_OR_FORCE = Reason(
 FREE_SPACE = Reason(
     "restore_disk", "free space on the disk of the database, check the rights of its folder, then repeat"
 )
-# How far it is: a table and its rows, or PAGES and the percentage that is copied.
+# Progress: a table and its rows, or PAGES and a percentage.
 PAGES = "pages"
 Progress: TypeAlias = Callable[[str, int], None]
 
@@ -57,14 +57,14 @@ Progress: TypeAlias = Callable[[str, int], None]
 class RestoreReport:
     manifest: Manifest
     restored: Restored
-    counts: Mapping[str, int]  # what was carried over, released or held back
+    counts: Mapping[str, int]  # rows carried over, released or held back
     kept: Path | None  # the replaced SQLite file
 
 
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
-    """Write a consistent backup of the open database, beside everything that runs."""
+    """Write a consistent backup while other processes use the database."""
     database = work.observability.another()
-    if not await database.exists():  # opening would make it
+    if not await database.exists():  # opening would create it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
     try:
@@ -153,7 +153,7 @@ async def _restore_sqlite(
     from batuta.stores.sqlite import copying
     from batuta.stores.sqlite.driver import SqliteDatabase
 
-    file = database.file.resolve()  # a symbolic link stays, and names the restored file
+    file = database.file.resolve()  # a symbolic link stays and points to the restored file
     unpacked = archive.scratch(file, "restoring")
     kept = file.with_name(f"{file.name}.before-restore-{work.clock.now():%Y%m%dT%H%M%S}-{os.getpid()}")
     parts = _parts(work, database)
@@ -235,7 +235,7 @@ async def _migrate(transaction: Transaction, missing: Sequence[Migration], work:
 async def _collect(
     old: Reading | None, parts: Sequence[Restoring], manifest: Manifest, work: Batuta, *, force: bool
 ) -> Sequence[object] | None:
-    """What must survive of the old database; None: there is none, or it is not the one the backup was taken from."""
+    """Facts of the old database that must survive; None: no old database, or not the one that was backed up."""
     if old is None:
         return None
     try:
@@ -288,7 +288,7 @@ def _tables(work: Batuta) -> list[str]:
 
 
 def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Database) -> list[Migration]:
-    """The migrations that this code has and the backup has not. Raise BackupForeign if the backup has others."""
+    """Migrations of this code that the backup lacks. Raise BackupForeign if the backup has unknown ones."""
     manifest = opened.manifest
     if manifest.dialect != database.dialect:
         why = Reason("backup_dialect", "it is a backup of {dialect}", dialect=manifest.dialect)

@@ -1,4 +1,4 @@
-"""The composition root: what an application registers and a process runs, built once.
+"""The composition root: everything an application registers and a process runs, built once.
 
 ``async with work`` opens the database; ``batuta --app module:work up`` runs everything.
 """
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 SomeJob = TypeVar("SomeJob", bound=JobFunction)
 SomeTask = TypeVar("SomeTask", bound=TaskFunction)
 SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
-# A worker that shows no sign of life for this long loses its items.
+# A worker silent for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
@@ -83,7 +83,7 @@ DAY = timedelta(days=1)
 class Batuta:
     """An application of the engine: register its work, open its database, build the loops of a process."""
 
-    only: Collection[str] = ()  # the queues that its worker serves, and nothing else; empty: everything there is
+    only: Collection[str] = ()  # queues that the worker serves; empty: all queues and everything else
 
     @check_options
     def __init__(
@@ -98,11 +98,12 @@ class Batuta:
         lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
-        """``settings``: None: those of the environment and of ``.env``. ``timezone``: None: that of the settings.
+        """``settings``: None: from the environment and ``.env``. ``timezone``: None: from the settings.
 
-        ``migrate``: opening brings the schema up to date; False: opening refuses an old one; None: False in production.
-        ``clock``: decides all times; None: the machine's, and PostgreSQL's own where there is one. ``lease``: how long a
-        process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
+        ``migrate``: opening applies missing migrations; False: opening refuses an old schema; None: False in
+        production. ``clock``: the source of all times; None: the machine's clock, and PostgreSQL's where it is used.
+        ``lease``: how long a process may be silent before its runs are taken over. ``concurrency``: tasks at a time
+        in one worker.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
@@ -143,7 +144,7 @@ class Batuta:
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
-        self.closers: list[Callable[[], Awaitable[None]]] = []  # of whatever is open besides the database
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # closers of everything open in addition to the database
         self._loops: list[tuple[Loop, LoopPolicy]] = []
 
     @check_options
@@ -156,7 +157,7 @@ class Batuta:
         timeout: float = DEFAULT_SECONDS,
         **options: Unpack[JobOptions],
     ) -> Callable[[SomeJob], SomeJob]:
-        """Register a function that the scheduler calls in its own process. It receives the run if it takes an argument."""
+        """Register a function that the scheduler calls in its own process. A function with an argument receives the run."""
 
         if callable(schedule):
             why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
@@ -181,7 +182,7 @@ class Batuta:
         token: str | None = None,
         **options: Unpack[JobOptions],
     ) -> None:
-        """Register an address that the scheduler sends a POST to. ``token``: the bearer token to send."""
+        """Register a URL that the scheduler sends a POST to. ``token``: the bearer token to send."""
         self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
 
     def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
@@ -213,7 +214,7 @@ class Batuta:
         circuit: str | None = None,
         **options: Unpack[JobRules],
     ) -> None:
-        """Register a job with any target. ``profiles``: the timetables that have it; None: all of them."""
+        """Register a job with any target. ``profiles``: the timetables that contain it; None: all."""
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
         job = make_job(name, schedule, target, zone=self.zone, category=category, timeout=timeout, **options)
@@ -233,7 +234,7 @@ class Batuta:
         count_timeouts: bool = False,
         probe_within: float = DEFAULT_SECONDS,
     ) -> None:
-        """Register a circuit breaker, shared by all processes; times are seconds. ``printer:*`` is the rule of a family."""
+        """Register a circuit breaker shared by all processes; times are seconds. ``printer:*`` is the rule of a family."""
         self.circuits.add(
             CircuitRule(
                 name=name,
@@ -246,7 +247,7 @@ class Batuta:
         )
 
     def limit(self, limit: Limit) -> Limit:
-        """Register a rate limit, so that people see it: `batuta limits`. It counts where it is asked for (``work.rates``)."""
+        """Register a rate limit for `batuta limits`. ``work.rates`` enforces it."""
         if limit.name in self.limits:
             raise InvalidName(name=limit.name, kind="limit", why=Reason("limit_taken", "another limit is called that"))
         self.limits[limit.name] = limit
@@ -280,10 +281,11 @@ class Batuta:
     ) -> Callable[[SomeLoop], SomeLoop]:
         """Register an async function, or a class with an async ``tick``, as a supervised loop. Return it unchanged.
 
-        Times are seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without a note of progress
-        (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process ends and starts again after
-        ``max_failures`` failed ticks in a row, or ``max_restarts`` restarts of a stuck one. ``finishes_tick``: a tick in flight
-        may end at a shutdown; otherwise it is cancelled, unless the loop is a class with a ``drain``.
+        Times are seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without progress
+        (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process restarts after
+        ``max_failures`` failed ticks in a row, or ``max_restarts`` restarts of a stuck one. ``finishes_tick``: a
+        shutdown lets a running tick finish; otherwise it cancels the tick, unless the loop is a class with a
+        ``drain``.
         """
 
         def register(function: SomeLoop) -> SomeLoop:
@@ -349,7 +351,7 @@ class Batuta:
     def add_queue(
         self, table: QueueTable, handler_of: Callable[[Lease], ItemHandler | None], *, concurrency: int | None = None
     ) -> SqlQueue:
-        """A table of the application's own as a queue that the worker serves. What is returned can be put into."""
+        """Register a table of the application as a queue that the worker serves; return the queue to enqueue items."""
         if table.name in self.queues:
             raise InvalidName(name=table.name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
         store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
@@ -359,7 +361,7 @@ class Batuta:
 
     @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
-        """A table of the application's own as a pipeline: the worker serves each stage as a queue of its name."""
+        """Register a table of the application as a pipeline: the worker serves each stage as a queue of that name."""
         store = partial(
             SqlQueue,
             self.database,
@@ -375,7 +377,7 @@ class Batuta:
 
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
-        """Every queue there is, by name."""
+        """Every queue by name."""
         return {served.store.name: served.store for served in self._worker_queues()}
 
     def _execution_log(self) -> SqlExecutionLog:
@@ -426,28 +428,28 @@ class Batuta:
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """Where the processes of this host that work on this database find each other."""
+        """The folder in which processes of this host that use this database find each other."""
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
-        """The time that decides; None: the database's own."""
+        """The application clock's time; None: the database's clock decides."""
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
-        """Add a loop object; ``loop`` makes one of a function or a class."""
+        """Add a loop object; ``loop`` builds one from a function or a class."""
         self._loops.append((loop, policy))
 
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
-        """Of the worker: the loops that were registered, and the queues. Whatever the role, it shows signs of life.
+        """A supervisor of the loops of a role, with its heartbeat.
 
         ``heartbeat``: one that beats outside this event loop (``engine.process``); None: one of the loops here.
         """
         return self.observability.supervisor(role, self._loops_of(role), heartbeat)
 
     def retentions(self) -> list[Retention]:
-        """For how long the engine keeps its own rows. Runs and circuits are history: the application decides about them."""
+        """Retention of the engine's tables. Executions and circuit transitions are history: the application prunes them."""
         return [
-            Retention("tasks", self._task_store.prune),  # each row holds the instant
+            Retention("tasks", self._task_store.prune),  # each row holds its own expiry
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
@@ -456,7 +458,7 @@ class Batuta:
         ]
 
     async def _prune_rates(self, limit: int) -> int:
-        """A token that was taken for a short window counts in the long one of its key too."""
+        """Delete tokens older than the longest window: a key's tokens count in all of its windows."""
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
 
@@ -498,7 +500,7 @@ class Batuta:
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
         """Release the items of a queue whose workers stopped renewing, without a worker in this process.
 
-        ``waits`` is called with the time it takes to make sure, if there is something to make sure of.
+        ``waits`` is called with the length of the wait between the two looks, if any lease looks expired.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)
@@ -529,7 +531,7 @@ class Batuta:
             raise
 
     async def check(self) -> None:
-        """The open database has the schema this code needs, and is the one this project means."""
+        """Check that the schema is current and that the database belongs to this project."""
         await self.migrator().require_current()
         if self.extension.mark is not None:
             await Marker(self.database, self.extension.mark).require()

@@ -1,4 +1,4 @@
-"""What an application adds to the engine beside its jobs and loops: roles, commands, checks and cards of the dashboard."""
+"""Extension points of an application in addition to jobs and loops: roles, commands, checks and dashboard cards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from batuta.texts import Wording
 
 
 class Tone(StrEnum):
-    """How something is, in the words the page has signs and colours for."""
+    """A state for which the page has a sign and a colour."""
 
     OK = "ok"
     RUNNING = "running"
@@ -30,7 +30,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """``of``: how many there could be."""
+    """A number on a card. ``of``: the possible maximum."""
 
     says: str
     value: int | timedelta
@@ -40,19 +40,19 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Work with a progress: so many of so many. ``besides``: further cells, in the order of the board's ``columns``."""
+    """One row of progress: ``done`` of ``of``. ``cells``: further cells, in the order of the board's ``columns``."""
 
     name: str
-    state: str  # names a text
+    state: str  # key of a text
     tone: Tone
     done: int
     of: int
-    besides: Sequence[int] = ()
+    cells: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """``columns``: headings of its courses: name, state, progress and further cells."""
+    """A card of the dashboard. ``columns``: headings of its rows: name, state, progress and further cells."""
 
     says: str
     figures: Sequence[Figure]
@@ -65,19 +65,19 @@ Command: TypeAlias = Callable[..., None] | Mapping[str, Callable[..., None]]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Something one process can be. ``run`` returns when ``stop`` is set and everything has drained."""
+    """A kind of process. ``run`` returns when ``stop`` is set and everything has drained."""
 
     name: str
     run: Callable[[asyncio.Event], Awaitable[None]]
     in_up: bool = True  # started by `batuta up`
     listens: tuple[str, int, str] | None = (
-        None  # host, port and its setting: where that is taken, `batuta up` does not begin
+        None  # host, port and the setting's name: `batuta up` refuses to start if the port is taken
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One line of `batuta doctor` about something of the application's own. ``what`` and ``step`` name texts of its tables."""
+    """A line of `batuta doctor` about the application. ``what`` and ``step`` name texts of its tables."""
 
     is_well: bool
     what: str
@@ -89,26 +89,26 @@ class Examined:
 class Extension:
     """The parts of an application other than its jobs and loops."""
 
-    service: str = "batuta"  # what alerts call it
+    service: str = "batuta"  # the name in alerts
     application: Callable[[], Any] | None = None  # the application's own object graph, for its commands
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()
-    commands: Mapping[str, Command] = field(default_factory=dict)  # words of its own for `batuta`; a mapping is a group
-    examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # what `batuta doctor` asks besides
-    profiles: Sequence[str] = (ONLY_PROFILE,)  # the timetables there are
-    first_profile: str | None = None  # counts until somebody chooses at run time
-    wording: Wording = field(default_factory=Wording)  # its phrases in the log, and its names for fields
-    sections: Sequence[Section] = SECTIONS  # the parts of the health score
-    reserved: Mapping[str, int] = field(default_factory=dict)  # categories dispatched first, with their runs at a time
-    windows: Mapping[str, Window] = field(default_factory=dict)  # as declared; people may move them at run time
-    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # what people can turn, by the word they use
-    later: Sequence[str] = ()  # roles that are planned and not there yet: said plainly when asked for
-    api: Callable[[], Any] | None = None  # makes the ASGI application; None: the engine's own
-    child_env: Mapping[str, str] = field(default_factory=dict)  # what `batuta up` tells its children, unless it is set
-    # The same application, told so besides: as the processes of a running `batuta up` see themselves.
+    commands: Mapping[str, Command] = field(default_factory=dict)  # commands under `batuta`; a mapping is a group
+    examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # further checks of `batuta doctor`
+    profiles: Sequence[str] = (ONLY_PROFILE,)
+    first_profile: str | None = None  # active until an operator chooses one
+    wording: Wording = field(default_factory=Wording)  # phrases in the log, and names of fields
+    sections: Sequence[Section] = SECTIONS
+    reserved: Mapping[str, int] = field(default_factory=dict)  # categories dispatched first, with their concurrency
+    windows: Mapping[str, Window] = field(default_factory=dict)  # defaults; operators may change them at run time
+    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # switches for operators, by the word they type
+    later: Sequence[str] = ()  # planned roles: the command says that they are not implemented
+    api: Callable[[], Any] | None = None  # builds the ASGI application; None: the engine's own
+    child_env: Mapping[str, str] = field(default_factory=dict)  # defaults that `batuta up` sets for its children
+    # Build the same application with these settings, as the children of a running `batuta up` see it.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
-    boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # what the first page shows of its own work, in this order
-    # What of the application must survive when the database is replaced by an older backup.
+    boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the first page, in this order
+    # Data of the application that survives when an older backup replaces the database.
     restoring: Callable[[], Sequence[Restoring]] = tuple
-    mark: Mark | None = None  # the project that the database must belong to; None: any database
+    mark: Mark | None = None  # the project that must own the database; None: any database

@@ -1,4 +1,4 @@
-"""Everything that watches over the rest, put together once: signs of life, checks, score, alerts, incidents, dead man's switch."""
+"""Everything that observes the rest: heartbeats, checks, score, alerts, incidents, dead man's switch."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Observability:
-    """``now`` gives None where the database's own clock decides."""
+    """``now`` returns None if the database's clock decides."""
 
     database: Database
     liveness: Database
     version: str
-    service: str  # whose alerts they are
+    service: str  # the name in alerts
     clock: Clock
     ids: Ids
     events: Events
@@ -63,11 +63,11 @@ class Observability:
     unserved: Callable[[], UnservedItems]
     settings: EngineSettings
     zone: ZoneInfo
-    sections: Sequence[Section]  # of the score
-    texts: Sequence[Path]  # an application's own tables of words
-    caller: Callable[[], "HttpCaller"]  # made when somebody outside is to be told
-    another: Callable[[], Database]  # the same database once more, for whoever is on another event loop
-    # Through which circuit those of a family go: while it is open, they have nothing to add.
+    sections: Sequence[Section]
+    texts: Sequence[Path]  # text tables of the application
+    caller: Callable[[], "HttpCaller"]  # called when an alert leaves the host
+    another: Callable[[], Database]  # a second connection to the same database, for another event loop
+    # The circuit that a family depends on: while it is open, findings of the family are silenced.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
     restarts: SqlRestarts = field(init=False)
@@ -105,7 +105,7 @@ class Observability:
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
     ) -> None:
-        """Make an application's own queue part of health. ``loops``: who works on it; unless said, a worker of its name."""
+        """Add a queue of the application to health. ``loops``: the loops that serve it; default: the worker of its name."""
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
             name=queue.name, pulse=queue.pulse, loops=working, limits=limits or QueueLimits(), hands_over=hands_over
@@ -124,7 +124,7 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """What watches in a process of this role. ``running``: its loops, asked each time."""
+        """The observing loops of a process of this role. ``running``: returns the process's loops, called each time."""
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
@@ -132,10 +132,10 @@ class Observability:
     def supervisor(
         self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heartbeat: Heartbeat | None = None
     ) -> Supervisor:
-        """A supervisor of the role's loops and of those that watch them. ``heartbeat``: one that beats in another thread."""
+        """A supervisor of the role's loops and of the observing ones. ``heartbeat``: one that beats in another thread."""
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)
-        # First, so that they drain last: they live until everything else has ended.
+        # Added first, so that they drain last and outlive the other loops.
         if heartbeat is None:
             heartbeat = self.heartbeat(role, lambda: supervisor.running)
             supervisor.add(heartbeat, BEATING)
@@ -145,7 +145,7 @@ class Observability:
         return supervisor
 
     def heartbeat(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heartbeat:
-        """A heartbeat on the event loop that it reports about. ``engine.process`` has one in a thread of its own."""
+        """A heartbeat on the event loop that it reports on; ``engine.process`` has one in its own thread."""
         return Heartbeat(
             worker_id=make_owner(self.ids),
             worker_name=worker_name,

@@ -1,7 +1,8 @@
-"""A guarded process: a supervisor keeps its loops, and a watchdog thread sends heartbeats, monitors it and notifies the parent.
+"""A guarded process: a supervisor runs its loops; a watchdog thread writes heartbeats, monitors the event loop and
+notifies the parent.
 
-async with guard_process(work, "worker", stop, notifier=…) as supervisor:
-    await supervisor.run(stop, grace)
+    async with guard_process(work, "worker", stop, notifier=…) as supervisor:
+        await supervisor.run(stop, grace)
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
 
-LEFT_STACKS = define("left_stacks", "it ended without a word, and left its stacks")
+LEFT_STACKS = define("left_stacks", "it died without a report and left its stacks")
 EVENT_LOOP_BLOCKED = define("event_loop_blocked", "the event loop did not answer for {silent}")
 
 
@@ -53,7 +54,7 @@ class ProcessLimits:
 
 
 class OwnDatabase:
-    """The watchdog thread's own database, opened in that thread at first use."""
+    """The watchdog thread's own database connection, opened in that thread at first use."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -79,11 +80,12 @@ async def guard_process(
     notifier: Notifier | None = None,
     worker_name: str | None = None,
 ) -> AsyncIterator[Supervisor]:
-    """The supervisor of a role, for as long as the block runs.
+    """Yield the supervisor of a role and guard the process while the block runs.
 
-    Recycled: it was this process that wanted to end. StoreReplaced: its database file was deleted or replaced.
+    Raises Recycled if the process asked to be restarted, and StoreReplaced if its database file was deleted or
+    replaced.
 
-    ``worker_name``: how the process is called in ``worker_heartbeats``, if not like its role.
+    ``worker_name``: the name in ``worker_heartbeats``; default: the role.
     """
     name, notifier = worker_name or role, notifier or Notifier()
     with _dump(work, name) as dump:
@@ -147,7 +149,7 @@ class _Guard:
         self.file_watch = FileWatch(
             check=work.database.check_file, stop=self._stop_soon, clock=SystemClock(), forced=self._report_end
         )
-        # Beats are for those who read the work's clock; how long nothing moves is told by the machine's.
+        # Heartbeats use the application's clock; blocked time is measured by the machine's.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
         beating.add(self.heartbeat, BEATING)
         watching.add(self._monitor, looking(limits.blocked, notifier))
@@ -156,7 +158,7 @@ class _Guard:
         self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
 
     def report_orphaned_stacks(self) -> None:
-        """By processes of this role that ended without a word: their stacks go where the others are."""
+        """Report stacks of processes of this role that died without a report."""
         for left in StackFolder.for_database(self._work.database.where).list_orphaned(self._name):
             self._work.events.emit(StackFound(left.role, left.pid, left.stack))
             restart = NewRestart(
@@ -192,7 +194,7 @@ class _Guard:
 
 @contextmanager
 def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
-    """Where Python's own fault handler writes; None where there is no place for it."""
+    """The file for Python's fault handler; None if it cannot be created."""
     folder = StackFolder.for_database(work.database.where)
     try:
         file = folder.open(name, os.getpid())

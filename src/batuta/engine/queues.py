@@ -1,4 +1,4 @@
-"""How a process serves its queues: a worker and a rescuer for each; one lease keeper and one LISTEN for all."""
+"""The loops that serve queues: a worker and a rescuer for each; one lease keeper and one LISTEN for all."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
@@ -31,7 +31,7 @@ class Served(NamedTuple):
     store: SqlQueue
     handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
-    has_rescuer: bool = True  # False: another queue of the same table has one, for all of them
+    has_rescuer: bool = True  # False: another queue of the same table has the rescuer for all of them
 
     def worker(
         self,
@@ -53,7 +53,7 @@ def stages(
     looks: timedelta | None,
     taken: Container[str],
 ) -> Iterator[Served]:
-    """Each stage as a queue of its name. ``taken``: names that queues have already."""
+    """Each stage as a queue of its name. ``taken``: names of existing queues."""
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
             raise InvalidName(name=stage.name, kind="stage", why=Reason("queue_taken", "another queue is called that"))
@@ -75,15 +75,16 @@ def queue_loops(
     presence: PresenceFolder | None = None,
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """``looks``: how often a table is asked although nobody rang. ``only``: the queues that are served; empty: all of them.
+    """The loops that serve the queues. ``looks``: poll interval without a wake-up. ``only``: queues to serve; empty:
+    all.
 
-    ``presence``: where workers that ended are found; None: their leases alone tell. ``isolation``: shared with whatever else
-    works on items in this process.
+    ``presence``: finds dead workers of this host; None: only expired leases show them. ``isolation``: shared with
+    other code of this process that works on items.
     """
     lease = lease_holder.lease
-    # A worker that could not reach the database settles and claims again soon after it is back.
+    # After an outage of the database the worker settles and claims again soon.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
-    # Several looks in a lease: a lease is released only after two of them.
+    # Several looks in a lease: the rescuer releases a lease only after two of them.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     keeper, isolation = LeaseKeeper(lease_holder, clock), isolation or Isolation(clock)
     yield keeper, renewal_policy(lease)
@@ -101,7 +102,7 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """One for each table, whichever of its queues are served. It has the name of the queue, if the table has only one here."""
+    """One recovery for each table, named like its queue if only one queue of the table is served here."""
     tables: dict[str, list[SqlQueue]] = {}
     for served in queues:
         tables.setdefault(served.store.table.name, []).append(served.store)

@@ -1,9 +1,9 @@
-"""Asks every check at once, each within its own time limit, and keeps the answer for a few seconds.
+"""Run every check concurrently, each within its own time limit, and cache the assessment.
 
-Kept means: asked again within KEPT, the same assessment is given, with the instant it was made at. So a crowd of callers costs one
-look, and nothing is hidden for longer than KEPT. Whoever must know at once asks for a fresh one.
+Within CACHED_FOR every caller gets the same assessment, with the instant it was made at: many callers cost one look,
+and a change shows within CACHED_FOR. A caller that needs the present state asks for a fresh one.
 
-Probes ask the parts that a process needs, each within a time limit; the worst answer decides.
+Probes test the parts that a process needs, each within a time limit; the worst answer decides.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthPage:
-    """``/health/<name>``: a document with a ``status`` of its own. ``aliases``: other names for the same."""
+    """``/health/<name>``: a document with its own ``status``. ``aliases``: other names of the page."""
 
     name: str
     ask: Callable[[], Awaitable[Document]]
@@ -51,7 +51,7 @@ class HealthPage:
 
 @dataclass(slots=True)
 class Cached(Generic[T]):
-    """The newest answer. Whoever comes while somebody asks waits for that answer instead of asking too."""
+    """The newest answer. Concurrent callers share one request."""
 
     ask: Callable[[], Awaitable[T]]
     clock: Clock
@@ -102,7 +102,7 @@ class HealthAggregator:
         return frozenset(self._pages)
 
     async def page(self, name: str) -> Document | None:
-        """None: there is no such page."""
+        """The document of a health page; None: no page has this name."""
         kept = self._pages.get(name)
         return None if kept is None else await kept.get()
 
@@ -135,7 +135,7 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """The state of the section is unknown: it loses all its points until the check answers."""
+    """Report a check that failed or was late: its section loses all its points until the check answers."""
     finding = Finding(
         severity=Severity.ERROR,
         source=check.section,
@@ -154,14 +154,14 @@ class State(StrEnum):
     """The state of one part of a process."""
 
     OK = "ok"
-    UNKNOWN = "unknown"  # not configured: nothing to say, and nothing wrong
+    UNKNOWN = "unknown"  # not configured; not a problem
     DEGRADED = "degraded"
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``why`` is for operators: it may say where something is, so it is not for everybody."""
+    """State of one part. ``why`` may contain addresses: for operators only."""
 
     state: State
     why: str | None = None
@@ -169,7 +169,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """``needed``: without it this process is of no use."""
+    """A test of one part that a process needs. ``needed``: the process cannot work without the part."""
 
     ask: Callable[[], Awaitable[Part]]
     needed: bool

@@ -1,9 +1,10 @@
-"""What is said about findings, and when: each cause once, again after its cool-down, at once if it gets worse, and when it is over.
+"""Decide which alerts to send: each cause once, again after its cool-down, at once if it becomes worse, and once when
+it ends.
 
-Only what explains the rest speaks. What is not critical keeps to people's hours; it is not lost, it waits. A cause that comes and
-goes within its cool-down is announced once, and its end is announced once.
+A finding that another one explains sends no alert. Alerts that are not critical wait for working hours. A cause that
+ends and returns within its cool-down is announced once, and its end once.
 
-Incidents record when health was critical. They open and close by themselves; operators may write their own.
+Incidents record periods of critical health. Health opens and closes them; operators may add their own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ COOL_DOWN: Mapping[Severity, timedelta] = {
     Severity.WARNING: timedelta(hours=4),
 }
 WORKING_HOURS = Window(opens=time(8), lasts=timedelta(hours=12))
-# What was said about a cause that is gone is forgotten after this.
+# Delete the record of an ended cause after this.
 FORGOTTEN = timedelta(days=1)
 
 
@@ -42,7 +43,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertedCause:
-    """What was last said about a cause. ``gone_at``: its end was told too."""
+    """The last alert about a cause. ``gone_at``: when its end was announced."""
 
     cause: str
     severity: Severity
@@ -53,7 +54,7 @@ class AlertedCause:
 
 
 class Wording(Protocol):
-    """Findings in the operators' language."""
+    """Renders findings in the operators' language."""
 
     def message(self, finding: Finding) -> str: ...
     def next_step(self, finding: Finding) -> str: ...
@@ -64,7 +65,7 @@ class Wording(Protocol):
 class AlertPolicy:
     zone: ZoneInfo
     cool_down: Mapping[Severity, timedelta] = field(default_factory=lambda: COOL_DOWN)
-    hours: Window = WORKING_HOURS  # of what is not critical
+    hours: Window = WORKING_HOURS  # when alerts that are not critical may be sent
 
     def may_alert(self, severity: Severity, now: datetime) -> bool:
         return severity is Severity.CRITICAL or self.hours.is_open(now, self.zone)
@@ -72,7 +73,7 @@ class AlertPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """``alerted`` are the causes whose record changes; ``forgotten`` those whose record goes."""
+    """Alerts to send and records to change. ``alerted``: causes to upsert; ``forgotten``: causes to delete."""
 
     alerts: tuple[Alert, ...] = ()
     alerted: tuple[AlertedCause, ...] = ()
@@ -180,10 +181,10 @@ class LastSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentChange:
-    """What becomes of the incident that is open by itself, or of none."""
+    """The change to the open incident, if any."""
 
     opens: NewIncident | None = None
-    grows: tuple[str, Mapping[str, Any]] | None = None  # its id, and its details from now on
+    grows: tuple[str, Mapping[str, Any]] | None = None  # id and new details of an incident that continues
     closes: str | None = None
 
 
@@ -215,11 +216,11 @@ class IncidentStats:
     total: int
     open: int
     by_severity: Mapping[str, int]
-    mttr_seconds: int | None  # None: none was resolved
+    mttr_seconds: int | None  # None: no incident was resolved
     uptime_percent: float
 
     def describe(self) -> dict[str, object]:
-        """The figures as JSON documents show them."""
+        """The figures for JSON documents."""
         return {
             "total": self.total,
             "open": self.open,
@@ -230,7 +231,7 @@ class IncidentStats:
 
 
 def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> IncidentStats:
-    """``incidents``: all that touch the span. Down is the time in which at least one critical one was open."""
+    """Statistics of the incidents that overlap the period. Downtime counts while at least one critical incident is open."""
     resolved = [each.duration_seconds for each in incidents if each.duration_seconds is not None and each.resolved_at]
     severities = sorted({each.to_status for each in incidents})
     down = _total_time([each for each in incidents if each.to_status == Grade.CRITICAL], since, until)
@@ -247,7 +248,7 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
 
 
 def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
-    """Time that overlaps is counted once."""
+    """Total time within the period; overlaps count once."""
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):
         begins, ends = max(each.started_at, reached), min(each.resolved_at or until, until)

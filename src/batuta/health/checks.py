@@ -1,4 +1,4 @@
-"""The checks every application has: its connections, open transactions, jobs, scheduler, queues and processes."""
+"""Checks of every application: connections, open transactions, jobs, scheduler, queues and processes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ from batuta.processes.restarts import RestartStore
 from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
 MOST_NAMES = 5
-EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # by the finding that no job works
+EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # explained by the finding that no job works
 MOST_RESTARTS = 200
 
 
@@ -58,7 +58,7 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """``part.why`` may say where something is: it stays out of what is sent to others."""
+    """Findings of one part. ``part.why`` is left out: it may contain addresses, and findings leave the host."""
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
     is_down = part.state is State.ERROR
@@ -68,7 +68,7 @@ def _part(name: str, part: Part, needed: bool) -> Report:
         cause=f"connectivity.{name}",
         says="part_down" if is_down else "part_degraded",
         facts={"part": name},
-        because=(f"circuit.{name}",),  # its circuit is open: everybody knows by now
+        because=(f"circuit.{name}",),  # an open circuit explains it
     )
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
@@ -122,7 +122,7 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
 
 
 def _group_report(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
-    """One finding for all of them: whatever makes many jobs late is told once."""
+    """One finding for the whole group: a cause that makes many jobs late sends one alert."""
     if not healths:
         return Report()
     names = [health.job.name for health in healths]
@@ -145,7 +145,7 @@ def _overdue_since(health: JobHealth) -> datetime | None:
     return None if health.expected_at is None or not health.is_stale else health.expected_at + health.job.sla
 
 
-Now: TypeAlias = Callable[[], datetime | None]  # None: the database's own
+Now: TypeAlias = Callable[[], datetime | None]  # None: the database's clock
 
 
 def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Sized, now: Now) -> Check:
@@ -181,7 +181,7 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """``behind``: the circuit that a family depends on, as ``printer:1`` depends on ``network``."""
+    """Check the circuit breakers. ``behind``: the circuit that a family depends on, as ``printer:1`` depends on ``network``."""
 
     async def ask() -> Report:
         return judge_circuits(await watched.look(), behind)
@@ -194,7 +194,7 @@ def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingP
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
-    """One of a family has brothers that work: it is worth a warning, not an alarm."""
+    """Findings of one circuit. One open circuit of a family is a warning: the others still work."""
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")
     finding = Finding(
@@ -211,29 +211,29 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
 
 
 OLD = timedelta(minutes=1)
-# Fewer than so many transactions since: nothing is written, and so nothing piles up.
+# With fewer transactions than this since, too little is written for dead rows to pile up.
 BUSY = 10_000
-# So many times as old as what is old, under load: the queue is slow by now, and becomes slower.
+# Under load, a transaction this many times older than the limit already slows the queue.
 MUCH_TOO_OLD = 10
 CAUSE = "database.old_transaction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    pid: int | None  # None: it is a prepared one, and has no process
-    name: str  # the program's name for itself, or the prepared transaction's
+    pid: int | None  # None: a prepared transaction, which has no process
+    name: str  # application_name, or the prepared transaction's id
     lasts: timedelta
     transactions_since: int
 
 
 class Transactions(Protocol):
-    """Open transactions. While one of them holds the oldest snapshot (its xmin), no row that dies after it can be removed.
+    """Open transactions. While one holds the oldest snapshot (its xmin), VACUUM removes no row that died after it.
 
-    A queue's table is updated all the time, so its dead rows pile up under such a transaction and every claim reads past them.
+    A queue's table is updated all the time, so dead rows pile up and every claim reads past them.
     """
 
     async def oldest(self) -> OpenTransaction | None:
-        """Of those that keep dead rows from being removed; None: there is none, or the database has no such thing."""
+        """The oldest transaction that keeps dead rows from being removed; None: there is none, or the database is SQLite."""
         ...
 
 

@@ -1,7 +1,8 @@
-"""A finding: what is wrong, how bad, since when. A check gives findings and says how many points of its part they cost.
+"""A finding: a problem with its severity, cause and start. A check returns findings and the points that they cost its
+section.
 
-A finding names its sentence (``says``) and the facts in it; the words are in the table of texts, so that an operator reads them in
-his own language: ``finding.<says>.message`` and, for what to do about it, ``finding.<says>.next``.
+A finding names its sentence (``says``) and the facts in it; the texts are in the tables of each language:
+``finding.<says>.message`` and, for the next step, ``finding.<says>.next``.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ CHECK_TIMEOUT = timedelta(seconds=2)
 
 
 class Severity(StrEnum):
-    """Worst first."""
+    """Severities, worst first."""
 
     CRITICAL = "critical"
     ERROR = "error"
@@ -28,7 +29,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the score. ``shown``: its name in documents and texts, if it has another one there."""
+    """A part of the score. ``shown``: its name in documents and texts, if different."""
 
     name: str
     weight: int
@@ -58,18 +59,18 @@ class Finding:
 
     severity: Severity
     source: str
-    cause: str  # stays the same while the same thing is wrong: there is one alert for each
+    cause: str  # the same while the problem lasts; one alert per cause
     says: str
     facts: Mapping[str, object] = field(default_factory=dict)
     value: float | None = None
     threshold: float | None = None
     since: datetime | None = None
-    because: tuple[str, ...] = ()  # causes that would explain it: while one of them is found, it alone speaks
+    because: tuple[str, ...] = ()  # causes that explain this one; while one of them exists, only that one alerts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``lost``: points of the part, before its floor."""
+    """Findings of a check. ``lost``: points of the section, before its floor."""
 
     findings: tuple[Finding, ...] = ()
     lost: int = 0
@@ -77,7 +78,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """``ask`` may be wrong, slow or broken: the part is then worth nothing, and a finding says so."""
+    """A question about one section. If ``ask`` fails or is late, the section has no points and a finding says so."""
 
     name: str
     section: str
@@ -95,7 +96,7 @@ def merge_reports(reports: Iterable[Report]) -> Report:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One for each cause: the worst, whoever found it. What explains stands before what it explains."""
+    """The worst finding of each cause, worst first; a finding that explains another one stands before it."""
     by_cause: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda each: each.severity.rank):
         by_cause.setdefault(finding.cause, finding)
@@ -104,14 +105,14 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
-    """For each cause that another one explains, the root of it. What is less grave does not silence what is graver."""
+    """Map each cause that another one explains to its root. A finding never silences a more severe one."""
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}
     return {cause: root for cause, root in roots.items() if root != cause}
 
 
 def _root(found: Mapping[str, Finding], cause: str, passed: tuple[str, ...]) -> str:
-    """Two that explain each other would both be silent: the way ends where it began, and the first of them speaks."""
+    """The last cause of the chain of explanations. In a cycle, the first by name is the root, so one of them still alerts."""
     for other in found[cause].because:
         if other in passed:
             return cause if cause == min(*passed, cause) else other
@@ -125,7 +126,7 @@ CEILING_WHEN_CRITICAL: Final = 39
 
 
 class Grade(StrEnum):
-    """The scale, best first."""
+    """Grades of the score, best first."""
 
     HEALTHY = "healthy"
     ATTENTION = "attention"
@@ -151,7 +152,7 @@ THRESHOLDS: Final[Mapping[Grade, int]] = {
 }
 
 
-# The fewest points that make the whole worse than healthy.
+# The fewest lost points that make the grade worse than healthy.
 BELOW_HEALTHY: Final = WHOLE - THRESHOLDS[Grade.HEALTHY] + 1
 
 
@@ -182,7 +183,7 @@ class Assessment:
 
     @property
     def silenced(self) -> Mapping[str, str]:
-        """Causes that another one explains, with that one."""
+        """Causes that another one explains, each with that one."""
         return find_silenced(self.findings)
 
 
@@ -209,7 +210,7 @@ def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequen
     )
 
 
-# The grade agrees with the findings: with an error the whole is not healthy, with a critical one it is critical.
+# The grade agrees with the findings: with an error it is not healthy, with a critical finding it is critical.
 CEILINGS: Final[Mapping[Severity, int]] = {
     Severity.CRITICAL: CEILING_WHEN_CRITICAL,
     Severity.ERROR: WHOLE - BELOW_HEALTHY,

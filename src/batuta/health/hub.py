@@ -1,13 +1,13 @@
-"""The alert hub: looks, decides under a lease, and sends.
+"""The alert hub: assess health, decide under a lease, and send.
 
-Every role runs one; whoever has the lease looks and speaks, the others only ask for the lease. So two schedulers say nothing twice,
-and when the scheduler is dead, another role has the lease within half a minute and says so. While all is well it looks every half
-minute, and while anything is not, at every tick. What is decided is written before it is sent: a sink that is away is tried again,
-and a process that dies in between leaves the rest to the next.
+Every role runs one; the holder of the lease assesses and sends, the others only ask for the lease. So two schedulers
+send no alert twice, and if the scheduler dies, another role takes the lease within half a minute and reports it. The
+hub assesses every half minute while health is good, and at every tick otherwise. A decision is stored before it is
+sent: a failed sink is retried, and another process continues after a crash.
 
-While the database is away nobody can decide for all: whoever decided last says that one thing itself, and writes it down later.
+While the database is down, the last holder sends that one alert itself and stores it later.
 
-The dead man's switch pings an address outside while the dispatcher works; when the pings end, that side raises alarm.
+The dead man's switch pings an outside address while the dispatcher works; when the pings stop, that service alerts.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ CALM = timedelta(seconds=30)
 HUB_POLICY = LoopPolicy(
     every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY, finishes_tick=True
 )
-# A tree that has just been started catches up first: nothing is said before.
+# Send no alerts this long after a start: processes and overdue jobs catch up first.
 SETTLING = timedelta(seconds=45)
 SENDING = timedelta(seconds=5)
 SEND_BATCH = 20
@@ -58,13 +58,13 @@ class Sink(Protocol):
     @property
     def name(self) -> str: ...
     async def send(self, alert: Alert) -> None:
-        """Raises if it did not arrive."""
+        """Send the alert; raise if it was not delivered."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LogSink:
-    """Always there: whatever else is configured, the log has it."""
+    """The sink that is always configured."""
 
     events: Events
     name: str = "log"
@@ -83,7 +83,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What was known when somebody decided. ``now``: the time that decides."""
+    """State before a decision. ``now``: the database's time, or the application's clock."""
 
     now: datetime
     alerted: Mapping[str, AlertedCause]
@@ -93,7 +93,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnstoredAlert:
-    """Said while nobody could write it down. ``sinks``: those that took it."""
+    """An alert sent while the database was down. ``sinks``: those that accepted it."""
 
     alerted: AlertedCause
     alert: Alert
@@ -109,7 +109,7 @@ class Decision:
 
 class AlertStore(Protocol):
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
-        """Have the lease, or keep it. False: somebody else has it."""
+        """Take or renew the lease. False: another process holds it."""
         ...
 
     async def decide(
@@ -121,17 +121,17 @@ class AlertStore(Protocol):
         *,
         now: datetime | None,
     ) -> Decision | None:
-        """In one transaction, under the lease: decide, and write what is to be sent. None: somebody else has the lease."""
+        """Decide and store the alerts to send, in one transaction under the lease. None: another process holds the lease."""
         ...
 
     async def remember(self, said: Sequence[UnstoredAlert]) -> None:
-        """Write down what was said while the database was away: whoever decides next knows of it."""
+        """Store alerts that were sent while the database was down, for the next decision."""
         ...
 
     async def pending(self, *, limit: int, now: datetime | None) -> Sequence[Pending]: ...
     async def record_delivery(self, id: str, *, now: datetime | None) -> None: ...
     async def record_failure(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
-        """``again_in`` None: it is given up."""
+        """Record a failed delivery. ``again_in``: the wait before the retry; None: give up."""
         ...
 
 
@@ -229,7 +229,7 @@ class AlertHub:
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
-        """Of everything that cannot be looked at now, the one thing that explains it."""
+        """Alert about the database alone: its failure explains every other finding."""
         now = self._clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}
@@ -249,7 +249,7 @@ class AlertHub:
 
 PING_EVERY = timedelta(minutes=1)
 PINGING = LoopPolicy(every=PING_EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000)
-FRESH = timedelta(seconds=30)  # a dispatcher that worked longer ago is not alive
+FRESH = timedelta(seconds=30)  # longest time since the dispatcher's last tick
 PING_TIMEOUT = timedelta(seconds=10)
 
 
@@ -271,7 +271,7 @@ class DeadMansSwitch:
 
     async def tick(self) -> Pace:
         if not self._ticks():
-            return Idle(self._clock.now() + timedelta(seconds=1))  # the first ping goes out with the first tick
+            return Idle(self._clock.now() + timedelta(seconds=1))  # the dispatcher has not ticked yet; look again soon
         outcome = await call_with_deadline(
             self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch"
         )

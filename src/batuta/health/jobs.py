@@ -1,10 +1,11 @@
-"""How each job is, judged by the fires that were expected of it.
+"""Health of each job, judged by its expected fires.
 
-A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and no successful run has started since ``t``. So a job of
-working hours is never stale at night, one that always fails is not fresh, and one that never ran is not forgotten.
+A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and no successful run has started since
+``t``. So a job of working hours is never stale at night, a job that always fails is stale, and a job that never ran
+is counted.
 
-A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. A job that an operator
-holds, or that is not implemented yet, does not count.
+A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. Jobs that an
+operator holds and jobs that are not implemented yet do not count.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,7 +37,7 @@ NO_RUN = define("no_run", "no run since the last expected fire")
 
 
 class JobState(StrEnum):
-    """Worst first: the first that applies is shown."""
+    """States of a job, worst first; the first that applies is shown."""
 
     STALE = "stale"
     UNFINISHED = "unfinished"
@@ -44,7 +45,7 @@ class JobState(StrEnum):
     HELD = "held"
     DEGRADED = "degraded"
     RUNNING = "running"
-    WAITING = "waiting"  # nothing has been expected of it yet
+    WAITING = "waiting"  # no run is expected yet
     OK = "ok"
 
 
@@ -59,8 +60,8 @@ class JobHealth:
     job: Job
     facts: Facts
     state: JobState
-    why: str | None  # what keeps it from being all right
-    held: str | None  # what keeps it from running at this moment
+    why: str | None  # why the job is not ok
+    held: str | None  # why the job may not run now
     expected_at: datetime | None  # the last fire whose SLA is over
     next_at: datetime
 
@@ -82,7 +83,7 @@ class JobHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """An operator should look at something of the last 24 hours, or of now."""
+        """True if a problem of now or of the last 24 hours needs an operator."""
         counts = self.facts.counts
         return (
             self.is_stale
@@ -93,7 +94,7 @@ class JobHealth:
 
 
 def find_expected(job: Job, since: datetime, now: datetime) -> datetime | None:
-    """The last fire whose SLA is over; None: nothing had to happen by now."""
+    """The last fire whose SLA is over; None: no run is due yet."""
     overdue = now - job.sla
     if overdue <= since:
         return None
@@ -145,7 +146,7 @@ def _why_stale(facts: Facts) -> str:
 
 
 def level(healths: Collection[JobHealth]) -> Level:
-    """The worst finding wins."""
+    """The worst level of all jobs."""
     broken = (health for health in healths if health.is_stale or health.does_not_succeed)
     if nothing_works(healths) or any(health.job.critical for health in broken):
         return Level.CRITICAL
@@ -153,7 +154,7 @@ def level(healths: Collection[JobHealth]) -> Level:
 
 
 def nothing_works(healths: Collection[JobHealth]) -> bool:
-    """Of the jobs that should have run by now, none did."""
+    """True if every job that should have run by now is stale."""
     judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
     return bool(judged) and all(health.is_stale for health in judged)
 
@@ -161,7 +162,7 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """For each job the fire it is judged by. ``otherwise``: since when, for jobs that no scheduler has registered."""
+    """The expected fire of each job. ``otherwise``: the start for jobs that no scheduler has registered."""
     found = {}
     for name, job in jobs.items():
         since = facts.get(name, Facts()).expected_since or otherwise
@@ -176,23 +177,23 @@ class JobsSeen:
     profile: str
     windows: Mapping[str, Window]
     switches: Mapping[str, Switch]
-    jobs: tuple[JobHealth, ...]  # in the order of the catalogue
+    jobs: tuple[JobHealth, ...]  # in the order of the registry
 
 
 class JobHealthQuery:
-    """Judges every job of the active timetable."""
+    """Judge every job of the active timetable."""
 
     def __init__(
         self, registry: JobRegistry, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]
     ) -> None:
-        """``opened_at``: since when runs are expected of jobs that no scheduler has registered, or one never would be missed."""
+        """``opened_at``: the start of expectations for jobs that no scheduler has registered, so that their absence shows."""
         self._registry = registry
         self._log = log
         self._reports = reports
         self._opened_at = opened_at
 
     async def look(self, profile: str | None = None) -> JobsSeen:
-        """``profile``: as if this one counted; None: the one that does."""
+        """Assess every job. ``profile``: the timetable to judge; None: the active one."""
         ledger = await self._log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self._registry.windows_now(controls)
@@ -220,9 +221,9 @@ class JobHealthQuery:
         )
 
 
-# A living scheduler renews its timetable every two seconds; after two leases of a run another version may take its place.
+# A living scheduler renews its timetable every two seconds; two run leases later another version may take over.
 LIVES = timedelta(seconds=12)
-# A more recent version that was gone for longer than this was most likely rolled back on purpose.
+# A newer version that has been gone for longer than this was probably rolled back on purpose.
 REMEMBERED = timedelta(hours=1)
 LOOKED_AT = 10
 SOURCE = "jobs"
@@ -230,7 +231,7 @@ SOURCE = "jobs"
 
 class Timetables(Protocol):
     async def newest(self, limit: int) -> Sequence[Timetable]:
-        """The most recent ones first, and the active one."""
+        """The newest timetables, newest first, including the active one."""
         ...
 
 
@@ -254,7 +255,7 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
 
 
 def _standing_in(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
-    """The schedulers of a more recent version are gone, and the schedules of an older one fire."""
+    """Report that the schedulers of a newer version are gone and an older timetable fires again."""
     gone = [
         each
         for each in seen

@@ -1,4 +1,4 @@
-"""How a queue is. Only what is *due* is a backlog; what waits for its retry waits; stuck is what a dead worker left behind."""
+"""Health of a queue: the backlog counts *due* items only, not retries that wait; a dead worker's items are stuck."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,29 +11,29 @@ from batuta.kernel.clock import Clock, brief
 from batuta.queue.store import Unserved
 
 HOUR = timedelta(hours=1)
-# A lease that was over longer ago than this should have been noticed by some rescuer.
+# A rescuer should have released a lease that expired longer ago than this.
 STUCK_AFTER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """Counted exactly, from indexes."""
+    """Exact counts of a queue, from indexes."""
 
-    now: datetime  # the time that decides
+    now: datetime  # the database's time, or the application's clock
     due: int
     oldest_due_at: datetime | None
-    stuck: int  # their lease was over longer ago than the grace: nobody brings them back
-    dead: int  # all that are kept
+    stuck: int  # lease expired longer ago than the grace, and no rescuer released it
+    dead: int  # all dead items still stored
     dead_lately: int  # in the last hour
     running: int = 0
-    running_since: datetime | None = None  # since when the oldest of those has been there
-    is_held: bool = False  # somebody paused it: nothing is expected to move
-    held_back: int = 0  # items that were due or leased before the clock was set back, and are not corrected yet
+    running_since: datetime | None = None  # start of the oldest running item
+    is_held: bool = False  # paused: no progress is expected
+    held_back: int = 0  # items leased or due before the clock was set back, not corrected yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """A backlog that is being worked off is none: ``slow_after`` is how long its oldest item has waited at least."""
+    """Thresholds of a queue's health. A large backlog counts only if its oldest item has waited for ``slow_after``."""
 
     backlog_warning: int = 1_000
     backlog_critical: int = 10_000
@@ -42,16 +42,16 @@ class QueueLimits:
     age_critical: timedelta = timedelta(minutes=60)
     stuck_warning: int = 1
     stuck_critical: int = 10
-    dead_warning: int = 6  # in an hour
+    dead_warning: int = 6  # per hour
     dead_error: int = 21
-    deserted_after: timedelta = timedelta(minutes=1)  # due for this long, and no worker lives
+    deserted_after: timedelta = timedelta(minutes=1)  # items due for this long while no worker lives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQueue:
-    """``loops``: names of the loops that work on it; one of them must live in some process.
+    """A queue to check. ``loops``: names of the loops that serve it; one of them must live in some process.
 
-    ``hands_over``: whoever claims an item has it run by one of them, so that it may wait although it is claimed.
+    ``hands_over``: another process runs the claimed items, so a claimed item may still wait.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _finding(
         value=value,
         threshold=threshold,
         since=pulse.oldest_due_at if what in ("deserted", "old", "backlog") else None,
-        # Whoever should work on it is not there: that is the one thing to say.
+        # No worker lives: that finding explains these.
         because=(f"queue.deserted.{queue.name}",) if what in ("backlog", "old", "stuck") else (),
     )
 
@@ -128,7 +128,7 @@ def _age(pulse: Pulse) -> timedelta:
     return timedelta(0) if pulse.oldest_due_at is None else max(timedelta(0), pulse.now - pulse.oldest_due_at)
 
 
-# A worker that knows a moved task moves its rows within a minute: what is left after this long needs an operator.
+# A worker that knows a moved task moves its rows within a minute; rows left after this need an operator.
 REPORTED_AFTER = timedelta(minutes=5)
 # Counting the items of removed stages reads the whole table of a pipeline.
 STAGES_EVERY = timedelta(minutes=5)
@@ -149,7 +149,7 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _AskedNowAndThen:
-    """Ask every few minutes; in between, the last answer counts."""
+    """A query repeated every few minutes; in between, its last answer counts."""
 
     def __init__(self, ask: Ask, clock: Clock) -> None:
         self._ask = ask
@@ -159,7 +159,7 @@ class _AskedNowAndThen:
 
     async def __call__(self) -> Sequence[Unserved]:
         passed = self._clock.monotonic()
-        # While something was found, ask each time: an operator who has decided wants to see it.
+        # While items were found, query every time, so that the finding ends right after the operator's action.
         if self._answer or passed - self._asked_at >= STAGES_EVERY.total_seconds():
             self._answer = await self._ask()
             self._asked_at = passed
@@ -167,7 +167,7 @@ class _AskedNowAndThen:
 
 
 def judge_unserved(found: Iterable[Unserved], living_loops: Collection[str], now: datetime) -> Report:
-    """During a deploy another version may serve the queue: its worker's loop lives."""
+    """Report items of queues that no process serves. During a deploy another version may serve them: its worker's loop lives."""
     by_queue: dict[str, list[Unserved]] = {}
     for each in found:
         if f"worker:{each.queue}" not in living_loops:

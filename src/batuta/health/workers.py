@@ -1,4 +1,4 @@
-"""Liveness of processes, judged by heartbeats and restarts: three missed beats mean dead, repeated restarts a crash loop."""
+"""Liveness of processes by heartbeats and restarts: three missed beats mean dead, repeated restarts a crash loop."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ def cause_of(role: str) -> str:
 
 
 def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
-    """``restarts``: newest first. A role is in a crash loop until it has lived for as long as ends are counted."""
+    """Find crash loops. ``restarts``: newest first. A crash loop ends once the role has lived for COUNTED."""
     recent = [each for each in restarts if each.loop is None and now - each.at < COUNTED]
     newest = {each.worker_name: each for each in reversed(recent) if each.restarts_in_window >= BUDGET.most}
     stuck = Counter(each.loop for each in restarts if each.loop is not None and now - each.at < COUNTED)
@@ -32,7 +32,7 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
 
 
 def _stuck_report(loop: str, count: int) -> Report:
-    """One restart is help; several are a fault that help does not reach."""
+    """Report a loop that the watchdog restarted several times: the restarts do not help."""
     finding = Finding(
         severity=Severity.ERROR,
         source=SOURCE,
@@ -64,11 +64,11 @@ def _looping(last: Restart, now: datetime) -> Report:
     return Report(findings=(finding,), lost=15)
 
 
-# Three beats, and the time it takes to write one.
+# Three heartbeats and the time to write one.
 DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
-# The heartbeat of the scheduler may be late by a beat or two; its dispatcher wakes every second.
+# The scheduler's heartbeat may be late by one or two intervals; its dispatcher ticks every second.
 SILENT_AFTER = timedelta(seconds=45)
-# One of several that died is told for this long; then it was most likely taken away on purpose.
+# A dead process among several is reported for this long; later it was probably removed on purpose.
 REMEMBERED = timedelta(hours=1)
 FORGOTTEN_AFTER = timedelta(hours=24)
 FAILING_AFTER = 3
@@ -80,18 +80,18 @@ SOURCE = "workers"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSeen:
     alive: bool = True
-    pinged_at: datetime | None = None  # its last sign of any kind
-    worked_at: datetime | None = None  # the end of its last good tick
+    pinged_at: datetime | None = None  # last sign of progress
+    worked_at: datetime | None = None  # end of the last successful tick
     failures: int = 0
     restarts: int = 0
-    stuck_threads: int = 0  # of plain functions that run on after their time limit
+    stuck_threads: int = 0  # threads of plain functions that still run after their timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
     worker_id: str
     role: str
-    status: str  # as in ``supervise.beats.Status``
+    status: str  # a value of ``processes.heartbeat.Status``
     beat_at: datetime
     started_at: datetime
     loops: Mapping[str, LoopSeen]
@@ -103,11 +103,11 @@ class Beat:
 
     @property
     def is_offline(self) -> bool:
-        """It ended in an orderly way."""
+        """True if the process ended in an orderly way."""
         return self.status == Status.OFFLINE
 
     def works(self, now: datetime) -> bool:
-        """It lives, and its event loop answers."""
+        """True if the process lives and its event loop answers."""
         return self.lives(now) and self.status != Status.STALLED
 
     def lives(self, now: datetime) -> bool:
@@ -116,14 +116,14 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """``now``: by the clock that the beats were written with."""
+    """Heartbeats read at ``now``, by the clock that wrote them."""
 
     now: datetime
     beats: tuple[Beat, ...]
 
     @property
     def living_loops(self) -> frozenset[str]:
-        """Of those that work. One that fails again and again is there, and serves nobody."""
+        """Loops of the processes that work, without loops that keep failing."""
         return frozenset(
             name
             for beat in self.beats
@@ -137,7 +137,7 @@ class Beats(Protocol):
     """The stored heartbeats of all processes."""
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
-        """Every process that showed a sign of life within so long."""
+        """Read the heartbeats of every process seen within this period."""
         ...
 
 
@@ -160,7 +160,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         return Report()
     last = max(beat.beat_at for beat in missing)
     is_deserted = not any(beat.lives(now) for beat in beats)
-    # That no scheduler lives is told by its silence, once.
+    # A missing scheduler is reported by its silence, once.
     if (is_deserted and role == "scheduler") or (not is_deserted and now - last > REMEMBERED):
         return Report()
     finding = Finding(
@@ -178,7 +178,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
 
 
 def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
-    """The dead that nobody came after. Each process that was started later takes the place of one."""
+    """Dead processes without a successor; each process started later replaces one of them."""
     ordered = sorted(beats, key=lambda beat: beat.started_at)
     dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
     came_after = list(ordered)
@@ -214,7 +214,7 @@ def _failing_loops(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
 
 
 def _stalled_reports(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
-    """Those that beat on, or whose parent spoke for them, although nothing in them moves."""
+    """Report processes that live but make no progress: they beat, or their parent reports them; the event loop is blocked."""
     stalled = [beat for beat in beats if beat.lives(now) and not beat.works(now)]
     for role in sorted({beat.role for beat in stalled}):
         count = sum(beat.role == role for beat in stalled)
@@ -247,11 +247,11 @@ def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
-    """``known_since``: since when runs are expected of this database at all; None: nobody has ever served it.
+    """Report a missing scheduler. ``known_since``: since when runs are expected of this database; None: never.
 
-    Whoever lives longest says for how long a scheduler could have been there: a tree that has just been started again after a
-    night is not alarmed by the age of yesterday's tick. A scheduler that has just taken another's place has one beat more: its
-    first was written before its first tick.
+    The oldest living process tells for how long a scheduler could have run, so a restart after a night raises no
+    alert about yesterday's last tick. A scheduler that replaced another one gets one more heartbeat: it writes its
+    first before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

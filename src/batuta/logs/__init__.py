@@ -1,4 +1,4 @@
-"""What the process says about itself: one line per fact, and never a person's data or a secret in any of them."""
+"""Logging: one line per event, without personal data or secrets."""
 
 from batuta.logs.setup import begin_logging, configure
 from batuta.logs.subscriber import LogSubscriber

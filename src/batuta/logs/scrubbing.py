@@ -1,7 +1,7 @@
-"""Values, log records and exceptions as they may be shown: hidden by field name, masked by content, plain for JSON.
+"""Make values, log records and exceptions safe to show: hidden by field name, masked by content, plain for JSON.
 
-The message of a foreign exception may quote what a person wrote (``int('...')``, a row the database refused, a field a model did
-not accept), so it is withheld. The frames show files, lines, functions and source, never a variable's value.
+The message of a foreign exception may quote input (``int('...')``, a refused row, a rejected field), so it is
+withheld. Frames show files, lines, functions and source, never a variable's value.
 """
 
 import math
@@ -22,13 +22,13 @@ from batuta.kernel.masking import mask
 from batuta.kernel.masking.credentials import WITHHELD
 from batuta.kernel.masking.fields import Kind, kind_of, mask_value
 
-# Their messages speak of code, files and sockets. AssertionError is not here: its message is whatever the author put
-# in it, and the source line that is shown says which assertion it was.
+# Exceptions whose messages contain only code, files and sockets. AssertionError is absent: its message is free text,
+# and the source line shown identifies the assertion.
 _TELLING = (
     *(OSError, AttributeError, NameError, ImportError, TypeError, IndexError, ArithmeticError),
     *(MemoryError, RecursionError, NotImplementedError, KeyboardInterrupt),
 )
-# A class of somebody else's that inherits from one of those may say anything.
+# A subclass in a third-party module may have any message.
 _STANDARD = frozenset({"builtins", "socket", "ssl", "asyncio.exceptions", "zoneinfo._common"})
 
 _MOST_EXCEPTIONS = 30
@@ -38,7 +38,7 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 
 
 def describe(error: BaseException) -> str:
-    """The whole story: chained and grouped exceptions, each once, with their frames."""
+    """The full description: chained and grouped exceptions, each once, with their frames."""
     return "\n".join(_story(error, set()))
 
 
@@ -61,7 +61,7 @@ def _story(error: BaseException, described: set[int]) -> Iterator[str]:
 
 
 def _chain(error: BaseException, described: set[int]) -> Iterator[tuple[BaseException, str]]:
-    """The exception, what it came from, and so on; each with the words that join it to the one before."""
+    """The exception and its causes, each with the phrase that joins it to the one before."""
     link: BaseException | None = error
     joint = ""
     while link is not None and id(link) not in described and len(described) < _MOST_EXCEPTIONS:
@@ -94,7 +94,7 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """What a database calls it, which tells nothing about anybody."""
+    """The database's error code, which contains no personal data."""
     for attribute in ("sqlstate", "sqlite_errorname"):
         code = getattr(error, attribute, None)
         if isinstance(code, str) and code.isascii() and code.replace("_", "").isalnum() and len(code) <= 40:
@@ -112,7 +112,7 @@ _LARGEST_NUMBER = 10**18
 
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
-    """The value of a named field. A yes, a no and nothing tell nobody's secret; a number under `messages` is a count."""
+    """Mask the value of a named field. Booleans and None stay; a number under `messages` is a count and stays."""
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)
     if kind is None or value is None or isinstance(value, bool) or is_count:
@@ -121,7 +121,7 @@ def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
 
 
 def scrub(value: object, depth: int = _DEEPEST) -> object:
-    """Text, numbers, lists and dicts alone. Of an object we do not know only the class is shown, never its repr."""
+    """Reduce a value to text, numbers, lists and dicts. Of an unknown object only the class is shown, never its repr."""
     if depth == 0:
         return "[…]"
     match plain(value):
@@ -139,7 +139,7 @@ def scrub(value: object, depth: int = _DEEPEST) -> object:
             named = ((_key(key), item) for key, item in mapping.items())
             return {name: scrub_field(name, item, depth - 1) for name, item in named}
         case [str() | bytes() as name, item] if kind_of(_key(name)) is not None:
-            return [_key(name), scrub_field(_key(name), item, depth - 1)]  # a header, say
+            return [_key(name), scrub_field(_key(name), item, depth - 1)]  # a pair, such as a header
         case list() | tuple() | set() | frozenset() as items:
             return [scrub(item, depth - 1) for item in items]
         case type() as kind:
@@ -149,18 +149,18 @@ def scrub(value: object, depth: int = _DEEPEST) -> object:
 
 
 def scrub_text(text: str) -> str:
-    """Masked, of bounded length, and unable to move a terminal's cursor."""
+    """Mask text, limit its length and escape control characters."""
     if not text.isprintable():
         text = text.encode("utf-8", "replace").decode().translate(_UNPRINTABLE)
     if len(text) <= _LONGEST_TEXT:
         return mask(text)
-    # Cut between words: half a number would not be recognised.
+    # Cut between words: the mask would miss half a number.
     kept, _, _ = text[:_LONGEST_TEXT].rpartition(" ")
     return f"{mask(kept)} [… {len(text) - len(kept)} caracteres]"
 
 
 def plain(value: object) -> object:
-    """Instants as ISO text, durations as seconds with milliseconds, records as dicts; anything else as it is."""
+    """Instants as ISO text, durations as seconds with milliseconds, records as dicts; anything else unchanged."""
     match value:
         case Enum():
             return plain(value.value)
@@ -179,16 +179,18 @@ def plain(value: object) -> object:
 
 
 def is_structured(value: object) -> bool:
-    """Whether there is something in it to look into, so that its own repr must not be trusted."""
+    """True for containers, records and exceptions: their repr may hold personal data."""
     return not isinstance(value, str) and (isinstance(value, BaseException | Collection) or is_dataclass(value))
 
 
 def _scrub_number(number: int | float) -> object:
-    """A spreadsheet makes a phone an int or a float, and an id may be one as well: the digits decide."""
+    """Mask a number that looks like a phone or an identity number: spreadsheets store these as int or float."""
     if isinstance(number, float) and not (math.isfinite(number) and number.is_integer()):
         return number if math.isfinite(number) else str(number)
     if abs(number) > _LARGEST_NUMBER:
-        return number if isinstance(number, float) else hex(number)  # too long to be anybody's, maybe to be written
+        return (
+            number if isinstance(number, float) else hex(number)
+        )  # too long for a phone or identity number, and maybe for str()
     digits = str(int(number))
     return number if mask(digits) == digits else mask(digits)
 
@@ -205,10 +207,10 @@ _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 
 def with_safe_message(record: LogRecord) -> LogRecord:
-    """A copy whose message is text and whose arguments are already in it."""
+    """A copy of the record with its arguments formatted into the message."""
     words = format_message(record.msg, record.args)
     if record.name == "asyncio":
-        # It shows the arguments of callbacks and the results of tasks.
+        # Messages of asyncio show arguments of callbacks and results of tasks.
         words = _LITERAL.sub("'…'", words)
     safe = makeLogRecord(record.__dict__)
     safe.msg, safe.args = words, ()
@@ -216,7 +218,7 @@ def with_safe_message(record: LogRecord) -> LogRecord:
 
 
 def format_message(message: object, arguments: object) -> str:
-    """``message % arguments``, the arguments' own insides scrubbed. What they become is masked with the whole line."""
+    """``message % arguments`` with scrubbed arguments. The caller masks the whole line."""
     words = str(scrub(message)) if is_structured(message) else str(message)
     if not arguments:
         return words
@@ -235,7 +237,7 @@ def _scrub_arguments(arguments: object) -> object:
 
 
 def _scrub_argument(argument: object) -> object:
-    """Numbers stay numbers, for %d."""
+    """Scrub containers and exceptions; numbers stay numbers, for %d."""
     if isinstance(argument, BaseException):
         return summary(argument)
     return scrub(argument) if is_structured(argument) else argument

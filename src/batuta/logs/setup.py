@@ -3,7 +3,7 @@
     structlog ──▶ stdlib logging ──▶ root ──▶ LineHandler ──▶ stream
     any library ─────────┘                       └ LineFormatter: words, fields and traceback, each scrubbed, then rendered
 
-Values are masked one by one and rendered afterwards: a mask put over a finished JSON line could cut through its quotes.
+Values are masked before rendering: a mask over a finished JSON line could cut through its quotes.
 """
 
 import logging
@@ -24,12 +24,12 @@ from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_t
 from batuta.logs.subscriber import LOGGER, LogSubscriber, log_what_python_prints
 from batuta.texts import Wording
 
-# Libraries that tell at INFO what we announce as a fact of our own, or quote addresses.
+# Libraries that log at INFO what our events already report, or quote addresses.
 QUIET = ("httpcore2", "httpx2", "uvicorn")
 
 
 class Wanted(Protocol):
-    """What settings say about the log."""
+    """The settings of the log."""
 
     @property
     def log_level(self) -> str: ...
@@ -44,7 +44,7 @@ class Wanted(Protocol):
 def begin_logging(
     events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo, wording: Wording | None = None
 ) -> None:
-    """Configure the log of this process and write its events to it. ``wording``: the application's own phrases."""
+    """Configure the log of this process and write its events to it. ``wording``: the application's phrases."""
     configure(
         level=wanted.log_level,
         format=wanted.log_format,
@@ -65,9 +65,10 @@ def configure(
     colour: bool | None = None,
     zone: tzinfo = UTC,
 ) -> None:
-    """Let everything be logged to ``stream``. Doing it again replaces what was before.
+    """Log everything to ``stream``, replacing any earlier configuration.
 
-    Colour is for terminals, unless somebody wishes otherwise. ``zone`` is for eyes: pretty lines show its time, JSON is in UTC.
+    Colour is for terminals, unless ``colour`` says otherwise. Pretty lines show the time in ``zone``; JSON lines in
+    UTC.
     """
     threshold = _threshold(level)
     handler = LineHandler(stream)
@@ -76,7 +77,7 @@ def configure(
     logging.getLogger().setLevel(threshold)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
-    # Its pool tells every attempt to reach a server that is away, with a traceback; the loop that failed says it better.
+    # The pool logs every attempt to reach a server that is down, with a traceback; the failing loop reports it once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     log_what_python_prints()
     structlog.configure(
@@ -102,7 +103,7 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         return super().format(record if _is_from_structlog(record) else with_safe_message(record))
 
     def apology(self, record: logging.LogRecord, error: BaseException | None) -> str:
-        """A line in place of the one that could not be made. It quotes nothing of it."""
+        """A line that replaces one that could not be formatted; it quotes nothing of it."""
         line = self._head(record, "a log line could not be written")
         line.update(of=f"{record.module}:{record.lineno}", because=type(error).__name__)
         return str(self._render(None, "error", line))
@@ -110,11 +111,11 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
     def _lay_out(self, _: WrappedLogger, __: str, given: EventDict) -> EventDict:
         record: logging.LogRecord = given.pop("_record")
         given.pop("_from_structlog")
-        given.pop("color_message", None)  # uvicorn's second wording of the same
+        given.pop("color_message", None)  # uvicorn's coloured copy of the message
         line = self._head(record, format_message(given.pop("event", ""), given.pop("positional_args", ())))
         stack = given.pop("stack", None) or given.pop("stack_info", None)
         error = _error_in(given.pop("exc_info", None))
-        line = {**line, **_scrub_fields(given), **line}  # in this order, and the names of the head are ours
+        line = {**line, **_scrub_fields(given), **line}  # the head's names win and keep their place
         if stack:
             line["stack"] = scrub_text(str(stack))
         if error is not None:
@@ -134,14 +135,14 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
 
 class LineHandler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """What logging itself does here is to print the arguments, whoever's they are."""
+        """Replace logging's own handler, which prints the arguments unmasked."""
         if not isinstance(self.formatter, LineFormatter):
             return
         try:
             self.stream.write(self.formatter.apology(record, sys.exc_info()[1]) + self.terminator)
             self.flush()
         except (OSError, ValueError):
-            return  # the stream is closed or broken: there is nowhere left to say so
+            return  # the stream is closed or broken: no place to report it
 
 
 def _threshold(level: str) -> int:
@@ -165,7 +166,7 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
     )
 
     def render_line(logger: WrappedLogger, method: str, line: EventDict) -> str:
-        """What a reader at the terminal knows already is left out."""
+        """Render a line without the fields that a reader at the terminal knows."""
         line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
         del line["service"]
         if line["logger"] == LOGGER:
@@ -181,18 +182,18 @@ def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:
 
 
 def _make_the_only_handler(handler: logging.Handler) -> None:
-    """Another handler would write what this one masks."""
+    """Remove every other handler: it would write unmasked values."""
     for known in [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]:
         if isinstance(known, logging.Logger):
             known.handlers.clear()
             known.propagate = True
             if known.name.startswith(tuple(f"{name}." for name in QUIET)):
-                known.setLevel(logging.NOTSET)  # whoever started us may have made it loud before
+                known.setLevel(logging.NOTSET)  # the parent process may have set a lower level
     logging.getLogger().addHandler(handler)
 
 
 def _trace() -> dict[str, str]:
-    """Read while the line is made, in the context of whoever speaks: a library's lines have it too."""
+    """Trace fields of the current context, read while the line is made, so that lines of libraries have them too."""
     here = current()
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}
 
@@ -202,7 +203,7 @@ def _is_from_structlog(record: logging.LogRecord) -> bool:
 
 
 def _error_in(exc_info: object) -> BaseException | None:
-    """structlog and logging hand over the exception, the usual three, or True for the one being handled."""
+    """The exception of ``exc_info``: an exception, a tuple of three, or True for the one being handled."""
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]
     elif exc_info and not isinstance(exc_info, BaseException):

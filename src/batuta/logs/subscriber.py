@@ -1,6 +1,6 @@
-"""One log line per fact. The table gives its level and its words; the fact's own fields follow.
+"""One log line per event: the table gives its level and words, then the event's fields follow.
 
-The hooks log warnings and uncaught exceptions, which the interpreter would print together with the values it quotes.
+The hooks log warnings and uncaught exceptions, which the interpreter would print with the values they quote.
 """
 
 import logging
@@ -23,8 +23,8 @@ from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.shutdown import Phase
 from batuta.texts import Wording
 
-LOGGER = "batuta"  # ours; everybody else has names of their own
-# Their texts come from the interpreter or speak of an API. A UserWarning may quote a value, as pydantic's do.
+LOGGER = "batuta"  # the engine's logger
+# Warnings whose texts come from the interpreter or describe an API. A UserWarning may quote a value, as pydantic's do.
 _TELLING_WARNINGS = (
     *(DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning),
     *(ResourceWarning, RuntimeWarning, SyntaxWarning, BytesWarning, EncodingWarning),
@@ -32,11 +32,11 @@ _TELLING_WARNINGS = (
 
 
 def log_what_python_prints() -> None:
-    """From now on, in every thread."""
+    """Log warnings and uncaught exceptions of every thread from now on."""
     warnings.showwarning = _show_warning
     sys.excepthook = _log_main_thread_crash
     threading.excepthook = _log_thread_crash
-    sys.unraisablehook = _where_nobody_could_catch
+    sys.unraisablehook = _log_unraisable
 
 
 def _show_warning(
@@ -54,18 +54,18 @@ def _show_warning(
 
 def _log_main_thread_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, trace)  # somebody pressed Ctrl-C: it has no message to hide
+        sys.__excepthook__(kind, error, trace)  # Ctrl-C has no message to hide
         return
-    _logger().critical("nobody caught an exception", exc_info=error.with_traceback(trace))
+    _logger().critical("uncaught exception", exc_info=error.with_traceback(trace))
 
 
 def _log_thread_crash(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
-        _logger().critical("nobody caught an exception in a thread", exc_info=args.exc_value)
+        _logger().critical("uncaught exception in a thread", exc_info=args.exc_value)
 
 
-def _where_nobody_could_catch(args: "sys.UnraisableHookArgs") -> None:
-    _logger().error("an exception was ignored in a %s", type(args.object).__qualname__, exc_info=args.exc_value)
+def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
+    _logger().error("exception ignored in a %s", type(args.object).__qualname__, exc_info=args.exc_value)
 
 
 def _logger() -> logging.Logger:
@@ -73,7 +73,7 @@ def _logger() -> logging.Logger:
 
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
-# Operators look for these two words: something took longer than it may, and the watchdog did something about it.
+# Operators search for these: an operation exceeded its limit, and the watchdog acted.
 TIMEOUT, WATCHDOG = "[TIMEOUT]", "[WATCHDOG]"
 
 
@@ -85,7 +85,7 @@ class Line:
 
 
 class LogSubscriber:
-    """Writes one line for each event: an error as its class and the safe part of its message, a crash with its frames."""
+    """Write one line for each event: an error as its class and the safe part of its message, a crash with its frames."""
 
     def __init__(self, wording: Wording | None = None) -> None:
         self._wording = wording or Wording()
@@ -110,14 +110,14 @@ def field_label(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
-# Of thousands of items, for the metrics alone; and a stack that was told a moment ago.
+# Fields left out of the log: durations per item, which only the metrics use, and details that another line has.
 _FIGURES = {
     (events.ItemsClaimed, "waited"),
     (events.ItemsSettled, "took"),
     (events.ChildEnded, "how"),
     (events.LoopRestarted, "stack"),
 }
-# `name` alone is taken for a person's, and `event` is the line's own words.
+# `name` counts as a person's name, and `event` is the line's message.
 _RENAMED = {(events.SettingWarned, "name"): "setting", (events.SubscriberFailed, "event"): "failed_on"}
 
 
@@ -126,7 +126,7 @@ def _render(value: object) -> object:
 
 
 def _child_silent(event: events.ChildSilent) -> Line:
-    why = f" ({event.state})" if event.state else ", its stack is asked for"
+    why = f" ({event.state})" if event.state else ", its stack is requested"
     return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: it is ended", logging.ERROR)
 
 
@@ -134,7 +134,7 @@ def _child_end_line(event: events.ChildEnded) -> Line:
     if event.exit_code == 0 and event.again_in is None:
         return Line(f"child {event.role} ended")
     if event.exit_code == EXIT_AGAIN:
-        return Line(f"child {event.role} asked to be started afresh")
+        return Line(f"child {event.role} restarts at its own request")
     how = f": {event.how}" if event.how else ""
     again = "" if event.again_in is None else f"; again in {event.again_in.total_seconds():.1f} s"
     return Line(f"child {event.role} ended{' badly' if event.exit_code else ''}{how}{again}", logging.WARNING)
@@ -149,7 +149,7 @@ def _child_looping(event: events.ChildLooping) -> Line:
 
 
 def _loop_failure_line(event: events.LoopFailed) -> Line:
-    # The 1st, 2nd, 4th, 8th … failure: an outage is told now and then, not at every attempt.
+    # Warn at the 1st, 2nd, 4th, 8th … failure, so that an outage does not flood the log.
     is_warning = event.failures & (event.failures - 1) == 0
     is_late = isinstance(event.error, TimeoutError | DeadlineExceeded | StoreTimeout)
     return Line(
@@ -179,16 +179,18 @@ _PHASES: Mapping[str, tuple[str, int]] = {
 
 
 def _loop_end_line(event: events.LoopEnded) -> Line:
-    # At every orderly end there are dozens of them.
+    # Debug level: an orderly shutdown has dozens of them.
     return (
-        Line("loop ended", logging.DEBUG) if event.drained else Line("loop ended before its drain did", logging.WARNING)
+        Line("loop ended", logging.DEBUG)
+        if event.drained
+        else Line("loop ended before its drain finished", logging.WARNING)
     )
 
 
 def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
-    # Whoever watches over us asks every few seconds, and a job's call is told as a job: both would drown everything else.
+    # Debug level for health requests every few seconds, and for job calls, which are logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))
     return Line("request answered", logging.DEBUG if is_routine else logging.INFO)
 
@@ -229,14 +231,16 @@ def _setting_line(event: events.SettingWarned) -> Line:
 
 
 def _rescue_line(event: events.ItemsRescued) -> Line:
-    why = "their worker's process has ended" if event.proven else "their worker fell silent"
+    why = "their worker's process has ended" if event.proven else "their worker stopped renewing"
     return Line(f"items rescued: {why}", logging.WARNING)
 
 
 LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ProcessStarted: lambda event: Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}"),
     events.ProcessServing: lambda event: Line(f"up: {event.address}/painel (Ctrl-C stops)"),
-    events.ProcessDraining: lambda event: Line("draining: running work may end; a second signal ends the process now"),
+    events.ProcessDraining: lambda event: Line(
+        "draining: running work may finish; a second signal ends the process now"
+    ),
     events.ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
     events.ProcessHeld: lambda event: Line(
         f"{WATCHDOG} shutdown blocked by {event.what}; forcing exit", logging.WARNING
@@ -250,17 +254,15 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.LoopFailed: _loop_failure_line,
     events.LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
     events.LoopRecovered: lambda event: Line("loop recovered"),
-    events.LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: it is stopped", logging.ERROR),
+    events.LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: its tick is cancelled", logging.ERROR),
     events.LoopRestarted: lambda event: Line(f"{WATCHDOG} loop restarted", logging.WARNING),
     events.TaskDeaf: lambda event: Line(
         f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR
     ),
     events.EventLoopBlocked: _blocked_loop_line,
     events.EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
-    events.StackFound: lambda event: Line(
-        f"{WATCHDOG} a process of this role ended where its stack says", logging.ERROR
-    ),
-    events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains, and is started again"),
+    events.StackFound: lambda event: Line(f"{WATCHDOG} stack of a process that died without a report", logging.ERROR),
+    events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains and restarts"),
     events.ShutdownPhase: _shutdown_phase,
     events.LoopEnded: _loop_end_line,
     events.SwitchChanged: lambda event: Line("switch turned on" if event.on else "switch turned off"),
@@ -284,23 +286,24 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
         logging.WARNING,
     ),
     events.ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
-    events.ClockStepped: lambda event: Line("the clock went back", logging.WARNING),
+    events.ClockStepped: lambda event: Line("clock set back", logging.WARNING),
     events.ControlSet: lambda event: Line("control set"),
     events.ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
-    # One line for a turn of the worker, however many items it settled.
+    # One line for each batch of settled items.
     events.ItemsSettled: lambda event: Line("items settled"),
-    events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item took longer than it may: it is stopped", logging.WARNING),
+    events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item exceeded its time limit: it is stopped", logging.WARNING),
     events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     events.ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
     events.ItemsRescued: _rescue_line,
     events.TaskThreadsStuck: lambda event: Line(
-        f"{TIMEOUT} threads of a task run on after their time limit", logging.WARNING if event.stuck else logging.INFO
+        f"{TIMEOUT} threads of a task still run after their time limit",
+        logging.WARNING if event.stuck else logging.INFO,
     ),
     events.CircuitMoved: _circuit_line,
     events.AlertRaised: _alert_line,
     events.AlertSent: lambda event: Line("alert sent", logging.DEBUG),
     events.AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
-    events.PingFailed: lambda event: Line("the dead man's switch did not take our ping", logging.WARNING),
+    events.PingFailed: lambda event: Line("ping to the dead man's switch failed", logging.WARNING),
     events.IncidentChanged: _incident_line,
     events.SettingWarned: _setting_line,
     events.SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),

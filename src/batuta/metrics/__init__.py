@@ -1,1 +1,1 @@
-"""Facts as Prometheus figures: counted as they are announced, or asked of the store when somebody looks."""
+"""Prometheus metrics: counted from events, or read from the store on request."""

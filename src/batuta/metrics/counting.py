@@ -1,4 +1,4 @@
-"""What this process did, counted from the facts it announced. Labels are bounded: templates of routes, registered names, states."""
+"""Metrics of this process, counted from its events. Labels are bounded: route templates, registered names, states."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from batuta.kernel import events
 
-# From a fast page to a job that takes its whole time limit.
+# From a fast page to a job that takes its whole timeout.
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 300)
-# From a wake-up in time to a fire nobody was there for.
+# From a punctual fire to one that waited for a scheduler.
 LATE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600)
-# Any word is a method to HTTP; these are the ones we tell apart.
+# HTTP allows any word as a method; others are counted together.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -51,57 +51,61 @@ class MetricsSubscriber:
         }
 
     def __call__(self, event: events.Event) -> None:
-        if (count := self._counted.get(type(event))) is not None:  # not every fact is a number
+        if (count := self._counted.get(type(event))) is not None:  # some events have no metric
             count(event)
 
     def _count_http(self, make: "_Maker") -> None:
-        self._requests = make.histogram("http_request_duration_seconds", "Answering a request", "method route status")
-        self._crashes = make.counter("http_crashes", "Requests that met an error nobody foresaw", "route")
-        self._calls = make.histogram("job_call_duration_seconds", "Working on a call of a job", "endpoint outcome")
+        self._requests = make.histogram(
+            "http_request_duration_seconds", "Time to answer a request", "method route status"
+        )
+        self._crashes = make.counter("http_crashes", "Requests that ended with an unexpected error", "route")
+        self._calls = make.histogram(
+            "job_call_duration_seconds", "Time to run a job that was called over HTTP", "endpoint outcome"
+        )
 
     def _count_jobs(self, make: "_Maker") -> None:
-        self._runs = make.counter(
-            "job_runs", "Fires by how they ended; also those that did not become a run", "job status"
-        )
-        self._durations = make.histogram("job_run_duration_seconds", "From the start of a run to its end", "job")
+        self._runs = make.counter("job_runs", "Fires by status, including fires without a run", "job status")
+        self._durations = make.histogram("job_run_duration_seconds", "Duration of a run", "job")
         self._lateness = make.histogram(
-            "job_lateness_seconds", "From a scheduled fire to its delivery", "category", LATE_BUCKETS
+            "job_lateness_seconds", "Delay between a scheduled fire and its delivery", "category", LATE_BUCKETS
         )
         self._runs_lost = make.counter("job_runs_lost", "Runs that another process took over from this one", "job")
         self._runs_taken_over = make.counter(
-            "job_runs_taken_over", "Runs taken over: their process ended, stopped or fell silent", "job"
+            "job_runs_taken_over", "Runs taken over from processes that ended or stopped renewing", "job"
         )
 
     def _count_items(self, make: "_Maker") -> None:
-        self._claimed = make.counter("queue_items_claimed", "Items taken to be worked on", "queue")
-        self._settled = make.counter("queue_items_settled", "Items by what became of them", "queue outcome")
-        self._lost = make.counter("queue_items_lost", "Items that another worker had by the time they ended", "queue")
-        self._rescued = make.counter("queue_items_rescued", "Items brought back: their worker fell silent", "queue")
-        self._overdue = make.counter("queue_items_overdue", "Items that took longer than they may", "queue")
-        self._crashed = make.counter("queue_items_crashed", "Handlers that met an error nobody foresaw", "queue")
+        self._claimed = make.counter("queue_items_claimed", "Claimed items", "queue")
+        self._settled = make.counter("queue_items_settled", "Settled items by outcome", "queue outcome")
+        self._lost = make.counter("queue_items_lost", "Items whose lease was lost before they were settled", "queue")
+        self._rescued = make.counter(
+            "queue_items_rescued", "Items rescued from workers that died or stopped renewing", "queue"
+        )
+        self._overdue = make.counter("queue_items_overdue", "Items that exceeded their time limit", "queue")
+        self._crashed = make.counter("queue_items_crashed", "Handlers that raised an unexpected error", "queue")
         self._waits = make.histogram("queue_wait_seconds", "From the instant an item is due to its start", "queue")
-        self._handlers = make.histogram("queue_handler_duration_seconds", "Working on an item", "queue")
+        self._handlers = make.histogram("queue_handler_duration_seconds", "Time to process an item", "queue")
 
     def _count_loops(self, make: "_Maker") -> None:
         self._loop_failures = make.counter("loop_failures", "Failed ticks", "loop")
-        self._loop_recoveries = make.counter("loop_recoveries", "Loops that work again", "loop")
+        self._loop_recoveries = make.counter("loop_recoveries", "Recoveries of failing loops", "loop")
         self._loops_abandoned = make.counter(
-            "loops_abandoned", "Loops that failed too often; their process ended", "loop"
+            "loops_abandoned", "Loops that failed too often and ended their process", "loop"
         )
-        self._loop_restarts = make.counter("loop_restarts", "Stuck loops that were stopped and began anew", "loop")
+        self._loop_restarts = make.counter("loop_restarts", "Restarts of stuck loops", "loop")
         self._deaf_tasks = make.counter("deaf_tasks", "Tasks that ignored their cancellation", "loop")
-        self._blocked = make.counter("event_loop_blocked", "How often the event loop was found blocked", "")
-        self._recycled = make.counter("process_recycled", "Processes that had grown too large or too old", "role")
-        self._circuits = make.counter("circuit_transitions", "Circuit breakers that moved", "circuit to")
-        self._restarts = make.counter("process_restarts", "Children that ended and were started again", "role")
-        self._deaf = make.counter("subscriber_failures", "Listeners that failed", "subscriber")
+        self._blocked = make.counter("event_loop_blocked", "Times the event loop was found blocked", "")
+        self._recycled = make.counter("process_recycled", "Processes recycled because of their size or age", "role")
+        self._circuits = make.counter("circuit_transitions", "Transitions of circuit breakers", "circuit to")
+        self._restarts = make.counter("process_restarts", "Restarts of child processes", "role")
+        self._deaf = make.counter("subscriber_failures", "Failures of event subscribers", "subscriber")
 
     def _request(self, event: events.RequestAnswered) -> None:
         method = event.method if event.method in METHODS else "other"
         self._requests.labels(method, event.route, event.status).observe(_seconds(event.took))
 
     def _count_start(self, event: events.ExecutionStarted) -> None:
-        if event.trigger == "schedule":  # what was caught up is late by its nature, and a person's has no instant
+        if event.trigger == "schedule":  # a catch-up is always late, and a manual run has no planned instant
             self._lateness.labels(event.category).observe(_seconds(event.late))
 
     def _count_end(self, event: events.ExecutionEnded) -> None:
@@ -134,7 +138,7 @@ class MetricsSubscriber:
 
 
 class _Maker:
-    """Every figure of ours begins alike; labels are words with spaces between them."""
+    """Creates metrics with the common prefix; ``labels`` is a string of names separated by spaces."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -153,5 +157,5 @@ def family_of(circuit: str) -> str:
 
 
 def _seconds(span: Any) -> float:
-    """Never less than nothing: a clock may have been put back meanwhile."""
+    """Seconds, at least 0: the clock may have been set back."""
     return max(0.0, float(span.total_seconds()))

@@ -1,6 +1,6 @@
-"""Metrics that are read on request: within a time limit, cached for a few seconds, each independent of the others.
+"""Metrics read on request: within a time limit, cached for a few seconds, each independent of the others.
 
-The last part adds the metrics of this process that no event announces: its loops, its database calls, its memory and CPU.
+The last part adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from batuta.supervise.running import Running
 
 MetricReading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
 LIMIT = timedelta(seconds=3)
-# Several who look at once, and one who looks too often, cost the store one look.
+# Concurrent or frequent readers cost the store one reading.
 CACHED_FOR = timedelta(seconds=5)
 
 
@@ -41,7 +41,7 @@ class CachedReading:
 
 
 class Readings(Collector):
-    """``refresh`` asks, ``collect`` shows what was last found: prometheus-client itself cannot wait for an answer."""
+    """``refresh`` reads and ``collect`` returns the last result: prometheus-client cannot await."""
 
     def __init__(
         self, readings: Mapping[str, MetricReading], clock: Clock, registry: CollectorRegistry | None = None
@@ -55,7 +55,7 @@ class Readings(Collector):
             registry.register(self)
 
     async def refresh(self) -> None:
-        """Whoever comes while somebody looks waits for him; a reader who leaves takes nobody's look with him."""
+        """Read the metrics if the cache is old. Concurrent callers share one reading; a cancelled caller does not cancel it."""
         if self._clock.monotonic() < self._fresh_until:
             return
         if self._refreshing is None or self._refreshing.done():
@@ -80,8 +80,8 @@ class Readings(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        worked = GaugeMetricFamily("batuta_reading_up", "Whether the store answered in time", labels=["reading"])
-        took = GaugeMetricFamily("batuta_reading_duration_seconds", "How long the store took", labels=["reading"])
+        worked = GaugeMetricFamily("batuta_reading_up", "1: the last reading succeeded in time", labels=["reading"])
+        took = GaugeMetricFamily("batuta_reading_duration_seconds", "Duration of the last reading", labels=["reading"])
         for name, looked in self._looked.items():
             worked.add_metric([name], float(looked.worked))
             took.add_metric([name], looked.took)
@@ -89,16 +89,18 @@ class Readings(Collector):
         yield from (worked, took)
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # known only once somebody has looked
+        return ()  # the names are known after the first reading
 
 
 def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
-    running = _gauge("job_running", "Runs that are going on", "job")
-    stale = _gauge("job_stale", "1: a fire was expected, its SLA is over, and nothing good has started since", "job")
-    held = _gauge("job_held", "1: a switch or a pause keeps it from running", "job")
-    last_day = _gauge("job_last_day_runs", "Fires of the last 24 hours by how they ended", "job", "status")
-    last = _gauge("job_last_start_timestamp_seconds", "When it was last started", "job")
-    upcoming = _gauge("job_next_fire_timestamp_seconds", "When it is next due", "job")
+    running = _gauge("job_running", "Runs in progress", "job")
+    stale = _gauge(
+        "job_stale", "1: a fire was expected, its SLA is over, and no successful run has started since", "job"
+    )
+    held = _gauge("job_held", "1: a switch or a pause holds the job", "job")
+    last_day = _gauge("job_last_day_runs", "Fires of the last 24 hours by status", "job", "status")
+    last = _gauge("job_last_start_timestamp_seconds", "Start of the last run", "job")
+    upcoming = _gauge("job_next_fire_timestamp_seconds", "Next fire", "job")
     for health in seen.jobs:
         name, facts = health.job.name, health.facts
         running.add_metric([name], facts.running)
@@ -113,8 +115,8 @@ def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
 
 
 def queue_metrics(depths: Mapping[str, Depth]) -> Sequence[Metric]:
-    items = _gauge("queue_items", "Items by state; due: they wait, and their time has come", "queue", "state")
-    oldest = _gauge("queue_oldest_due_age_seconds", "How long the oldest due item has waited; 0: none is due", "queue")
+    items = _gauge("queue_items", "Items by state; due: ready, and their time has come", "queue", "state")
+    oldest = _gauge("queue_oldest_due_age_seconds", "Wait of the oldest due item; 0: no item is due", "queue")
     for queue, depth in depths.items():
         for state in ("due", "later", "running", "dead"):
             items.add_metric([queue, state], getattr(depth, state))
@@ -131,7 +133,7 @@ def transaction_metrics(oldest: OpenTransaction | None) -> Sequence[Metric]:
 
 
 def circuit_metrics(circuits: Iterable[Circuit]) -> Sequence[Metric]:
-    """A family is told as one: its members may be somebody's numbers."""
+    """Count circuits by family: member names may contain phone numbers."""
     states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
     seen = collections.Counter((family_of(each.name), each.state.value) for each in circuits)
     for name in sorted({name for name, _ in seen}):
@@ -141,8 +143,8 @@ def circuit_metrics(circuits: Iterable[Circuit]) -> Sequence[Metric]:
 
 
 def limit_metrics(limits: Iterable[Limit], used: Mapping[str, int]) -> Sequence[Metric]:
-    tokens = _gauge("rate_limit_used", "Tokens of a rate limit that count now", "limit")
-    most = _gauge("rate_limit_most", "Tokens of a rate limit there are in its window", "limit")
+    tokens = _gauge("rate_limit_used", "Tokens of a rate limit in use", "limit")
+    most = _gauge("rate_limit_most", "Size of a rate limit", "limit")
     for limit in limits:
         tokens.add_metric([limit.name], used[limit.name])
         most.add_metric([limit.name], limit.most)
@@ -159,26 +161,28 @@ CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30)
 def process_registry(version: str, role: str) -> CollectorRegistry:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    Info("batuta_build", "What runs here", registry=registry).info(
+    Info("batuta_build", "Version and role of this process", registry=registry).info(
         {"version": version, "python": platform.python_version(), "role": role}
     )
     return registry
 
 
 def observe_databases(databases: Iterable[ObservedDatabase], registry: CollectorRegistry) -> None:
-    """Every call by its kind: a statement alone, or a transaction as a whole."""
+    """Time every call by its kind: a single statement or a whole transaction."""
     calls = Histogram(
         "batuta_database_call_duration_seconds",
-        "Time of a call of the database",
+        "Duration of a database call",
         ["call"],
         buckets=CALL_BUCKETS,
         registry=registry,
     )
-    errors = Counter("batuta_database_errors", "Calls of the database that failed", ["error"], registry=registry)
+    errors = Counter("batuta_database_errors", "Failed database calls", ["error"], registry=registry)
 
     def observe(call: str, seconds: float, error: BaseException | None) -> None:
         calls.labels(call).observe(seconds)
-        if isinstance(error, StoreError):  # what somebody's own code raised inside a transaction is not the database's
+        if isinstance(
+            error, StoreError
+        ):  # an error of the application's code inside a transaction is not the database's
             errors.labels(type(error).__name__).inc()
 
     for database in databases:
@@ -186,7 +190,7 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
 
 
 class LoopCollector(Collector):
-    """``running`` gives the loops of this process; it is asked each time somebody looks."""
+    """Metrics of the process's loops. ``running`` is called at each collection."""
 
     def __init__(self, running: Callable[[], Iterable[Running]], clock: Clock, registry: CollectorRegistry) -> None:
         self._running = running
@@ -194,9 +198,11 @@ class LoopCollector(Collector):
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        progress = _gauge("loop_last_progress_timestamp_seconds", "When it last began a tick", "loop")
-        timeout = _gauge("loop_stuck_after_seconds", "Silence that is not forgiven while it ticks", "loop")
-        failing = _gauge("loop_failing", "Failed ticks in a row, up to now", "loop")
+        progress = _gauge("loop_last_progress_timestamp_seconds", "Start of the last tick", "loop")
+        timeout = _gauge(
+            "loop_stuck_after_seconds", "Time without progress after which the watchdog restarts the loop", "loop"
+        )
+        failing = _gauge("loop_failing", "Failed ticks in a row", "loop")
         now, here = self._clock.now().timestamp(), self._clock.monotonic()
         for each in self._running():
             name = [each.loop.name]

@@ -1,7 +1,7 @@
 """Texts for operators: one table of strings per language, and one format each for dates, durations, numbers and money.
 
-An error and a reason hold their English sentence; the Portuguese one is found by the class of the error or the code of the reason.
-A key that ends in ``_one`` is used instead of its key where the fact ``count`` is 1.
+An error and a reason hold their English sentence; the Portuguese one is found by the class of the error or the code
+of the reason. A key that ends in ``_one`` replaces its key if the fact ``count`` is 1.
 """
 
 import string
@@ -22,25 +22,25 @@ from batuta.kernel.reasons import Reason, Reasons, code_of
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
-ERROR = "error."  # codes of errors begin with it; every other code is under "reason."
+ERROR = "error."  # prefix of error codes; every other code is under "reason."
 
 
 class Texts:
     """Texts for people in one language: errors, reasons, findings, dates."""
 
     def __init__(self, language: Language, folders: Sequence[Path] = ()) -> None:
-        """``folders`` are an application's own tables; they may add keys and not change the engine's."""
+        """``folders``: tables of the application; they may add keys but not change the engine's."""
         self.language = language
         self._table: dict[str, str] = {}
         for folder in (*reversed(folders), HERE):
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        """The text of ``key``; reasons, errors, instants and durations among the facts in this language."""
+        """The text of ``key``, with reasons, errors, instants and durations among the facts in this language."""
         return self._sentence(key, facts).format(**{name: self._fact(fact) for name, fact in facts.items()})
 
     def get(self, key: str, otherwise: str) -> str:
-        """The text of a key that came from elsewhere; ``otherwise`` where the table has none."""
+        """The text of ``key``; ``otherwise`` if the table lacks it."""
         return self._table.get(key, otherwise)
 
     def error(self, error: BatutaError) -> str:
@@ -50,7 +50,7 @@ class Texts:
         )
 
     def reason(self, reason: str) -> str:
-        """The reason in this language; as it was written, if it has no code or this version does not know the code."""
+        """The reason in this language; its stored text if it has no code or the code is unknown."""
         code = code_of(reason) or ""
         key = code if code.startswith(ERROR) else f"reason.{code}"
         if not isinstance(reason, Reason) or key not in self._table:
@@ -61,7 +61,7 @@ class Texts:
         return sentence.format(**{name: self._fact(fact) for name, fact in reason.facts.items()})
 
     def render(self, document: Any) -> Any:
-        """A JSON document with every reason in it in this language."""
+        """Translate every reason in a JSON document."""
         match document:
             case Reason():
                 return self.reason(document)
@@ -76,7 +76,7 @@ class Texts:
         return day.strftime(self._table["format.day"])
 
     def minute(self, at: datetime) -> str:
-        """Date and time in the zone that ``at`` has."""
+        """Date and time in the zone of ``at``."""
         return at.strftime(self._table["format.minute"])
 
     def second(self, at: datetime) -> str:
@@ -98,7 +98,7 @@ class Texts:
         return self._table[one if facts.get("count") == 1 and one in self._table else key]
 
     def _facts_of(self, error: BatutaError) -> dict[str, object]:
-        """The facts in this language; the kind of a thing is translated as well."""
+        """The facts in this language, including the kind of a thing."""
         kind = error.facts.get("kind")
         return {
             **{name: self._fact(value) for name, value in error.facts.items()},
@@ -123,19 +123,19 @@ class Texts:
 
 @cache
 def fields_of(sentence: str) -> frozenset[str]:
-    """The names in braces."""
+    """The names in braces of a sentence."""
     return frozenset(name for _, name, _, _ in string.Formatter().parse(sentence) if name)
 
 
 @cache
 def read_table(folder: Path, language: Language) -> Mapping[str, str]:
-    """Read once: a command asks several times, and reading takes longer than most of what it then says."""
+    """Read the table of a language; cached, because parsing takes longer than most commands."""
     file = folder / f"{language.replace('-', '_')}.toml"
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
 
 def choose_language(accept_language: str, otherwise: Language) -> Language:
-    """The first language we speak of a browser's list, which is written in order of liking."""
+    """The first supported language of an Accept-Language header, which lists the preferred one first."""
     for asked in accept_language.split(","):
         tag = asked.partition(";")[0].strip().lower()
         for language in LANGUAGES:
@@ -154,11 +154,11 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """An application's own words for log lines and for fields of documents; the engine's words are English.
+    """An application's own words for log lines and fields of documents; the engine's words are English.
 
     ``phrases``: the text of a log line, by the class of its event; its level and its fields stay the engine's.
 
-    ``fields``: other names for fields, by the engine's name. They apply to log lines and to JSON documents.
+    ``fields``: other names for fields, by the engine's name, in log lines and JSON documents.
     """
 
     phrases: Mapping[type[Any], Callable[..., str]] = field(default_factory=dict)

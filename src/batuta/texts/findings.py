@@ -1,4 +1,4 @@
-"""A finding in words."""
+"""Findings as texts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,7 +21,7 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
 def describe_findings(
     assessment: Assessment, texts: Texts, show_instant: Callable[[datetime | None], str | None]
 ) -> list[dict[str, Any]]:
-    """The findings as JSON documents have them, worst first."""
+    """The findings for JSON documents, worst first."""
     return [
         {
             "severity": finding.severity.value,
@@ -39,7 +39,7 @@ def describe_findings(
 
 
 class FindingWords:
-    """Findings as alerts tell them."""
+    """Findings as texts of alerts."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

@@ -26,7 +26,7 @@ from batuta.web.context import ApiState
 from batuta.web.middleware import Accounted, BodyLimit
 from batuta.web.routes import health, incidents, jobs, metrics, openapi
 
-# For the loops beside a server that somebody else runs.
+# Grace for loops beside a server that another program runs.
 LOOPS_GRACE = timedelta(seconds=5)
 
 
@@ -40,10 +40,11 @@ def create_api(
     own_proof: Collection[str] = (),
     readings: Mapping[str, MetricReading] | None = None,
 ) -> FastAPI:
-    """``larger_bodies``: paths that may be sent more than the usual limit, with theirs in bytes.
+    """Build the API of the application.
 
-    ``own_proof``: routes that no token opens, because they ask their caller for another proof. They must.
-    ``readings``: what the application itself is asked for when somebody looks at ``/metrics``.
+    ``larger_bodies``: paths with a larger body limit, in bytes. ``own_proof``: routes that need no token because
+    they check another proof; they must check it. ``readings``: the application's own metrics, read at each request
+    of ``/metrics``.
     """
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
@@ -56,7 +57,7 @@ def create_api(
 def create_side_api(
     work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
 ) -> FastAPI:
-    """What a process without an API of its own shows of itself, under the same rules: that it lives, and its metrics."""
+    """Build the API of a process without its own: liveness and metrics, under the same access rules."""
     registry = metrics.observe_process(work, role, loops)
     state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)
     return _assemble(state, (health.router, metrics.router), {})
@@ -95,7 +96,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         version=__version__,
         lifespan=open_while_serving,
         dependencies=[Depends(authorise), Depends(problems.refuse_unwritable)],
-        docs_url=None,  # FastAPI's pages come from somebody else's server; ours is in ``reference``
+        docs_url=None,  # FastAPI's pages load files from another host; ours is in ``reference``
         redoc_url=None,
         openapi_url=None,
     )
@@ -112,7 +113,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 
 
 class Server(uvicorn.Server):
-    """Signals belong to the process, not to the server."""
+    """A uvicorn server that leaves signals to the process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,8 +1,9 @@
-"""Who may ask what. Everything is closed but the few paths named here.
+"""Access rules. Every route is closed except the few paths named here.
 
-A caller is a bearer of a token, a browser with a session that a token opened, or, in development, a program on the same machine, so
-that a plain ``curl`` works. A web page of somebody else's must profit from neither: its Origin or Sec-Fetch-Site gives it away, the
-Host that a rebound name carries does, and a form of ours carries a proof it cannot know.
+A caller is a bearer of a token, a browser with a session that a token opened, or, in development, a program on the
+same machine, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or
+Sec-Fetch-Site shows them, the Host header shows a rebound name, and our forms carry a proof that other sites cannot
+know.
 """
 
 import ipaddress
@@ -21,8 +22,8 @@ from batuta.config import EngineSettings
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.problems import Problem
 
-# Asked by load balancers, and what somebody needs who has yet to say who he is. An application may name more: webhooks that
-# verify a secret of their own.
+# Used by load balancers and by the sign-in page. An application may add routes: webhooks that verify a secret of their
+# own.
 OPEN = frozenset({"/health", "/health/ready", "/painel/entrar", "/painel/static/{name}"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SCOPE_KEY = "x-batuta-scope"
@@ -46,12 +47,12 @@ DEVELOPER = Caller("local", EVERY_SCOPE)
 
 
 def needs(scope: Scope) -> dict[str, Any]:
-    """``@router.post(…, openapi_extra=needs(Scope.SEND))``: the route asks for more than its method does."""
+    """``@router.post(…, openapi_extra=needs(Scope.SEND))``: the route needs this scope instead of its method's."""
     return {SCOPE_KEY: scope.value}
 
 
 def scope_of(route: object, method: str) -> Scope:
-    """What the route says; otherwise looking needs ``read`` and everything else ``operate``."""
+    """The scope that the route declares; otherwise ``read`` for safe methods and ``operate`` for the others."""
     declared = (getattr(route, "openapi_extra", None) or {}).get(SCOPE_KEY)
     if declared is not None:
         return Scope(declared)
@@ -59,7 +60,7 @@ def scope_of(route: object, method: str) -> Scope:
 
 
 async def authorise(request: Request) -> Caller:
-    """Asked for every route."""
+    """Identify the caller and check the scope; a dependency of every route."""
     state = state_of(request)
     if route_of(request.scope) in state.open_routes:
         return ANYBODY
@@ -84,7 +85,7 @@ class AuthoriseFirst(APIRoute):
 
 def require(caller: Caller, scope: Scope) -> None:
     """Raise a 403 problem unless the caller has the scope."""
-    # Whoever may do anything at all may look.
+    # Any scope includes ``read``.
     granted = caller.scopes | ({Scope.READ} if caller.scopes else frozenset())
     if scope not in granted:
         raise Problem(403, "forbidden", scope=scope.value)
@@ -103,7 +104,7 @@ async def identify(request: Request, state: ApiState) -> Caller:
 
 
 async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
-    """Whose token it is, as a session remembers it, and what he may."""
+    """The token's id, as a session stores it, and the caller with its scopes."""
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
         return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
@@ -115,7 +116,7 @@ async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
 
 
 def make_sessions(settings: EngineSettings) -> Sessions:
-    """Sealed with SECRET_KEY, and with API_TOKEN too: whoever changes either has ended them all."""
+    """Sign sessions with SECRET_KEY and API_TOKEN: changing either ends every session."""
     given = [each.get_secret_value() for each in (settings.secret_key, settings.api_token) if each is not None]
     return Sessions("\n".join(given) if given else secrets.token_hex(32))
 
@@ -126,7 +127,7 @@ def session_of(request: Request) -> Session | None:
 
 
 async def _holder(session: Session, state: ApiState) -> Caller | None:
-    """What whoever opened it may do now; None: his token is gone."""
+    """The caller who opened the session, with its present scopes; None: the token is revoked or deleted."""
     if session.holder == "API_TOKEN":
         return None if state.settings.api_token is None else Caller("API_TOKEN", EVERY_SCOPE)
     token = await state.work.tokens.find(session.holder)
@@ -138,7 +139,7 @@ def _caller(token: Token) -> Caller:
 
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
-    """A browser sends the cookie for any page that asks it to: what has effects needs the proof our own pages carry."""
+    """Require the proof of our own pages for requests with effects: a browser sends the cookie for pages of other sites too."""
     proof = state.sessions.proof(session)
     request.state.proof = proof
     if request.method in SAFE_METHODS:
@@ -149,18 +150,18 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form; nothing if it is not one."""
+    """The fields of a form; empty for any other content type."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         return {}
     try:
         text = (await request.body()).decode()
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
-    except ValueError:  # not UTF-8, or more fields than any form of ours has
+    except ValueError:  # not UTF-8, or too many fields
         raise Problem(400, "unreadable_form") from None
 
 
 def is_own_page(request: Request) -> bool:
-    """Whether one of our pages asks, as far as a browser says. Behind a proxy it knows us by another name."""
+    """True if the browser says that one of our pages sent the request. Behind a proxy our name is in X-Forwarded-Host."""
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:
         return site in _FROM_THE_SAME_PLACE

@@ -1,4 +1,4 @@
-"""What a request can reach: the application's state, its own id, and the route it matched."""
+"""Request context: the application's state, the request id, and the matched route."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class ApiState:
     readings: Readings
     service: str
     sessions: Sessions
-    open_routes: frozenset[str]  # no token opens them: asked by anybody, or they ask for another proof
+    open_routes: frozenset[str]  # routes without a token: open to everyone, or with a proof of their own
     draining: asyncio.Event = field(default_factory=asyncio.Event)
 
     def now(self) -> datetime:

@@ -1,4 +1,4 @@
-"""Around every request, as plain ASGI: an id, a limit to its size, headers that keep a browser honest, and one fact at its end."""
+"""ASGI middleware of every request: request id, body limit, security headers, and one event at the end."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,7 @@ SECURITY_HEADERS = {
 
 
 class Accounted:
-    """Gives the request its id, turns a crash into a problem, and announces how it was answered."""
+    """Assign the request id, turn an unexpected error into a problem document, and emit how the request was answered."""
 
     def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events) -> None:
         self._app = app
@@ -58,7 +58,7 @@ class Accounted:
 
         try:
             await self._app(scope, receive, sending)
-        except Exception as error:  # noqa: BLE001 - whatever a route meets, its caller is answered and the log told, once
+        except Exception as error:  # noqa: BLE001 - any error of a route is answered and logged, once
             self._events.emit(RequestCrashed(scope["method"], route_of(scope), error, request_id_of(scope)))
             if status is None:
                 await answer(Request(scope), 500, "crashed")(scope, receive, sending)
@@ -68,13 +68,13 @@ class Accounted:
             self._events.emit(answered)
 
     def _request_id(self, scope: Scope) -> str:
-        """The caller's own, if it is harmless, so that his log and ours can be laid side by side."""
+        """The caller's id if it is harmless, so that both logs have the same id; otherwise a new one."""
         given = _harmless(Headers(scope=scope).get("x-request-id", ""))
         return given if _USABLE_ID.fullmatch(given) else self._ids.new()
 
 
 def _harmless(id: str) -> str:
-    """A phone number has the form of an id as well."""
+    """The id, or nothing if it looks like personal data: a phone number has the form of an id."""
     return id if mask(id) == id else ""
 
 
@@ -85,9 +85,9 @@ def _add_headers(headers: MutableHeaders, request_id: str) -> None:
 
 
 class BodyLimit:
-    """Refuses a body longer than ``limit(path)``: by its announced length at once, otherwise as soon as it has grown too long.
+    """Refuse a body longer than ``limit(path)``: at once by its Content-Length, otherwise when it exceeds the limit.
 
-    And one that has not arrived within BODY_WITHIN: nobody, known or not, keeps a request open by sending it a byte at a time.
+    Also refuse a body that has not arrived within BODY_WITHIN, so that a slow sender cannot keep a request open.
     """
 
     def __init__(self, app: ASGIApp, limit: Callable[[str], int], clock: Clock) -> None:
@@ -107,7 +107,7 @@ class BodyLimit:
         is_refused = False
 
         async def sending(message: Message) -> None:
-            # Whatever a framework makes of the interrupted body, the caller hears why.
+            # Replace the framework's answer to the interrupted body by the refusal.
             nonlocal is_refused
             if body.refusal is None:
                 await send(message)
@@ -119,7 +119,7 @@ class BodyLimit:
 
 
 class _Body:
-    """``refusal``: why the rest of it is not read."""
+    """The body while it arrives. ``refusal``: why the rest is not read."""
 
     def __init__(self, scope: Scope, receive: Receive, limit: int, clock: Clock) -> None:
         self.limit = limit

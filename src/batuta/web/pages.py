@@ -1,4 +1,4 @@
-"""Pages for people: one Jinja environment, everything escaped, nothing loaded from anywhere else."""
+"""HTML pages: one Jinja environment, everything escaped, nothing loaded from another host."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ YEAR = 365 * 24 * 3600
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _environment = Environment(
     loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,  # by name it would miss them: they do not end with .html
+    autoescape=True,  # autoescape by file name would skip them: they do not end with .html
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -24,9 +24,9 @@ _environment = Environment(
 
 
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
-    """The template in the reader's language; a language that was asked for by name is remembered."""
+    """Render a template in the reader's language. A language chosen with ``?lang=`` is stored in a cookie."""
     texts = texts_for(request)
-    # Only a browser with a session has one: it can sign out, and its forms carry it.
+    # Present only with a session: forms carry it, and the page offers to sign out.
     proof = getattr(request.state, "proof", None)
     frame = {"request": request, "texts": texts, "asset": asset, "proof": proof}
     html = _environment.get_template(template).render({**values, **frame})
@@ -40,7 +40,7 @@ def page(request: Request, template: str, values: Mapping[str, object], *, statu
 
 
 def asset(name: str) -> str:
-    """A file's name with the hash of what it holds, so that a browser may keep it for ever."""
+    """A file's name with the hash of its content, so that browsers may cache it for ever."""
     return f"{name}?v={_read(name)[1]}"
 
 

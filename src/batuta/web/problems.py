@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 ``application/problem+json``, in the caller's language, with the next step and never with his data."""
+"""Errors as RFC 9457 ``application/problem+json``: in the caller's language, with the next step, without personal data."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -22,7 +22,7 @@ from batuta.web.context import ApiState, request_id_of, state_of
 MEDIA_TYPE = "application/problem+json"
 LANGUAGE_COOKIE = "batuta_lang"
 LONGEST_PLACE = 200
-# Problems that Starlette finds by itself; any other status gets the sentence of its class.
+# Problems that Starlette itself raises; any other status has the sentence of its class.
 _OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -44,7 +44,7 @@ def unknown_job(name: str, nearest: str | None) -> Problem:
 
 
 async def refuse_unwritable(request: Request) -> None:
-    """Asked for every route: what no database can hold, and no log should, goes no further than here."""
+    """Refuse characters that no database can store; a dependency of every route."""
     said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]
     if not all(map(is_writable, said)):
         raise Problem(400, "unwritable_parameter")
@@ -81,12 +81,12 @@ def answer(
 
 
 def safe(facts: Mapping[str, object]) -> dict[str, object]:
-    """What a caller wrote is repeated to him without what it tells about anybody: an answer is kept in places we do not know."""
+    """Mask personal data in the facts of an answer: answers are stored in places outside our control."""
     return {name: mask(value) if isinstance(value, str) else value for name, value in facts.items()}
 
 
 def texts_for(request: Request) -> Texts:
-    """The language that was asked for by name, now or earlier; otherwise the browser's."""
+    """Texts in the language chosen by ``?lang=`` or its cookie; otherwise the browser's."""
     state: ApiState = state_of(request)
     chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
     asked = chosen or request.headers.get("accept-language", "")
@@ -106,7 +106,7 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Of all routes at this address: the framework names those of the first alone."""
+    """Methods of all routes at this path; the framework names only those of the first."""
     routes = (each.original_route for each in iter_route_contexts(request.app.routes))
     found = {
         method
@@ -119,7 +119,8 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Where and what, never the value: it may be somebody's phone. So may the name of a field that nobody asked for.
+    # Report the place and kind of the error without the value, which may be personal data, as may the name of an
+    # unknown field.
     texts = texts_for(request)
     errors = [
         {

@@ -69,7 +69,7 @@ def test_a_terminal_that_is_held_up_holds_up_nobody_and_what_was_dropped_is_said
     speaking.say("api", "last")
     speaking.close()
     lines = out.getvalue().splitlines()
-    assert lines == ["first", *map(str, range(10)), "… 5 lines were dropped: nobody took them", "last"]
+    assert lines == ["first", *map(str, range(10)), "… 5 lines dropped: the terminal did not take them in time", "last"]
 
 
 class Gone(Terminal):

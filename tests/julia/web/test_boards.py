@@ -84,7 +84,7 @@ async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown
     assert (values["em_duvida"], values["para_decisao"]) == ((1, None), (1, None))
     assert values["na_hora"] == (0, settings.rate_limit_per_hour)
     assert values["chips"] == (0, 1)  # it may nothing yet
-    assert [(each.name, each.tone, each.done, each.of, each.besides) for each in shown.courses] == [
+    assert [(each.name, each.tone, each.done, each.of, each.cells) for each in shown.courses] == [
         ("campanha 2", Tone.HELD, 12, 40, [3, 1]),
         ("campanha 1", Tone.OK, 40, 40, [3, 1]),
     ]

@@ -89,7 +89,7 @@ async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batu
     slack = [each for each in await outside.received("slack") if each["webhook"] == "alertas"]
     assert [each["payload"]["text"] for each in slack] == [
         ":red_circle: *julia*: chips does not answer\n→ start chips, or correct its address;"
-        " `batuta doctor` says where it was looked for"
+        " `batuta doctor` shows the address"
     ]
 
 

@@ -1,4 +1,4 @@
-"""The dashboard under ``/painel``: server-rendered, read only. A page shows what the other parts have found and judges nothing."""
+"""The dashboard under ``/painel``: server-rendered and read-only. Pages show the results of other parts and decide nothing."""
 
 from batuta.web.panel.routes import home, router
 

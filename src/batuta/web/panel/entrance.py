@@ -1,4 +1,4 @@
-"""How a browser comes in: a page that takes a token, a session in a cookie that no script can read, and a way out."""
+"""Sign-in of a browser: a page that takes a token, a session in an HttpOnly cookie, and sign-out."""
 
 import re
 import secrets
@@ -14,7 +14,7 @@ from batuta.web.pages import page
 from batuta.web.problems import Problem
 
 ENTRANCE, HOME = "/painel/entrar", "/painel"
-# Nowhere but to our own pages: an address of somebody else's in it would be followed by whoever has just signed in.
+# Return only to our own pages: an address of another site would send the browser there after sign-in.
 _WITHIN = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.ASCII)
 
 
@@ -55,7 +55,7 @@ async def go_out(request: Request) -> Response:
 
 
 def to_the_entrance(request: Request) -> RedirectResponse:
-    """For whoever asked for a page and has yet to say who he is."""
+    """Redirect a request for a page to the sign-in page, which returns to it."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     to = own_address(asked) if request.method == "GET" else HOME
     return RedirectResponse(f"{ENTRANCE}?{urlencode({'para': to})}", 303)
@@ -71,5 +71,5 @@ def _entrance(request: Request, *, to: str, refused: bool = False, status: int =
 
 
 def _is_secure(request: Request) -> bool:
-    """Also where a proxy ends the encryption. Whoever lies about it only keeps himself out."""
+    """True for HTTPS, also if a proxy ends it. A forged header only makes the sender's own browser drop the cookie."""
     return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

@@ -26,8 +26,8 @@ from batuta.texts.findings import message_of, next_step_of
 from batuta.web.panel import words as crons
 from batuta.web.panel.words import Words, fold
 
-# As an operator reads: what is wrong, what somebody did, what goes well, what is not there yet. ``running`` and ``waiting``
-# stand with ``ok``, or rows would jump about with every fire.
+# Order of the list: problems, held jobs, healthy jobs, jobs not implemented yet. ``running`` and ``waiting`` rank with
+# ``ok``, so that rows do not jump at every fire.
 _RANK = {
     JobState.STALE: 0,
     JobState.FAILING: 1,
@@ -54,7 +54,7 @@ _RAN = ("success", "error", "timeout", "abandoned")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which rows are to be seen; what nobody knows is as if it were not asked."""
+    """Filters of the list; unknown values are ignored."""
 
     state: JobState | None = None
     category: str | None = None
@@ -75,14 +75,14 @@ class Row:
     health: JobHealth
     schedule: str | None  # in words
     why: str | None
-    next_note: str | None  # what will keep the next fire from running
+    next_note: str | None  # why the next fire will not run; None: it will
     searched: str
     is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``key`` names the sentence; the jobs are told by name after it, worst of all first."""
+    """A notice above the list. ``key`` names the sentence; the job names follow it, worst first."""
 
     key: str
     jobs: Sequence[Job]
@@ -100,7 +100,7 @@ class Finding:
 class Verdict:
     level: Level
     findings: Sequence[Finding]
-    no_scheduler: bool  # whatever else is wrong, nothing will run
+    no_scheduler: bool  # no scheduler lives: nothing runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ class WindowNow:
 
 
 def rows(seen: JobsSeen, asked: Asked, words: Words) -> list[Row]:
-    ordered = sorted(seen.jobs, key=lambda health: _RANK[health.state])  # within a rank as in the catalogue
+    ordered = sorted(
+        seen.jobs, key=lambda health: _RANK[health.state]
+    )  # stable: within a rank in the order of the registry
     return [_row(health, seen, asked, words) for health in ordered]
 
 
@@ -139,7 +141,7 @@ def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
 
 
 def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """What keeps it from being all right, and until when, where somebody said so."""
+    """The reason why a job is not ok, and until when, if the hold has an end."""
     if health.why is None:
         return None
     text = words.texts.reason(health.why)
@@ -187,7 +189,7 @@ def verdict(seen: JobsSeen) -> Verdict:
 
 
 def windows(seen: JobsSeen, registry: JobRegistry, words: Words) -> list[WindowNow]:
-    """Those that a job of the timetable waits for."""
+    """Windows that a job of the timetable uses."""
     used = {health.job.window for health in seen.jobs}
     return [_window(name, seen, words) for name in registry.windows if name in used]
 
@@ -202,7 +204,7 @@ def _window(name: str, seen: JobsSeen, words: Words) -> WindowNow:
 
 
 def shares(by_status: Mapping[str, int]) -> list[tuple[str, float, float]]:
-    """A bar of 100 for the last 24 hours: outcome, where it begins, how wide it is."""
+    """A bar of width 100 for the last 24 hours: outcome, start, width."""
     total = sum(by_status.values())
     groups = {
         "success": by_status.get("success", 0),
@@ -265,14 +267,14 @@ _CURSOR = re.compile(r"^(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """After which row a page goes on, as it stands in its address."""
+    """The last row of a page; the next page begins after it. Part of the page's address."""
 
     at: datetime
     id: str
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """None: it is no cursor of ours, so the page is the newest."""
+        """Parse a cursor; None: not a cursor, so the page shows the newest rows."""
         found = _CURSOR.match(text)
         return None if found is None else cls(instant(int(found[1])), found[2])
 
@@ -286,7 +288,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """``stopped``: why it would not run, as things stand now. ``holiday``: which one it is, if any."""
+    """A coming fire. ``stopped``: why it would not run, by the present state. ``holiday``: its name, if the day is one."""
 
     at: datetime
     stopped: str | None
@@ -323,12 +325,12 @@ def newest(lists: Sequence[Sequence[Recorded]], limit: int) -> list[Recorded]:
 
 
 def pretty(result: Json) -> str:
-    """Written here and not by a browser, which would round a large number."""
+    """Format JSON on the server: a browser would round large numbers."""
     return json.dumps(result, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 def lateness(row: Recorded) -> timedelta | None:
-    """How long after its instant it started; None: nobody had planned it, or it never started."""
+    """Delay between the fire and the start; None: the run was not scheduled or never started."""
     if row.scheduled_for is None or row.status == "missed":
         return None
     return max(row.started_at - row.scheduled_for, timedelta(0))

@@ -1,4 +1,4 @@
-"""The pages' addresses. A page that cannot be shown is told by a page, if a browser asks; by a problem otherwise."""
+"""Routes of the pages. An error is shown as a page to browsers and as a problem document to other clients."""
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -53,7 +53,7 @@ class PageRoute(APIRoute):
 
 
 router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)
-# Asked last, so that an application may have a first page and pages of the dashboard of its own.
+# Matched last, so that an application may replace the first page and add pages.
 home = APIRouter(include_in_schema=False, route_class=PageRoute)
 router.add_api_route("/entrar", entrance.entrance, methods=["GET"])
 router.add_api_route("/entrar", entrance.come_in, methods=["POST"])
@@ -206,7 +206,7 @@ def _frame(request: Request, words: Words) -> dict[str, object]:
 async def _executions(
     request: Request, cursor: Cursor | None, *, job: str | None = None, status: str | None = None
 ) -> tuple[list[Recorded], Cursor | None]:
-    """A page of them, and after which row the next page goes on; None: there is no older one."""
+    """One page of executions and the cursor of the next page; None: no older rows."""
     reports = state_of(request).work.reports
     start = cursor or Cursor(_end(request), BEFORE_ANY)
     rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
@@ -223,13 +223,13 @@ def _require_job(request: Request, name: str) -> Job:
 
 
 def _words(request: Request, now: datetime | None = None) -> Words:
-    """``now``: the time that decides, where it was asked for."""
+    """Words in the reader's language. ``now``: the database's time, if it was read; default: the process's."""
     state = state_of(request)
     return Words(texts_for(request), state.work.zone, now or state.now())
 
 
 def _end(request: Request) -> datetime:
-    """Later than every row, also those of a clock that is ahead of ours."""
+    """Later than every row, also rows written by a clock ahead of ours."""
     return state_of(request).now() + DAY
 
 

@@ -1,7 +1,7 @@
-"""Pictures of time as SVG paths: a lane of 24 hours per category, and the durations of the last runs.
+"""Time charts as SVG paths: a lane of 24 hours per category, and the durations of the last runs.
 
-A lane is 96 wide, one unit per quarter of an hour, and is stretched to the page; so its shapes are made of upright and
-level lines only. What happened is told by shape as well as by colour:
+A lane is 96 wide, one unit per quarter of an hour, and is stretched to the page; so its shapes are made of upright
+and level lines only. Shape and colour both show the outcome:
 
     success  a bar as high as there were runs       failed  a column of stripes, full height
     skipped  a dot on the ground                    missed  a hollow column, full height       running  a column of dots
@@ -36,7 +36,7 @@ _WIDTH = 0.76
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A quarter of an hour that wants to be looked at."""
+    """A quarter of an hour with a problem, and its tooltip."""
 
     place: int
     title: str
@@ -45,7 +45,7 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class Lane:
     category: str
-    totals: Mapping[str, int]  # by outcome, those that happened
+    totals: Mapping[str, int]  # counts by outcome, without zeros
     paths: Mapping[str, str]  # by outcome
     marks: Sequence[Mark]
 
@@ -66,7 +66,7 @@ def begin(now: datetime) -> datetime:
 
 
 def hours(since: datetime, words: Words) -> list[Hour]:
-    """The whole hours to be written above: 0, 3, 6, … on the wall."""
+    """Labels of the axis: every third full hour in local time."""
     quarters = (since + place * SLICE for place in range(1, PLACES))
     return [
         Hour(f"{words.local(each):%H}h", (each - since) / SLICE)
@@ -76,7 +76,7 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 
 
 def lanes(categories: Iterable[str], slices: Sequence[Slice], since: datetime, words: Words) -> list[Lane]:
-    """One per category, also where nothing happened: silence is worth seeing."""
+    """One lane per category, empty ones included: silence is information."""
     counted: dict[str, dict[str, dict[int, int]]] = {category: {} for category in categories}
     for each in slices:
         if each.place < PLACES and each.category in counted:
@@ -127,7 +127,7 @@ def _stripes(place: int, thick: int, apart: int) -> str:
 
 
 def _hollow(place: int) -> str:
-    """Two walls, a floor and a roof."""
+    """A column's outline: two sides, bottom and top."""
     wall = 0.14
     sides = _box(place, 0, HEIGHT, wall) + _box(place + _WIDTH - wall, 0, HEIGHT, wall)
     return sides + _box(place, 0, 1.5) + _box(place, HEIGHT - 1.5, 1.5)
@@ -143,7 +143,7 @@ class Spark:
 
 
 def spark(runs: Sequence[Recorded]) -> Spark | None:
-    """``runs``: newest first. Only those that really ran; None: too few for a picture."""
+    """A chart of durations from ``runs`` (newest first), only of runs that ran; None: fewer than three."""
     ran = [
         run for run in reversed(runs) if run.status in ("success", "error", "timeout") and run.duration_ms is not None
     ]

@@ -22,11 +22,11 @@ class Words:
     now: datetime
 
     def word(self, group: str, key: str) -> str:
-        """A text whose key is known only now: the word for a state, a status, a trigger."""
+        """The panel's word for a state, a status or a trigger."""
         return self.texts(f"panel.{group}.{key}")
 
     def plain(self, group: str, key: str) -> str:
-        """The same, of a group that the commands use too."""
+        """A word of a group that the commands use too."""
         return self.texts(f"{group}.{key}")
 
     def plural(self, key: str, count: int) -> str:
@@ -45,7 +45,7 @@ class Words:
         return f"{self.local(instant):%H:%M}"
 
     def whole(self, instant: datetime) -> str:
-        """With the year and the offset, for a title."""
+        """Date with year, time and offset, for a tooltip."""
         local = self.local(instant)
         return f"{self.weekday(local.isoweekday() % 7)} {local:%d/%m/%Y %H:%M:%S} {local:%z}"
 
@@ -60,7 +60,7 @@ class Words:
         return self.texts("panel.ahead", span=self.about(instant - self.now))
 
     def about(self, span: timedelta) -> str:
-        """The largest unit that says enough: 40 s, 12 min, 5 h, 3 d."""
+        """A rounded duration in its largest unit: 40 s, 12 min, 5 h, 3 d."""
         span = max(span, timedelta(0))
         for unit, sign in _UNITS[:-1]:
             if span >= (2 * unit if unit is _DAY else unit):
@@ -68,7 +68,7 @@ class Words:
         return f"{span // _SECOND} s"
 
     def span(self, span: timedelta) -> str:
-        """Exactly, in its own units: 45 min, 25 h, 8 d, 1 h 30 min. A single day is 24 h."""
+        """An exact duration: 45 min, 25 h, 8 d, 1 h 30 min. A single day is 24 h."""
         if span % _DAY == timedelta(0) and span >= 2 * _DAY:
             return f"{span // _DAY} d"
         parts = []
@@ -91,38 +91,38 @@ class Words:
         return f"{number:.1f}".replace(".", self.texts("panel.decimal_point"))
 
     def number(self, number: int) -> str:
-        """Thousands apart by a narrow space, which no language mistakes for a decimal point."""
+        """Thousands separated by a narrow space, which reads the same in every language."""
         return f"{number:,}".replace(",", "\u202f")
 
     def figure(self, value: int | timedelta) -> str:
         return self.about(value) if isinstance(value, timedelta) else self.number(value)
 
     def join(self, words: Sequence[str]) -> str:
-        """a, b e c"""
+        """A list in words: a, b e c."""
         *most, last = words
         return f"{', '.join(most)} {self.texts('panel.and')} {last}" if most else last
 
 
 def fold(text: str) -> str:
-    """Without accents and capitals, for a search that forgives. The page's script does the same."""
+    """Lower case without accents, for a tolerant search; panel.js does the same."""
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
 
 
-MOST_TIMES = 4  # more times of the day than this are not told one by one
+MOST_TIMES = 4  # more times a day than this are not listed
 _EVERY_DAY = frozenset(range(7))
 _WORKING_DAYS = frozenset(range(1, 6))
 
 
 def in_words(cron: Cron, words: Words) -> str | None:
-    """None: the cron says it better."""
+    """A cron as a phrase; None: show the cron expression."""
     days = _days(cron, words)
     times = _times(cron, words, every_day=not days)
     return None if days is None or times is None else ", ".join(part for part in (times, days) if part)
 
 
 def _days(cron: Cron, words: Words) -> str | None:
-    """Empty: every day."""
+    """The days of a cron; empty: every day; None: no simple phrase."""
     if len(cron.months) < 12 or cron.either_day:
         return None
     if len(cron.days) < 31:
@@ -154,7 +154,7 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
 
 
 def _step(numbers: tuple[int, ...], end: int) -> int | None:
-    """What ``*/step`` was written, if the steps go round evenly."""
+    """The N of ``*/N`` if the numbers are such a series; otherwise None."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, end, step)) and end % step == 0 else None
 

@@ -1,8 +1,9 @@
-"""``/health`` and what is below it. Everything answers 200 with the truth in the body; ``?strict=1`` says it in the status too.
+"""``/health`` and the routes below it. Every answer is 200 with the state in the body; ``?strict=1`` puts it in the
+status too.
 
-``/health/alerts``, ``/health/score`` and an application's own pages are looked at once in fifteen seconds, however many ask:
-``timestamp`` is the instant of that look, so an answer never passes for newer than it is. ``/health/jobs`` judges every job of the
-timetable by the fires that were expected; ``/health/circuits`` shows every circuit breaker and its transitions.
+``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached:
+``timestamp`` is the instant of the computation. ``/health/jobs`` judges every job of the timetable by its expected
+fires; ``/health/circuits`` shows every circuit breaker and its transitions.
 """
 
 from collections import defaultdict
@@ -22,9 +23,9 @@ from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 
 router = APIRouter(tags=["health"])
-# Of the application, not of this process: the api role alone shows them.
+# About the application, not the process: only the api role serves them.
 details = APIRouter(tags=["health"])
-# Asked last, so that a route of an application's own comes before a page of the same name.
+# Matched last, so that a route of the application wins over a page of the same name.
 pages = APIRouter(tags=["health"])
 TRANSITIONS_SHOWN = 50
 Hours = Annotated[int, Query(ge=1, le=24 * 366)]
@@ -33,21 +34,21 @@ _BAD = frozenset({"critical", "unhealthy", "error"})
 
 @router.get("/health", operation_id="health")
 async def health(request: Request) -> dict[str, Any]:
-    """This process lives. Touches nothing."""
+    """Liveness of this process; reads no database."""
     state = state_of(request)
     return {"status": "healthy", "service": state.service, "timestamp": state.now().isoformat()}
 
 
 @router.get("/health/ready", operation_id="ready")
 async def ready(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Everything it needs is there, and it is not about to stop."""
+    """Readiness: every probe answers and the process is not draining."""
     state = state_of(request)
     parts = await look(state.work.probes, state.work.clock)
     status = "draining" if state.draining.is_set() else verdict(parts, state.work.probes)
     if strict and status in ("draining", "not_ready"):
         response.status_code = 503
     states = {name: part.state.value for name, part in parts.items()}
-    # Asked without a token: say what is wrong, not where it is.
+    # No token is needed here: report the state without addresses.
     return {"status": status, "checks": states, "timestamp": state.now().isoformat()}
 
 
@@ -67,14 +68,14 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """One score of a hundred and what it is made of. Anything critical keeps it below 40. Looked at once in 15 s."""
+    """Return the score, 0 to 100, and its parts. A critical finding keeps it below 40. Computed at most every 15 s."""
     assessment = await _assess(request, response, strict)
     return describe_score(assessment, texts_for(request), state_of(request))
 
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """A part of the application, in the words of that part. Looked at once in 15 s, unless it says otherwise."""
+    """Return the application's health page of this name. Computed at most every 15 s, unless the page says otherwise."""
     health = state_of(request).work.health
     document = await health.page(name)
     if document is None and not health.page_names:
@@ -110,7 +111,7 @@ async def _assess(request: Request, response: Response, strict: bool) -> Assessm
 
 @details.get("/health/jobs", operation_id="health_jobs")
 async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Every job, also the one that never ran; stale is computed from the fires that were expected."""
+    """List every job, including jobs that never ran. Stale is computed from the expected fires."""
     state = state_of(request)
     seen, texts, wording = await state.work.job_health.look(), texts_for(request), state.work.extension.wording
     found = level(seen.jobs)
@@ -182,7 +183,7 @@ def _alerts(seen: JobsSeen) -> dict[str, list[str]]:
 
 @details.get("/health/circuits", operation_id="health_circuits")
 async def health_circuits(request: Request) -> dict[str, Any]:
-    """How every circuit breaker stands, in all processes."""
+    """Return the state of every circuit breaker, over all processes."""
     state = state_of(request)
     circuits = await state.work.circuits.look()
     return {
@@ -195,7 +196,7 @@ async def health_circuits(request: Request) -> dict[str, Any]:
 async def health_circuits_history(
     request: Request, circuit_name: str | None = None, horas: Hours = 24
 ) -> dict[str, Any]:
-    """What opened and closed in the last hours, newest first."""
+    """List transitions of circuit breakers in the last hours, newest first."""
     state = state_of(request)
     since = state.work.clock.now() - timedelta(hours=horas)
     transitions = await state.work.circuits.history(circuit_name or None, since)

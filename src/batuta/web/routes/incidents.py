@@ -1,4 +1,4 @@
-"""``/incidents``: when health was critical, for how long and why. They open and close by themselves; people may write their own."""
+"""``/incidents``: periods of critical health, their duration and cause. Health opens and closes them; operators may add some."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -17,9 +17,9 @@ router = APIRouter(tags=["incidents"], route_class=AuthoriseFirst)
 
 
 def _no_truth(value: object) -> object:
-    """In JSON, ``false`` is no number."""
+    """Refuse ``true`` and ``false``, which pydantic would take as 1 and 0."""
     if isinstance(value, bool):
-        raise ValueError("a score is a number")  # noqa: TRY004 - what pydantic turns into an answer
+        raise ValueError("a score is a number")  # noqa: TRY004 - pydantic turns it into an answer
     return value
 
 
@@ -43,7 +43,7 @@ class IncidentBody(BaseModel):
 async def incidents(
     request: Request, days: Days = 30, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> dict[str, Any]:
-    """Those that were open at some time of the last days, newest first."""
+    """List incidents that were open at some time of the last days, newest first."""
     state = state_of(request)
     now = state.now()
     found = await state.work.observability.incidents.list_between(now - timedelta(days=days), now, limit)
@@ -57,7 +57,7 @@ async def incidents(
 
 @router.get("/incidents/stats", operation_id="incident_stats")
 async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
-    """How many, how bad, the mean time to recover and the share of the time without a critical one."""
+    """Count incidents by severity, with the mean time to recover and the share of time without a critical one."""
     state = state_of(request)
     now = state.now()
     since = now - timedelta(days=days)
@@ -70,10 +70,13 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
 
 
 @router.post(
-    "/incidents", operation_id="write_incident", status_code=201, responses={200: {"description": "One that was open"}}
+    "/incidents",
+    operation_id="write_incident",
+    status_code=201,
+    responses={200: {"description": "The incident that was open"}},
 )
 async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
-    """By hand: to critical opens one, leaving it closes the open one of the same source; anything else is kept as a note."""
+    """Record an incident by hand: to critical opens one, from critical closes that source's open one, others are notes."""
     state = state_of(request)
     if (details := json_object(body.details, LONGEST_DETAILS)) is None:
         raise Problem(422, "invalid", count=1)

@@ -13,7 +13,7 @@ from batuta.web.problems import Problem, unknown_job
 
 router = APIRouter(tags=["jobs"])
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
-# A job that failed says so in its own words, and the status says it too.
+# A failed job answers with its own document and an error status.
 _OWN_WORDS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "a parameter or the deadline cannot be used", "content": _OWN_WORDS},
@@ -31,7 +31,7 @@ TimeoutHeader = Annotated[
 
 @router.get("/jobs", operation_id="list_job_endpoints")
 async def endpoints(request: Request) -> dict[str, Any]:
-    """Every endpoint that can be called, with its time limit."""
+    """List every endpoint with its time limit."""
     known = state_of(request).work.endpoints
     return {"endpoints": [_describe(endpoint) for endpoint in known]}
 
@@ -44,9 +44,9 @@ async def run(
     deadline: DeadlineHeader = None,
     timeout: TimeoutHeader = None,
 ) -> JSONResponse:
-    """Run a job now. The query string holds its parameters; the same key is answered with the first result.
+    """Run a job now. The query string holds its parameters; a repeated idempotency key returns the first result.
 
-    ``X-Batuta-Timeout`` counts before ``X-Batuta-Deadline``: the clocks of two machines may differ.
+    ``X-Batuta-Timeout`` has priority over ``X-Batuta-Deadline``: the clocks of two machines may differ.
     """
     work = state_of(request).work
     found = work.endpoints.find(endpoint)

@@ -1,7 +1,7 @@
-"""``/metrics`` in Prometheus' words.
+"""``/metrics`` in the Prometheus format.
 
-Every process shows what it did itself: the api at its own address, the others at BATUTA_METRICS_PORT. What the database knows of
-all of them together is shown by the api alone, so that a sum over the processes counts nothing twice.
+Every process shows its own counters: the api at its own address, the others at BATUTA_METRICS_PORT. Only the api
+shows values of the database, so that a sum over the processes counts them once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """What this process did, and what the database knows; for Prometheus."""
+    """Return metrics of this process and of the database, in the Prometheus format."""
     state = state_of(request)
     await state.readings.refresh()
     return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
-    """Everything this process does from now on, in a registry of its own."""
+    """Count everything this process does from now on, in a registry of its own."""
     registry = process_registry(__version__, role)
     work.events.subscribe(MetricsSubscriber(registry))
     observe_databases(work.connections, registry)
@@ -40,7 +40,7 @@ def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Runnin
 
 
 def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, MetricReading]) -> Readings:
-    """What the database knows; ``own``: of the application's."""
+    """Metrics read from the database. ``own``: the application's readings."""
 
     async def jobs() -> Sequence[Metric]:
         return readings.job_metrics(await work.job_health.look())
@@ -52,7 +52,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Met
         return readings.circuit_metrics(await work.circuits.look())
 
     async def limits() -> Sequence[Metric]:
-        # The limits of each person are as many as people.
+        # Skip limits per person: as many series as people.
         shared = [limit for limit in work.limits.values() if not limit.each]
         return readings.limit_metrics(shared, await work.rates.count_used(shared))
 

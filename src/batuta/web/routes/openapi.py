@@ -38,7 +38,7 @@ async def style(request: Request) -> Response:
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One entry per path and method, in the order of the document, with what a reader wants to know at once."""
+    """One entry per path and method, in the order of the document, for the reference page."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield {
@@ -53,10 +53,10 @@ def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-# What may happen to any request. 422 stands where there is something to be wrong.
+# Statuses that any route may return; 422 only for routes with input.
 ANYWHERE = (400, 408, 413, 500, 503)
 CLOSED = (401, 403)
-# What ``refuse_unwritable`` lets through, in the words of JSON Schema.
+# Characters that ``refuse_unwritable`` accepts, as a JSON Schema pattern.
 WRITABLE = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head", "options"})
 _PROBLEM = {
@@ -77,7 +77,7 @@ _PROBLEM = {
 
 
 def describe(api: FastAPI, open_routes: frozenset[str]) -> None:
-    """From now on ``api.openapi()`` is the whole truth."""
+    """Replace ``api.openapi`` by one that adds scopes and problem answers."""
     plain = api.openapi
 
     def openapi() -> dict[str, Any]:
@@ -99,7 +99,7 @@ def complete(document: dict[str, Any], open_routes: frozenset[str]) -> None:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method in _METHODS:
-                if "{" in path:  # what is named there may not exist
+                if "{" in path:  # the named resource may be absent
                     operation["responses"].setdefault("404", {})
                 _complete(operation, method, is_open=path in open_routes)
 
@@ -121,13 +121,13 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
     for status, answer in answers.items():
         if status.isdecimal() and int(status) >= 400:
             answer["description"] = answer.get("description") or HTTPStatus(int(status)).phrase
-            # What FastAPI itself would say of a 422 is not what we answer.
+            # Replace FastAPI's own 422 schema: we answer with a problem.
             said = {} if status == "422" else answer.get("content", {})
             answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A header or a query has no null: what may be missing is left out, and the word itself is a text like any other."""
+    """Drop ``null`` from the schema of a header or query parameter: there, absence is omission and ``null`` is a string."""
     match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:
             return {**only, **{name: value for name, value in schema.items() if name != "anyOf"}}

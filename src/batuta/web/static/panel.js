@@ -1,9 +1,9 @@
-// The pages work without this. It filters as one types, and keeps what is shown fresh while somebody looks.
+// The pages work without this script. It filters while the reader types and refreshes the page.
 
 const $ = (id) => document.getElementById(id);
 const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
-// Filter: the rows are all there; those that do not match are hidden. The address follows, so that a view can be kept.
+// Filter: hide the rows that do not match. The address changes with it, so that a view can be bookmarked.
 
 const form = $("filtro");
 
@@ -52,7 +52,7 @@ if (form) {
   });
 }
 
-// Freshness: the same page is fetched again, and what is marked live and has changed is put in its place.
+// Refresh: fetch the same page again and replace changed elements marked data-live.
 
 const every = Number(document.body.dataset.refresh) * 1000;
 const pause = $("pausa");
@@ -68,7 +68,7 @@ async function refresh() {
   fetchedAt = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(10_000) });
-    if (answer.redirected) return location.assign(answer.url); // the session is over: to the door, and back here
+    if (answer.redirected) return location.assign(answer.url); // the session ended: sign in, then return here
     if (!answer.ok) throw new Error(String(answer.status));
     put(new DOMParser().parseFromString(await answer.text(), "text/html"));
     $("contato").hidden = true;

@@ -102,8 +102,8 @@ async def board() -> Board:
         ],
         columns=["board.name", "board.state", "board.far", "board.answers"],
         courses=[
-            Course(name=HOSTILE, state="board.on", tone=Tone.RUNNING, done=3, of=10, besides=[1]),
-            Course(name="x" * 120, state="board.off", tone=Tone.HELD, done=0, of=0, besides=[0]),
+            Course(name=HOSTILE, state="board.on", tone=Tone.RUNNING, done=3, of=10, cells=[1]),
+            Course(name="x" * 120, state="board.off", tone=Tone.HELD, done=0, of=0, cells=[0]),
         ],
     )
 
