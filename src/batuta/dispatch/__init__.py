@@ -1,1 +1,1 @@
-"""Jobs: what is fired, and how a fire is received and answered."""
+"""Scheduled jobs: the timetable, due fires, runs and their recovery."""

@@ -23,8 +23,8 @@ from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import LeaseHolder
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
-# A timetable is renewed each third of a lease. Without a renewal for two leases none of its schedulers lives. The lease of the
-# other version may be another one, so neither depends on it alone.
+# A timetable is renewed every third of a lease. After two leases without a renewal, none of its schedulers lives. The
+# other version may use another lease, so the limit does not depend on one of them alone.
 RENEWED_EVERY = timedelta(seconds=4)
 SILENCE_LIMIT = timedelta(seconds=12)
 
@@ -52,9 +52,10 @@ Standing: TypeAlias = Active | TakesOver | StandsBy
 
 
 def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> Standing:
-    """``seen`` holds this timetable, the more recent ones and the active one. ``silent``: those without a living scheduler.
+    """Decide whether this timetable is active, takes over or stands by.
 
-    A timetable that was never active holds up nobody: its scheduler may be one that cannot register.
+    ``seen`` holds this timetable, the more recent ones and the active one. ``silent``: those without a living
+    scheduler. A timetable that was never active does not block another: its scheduler may be unable to register.
     """
     mine = next(each for each in seen if each.fingerprint == own)
     if mine.is_active:
@@ -72,7 +73,7 @@ def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> St
 
 
 class Activation:
-    """``own``: the timetable of this process. Asked at every tick of the dispatcher."""
+    """Activation state of this process's timetable (``own``), updated at every tick of the dispatcher."""
 
     def __init__(self, own: OwnTimetable, log: ExecutionLog, clock: Clock, lease_holder: LeaseHolder) -> None:
         self.own = own
@@ -87,7 +88,7 @@ class Activation:
     async def look(self) -> Standing:
         await self._renew()
         seen = await self._log.timetables(self.own.fingerprint)
-        if all(each.fingerprint != self.own.fingerprint for each in seen):  # it was forgotten
+        if all(each.fingerprint != self.own.fingerprint for each in seen):  # its row was deleted
             await self._log.announce(self.own, self._lease_holder)
             seen = await self._log.timetables(self.own.fingerprint)
         watched = self._silence.look([_key(each) for each in seen], self._clock.monotonic())

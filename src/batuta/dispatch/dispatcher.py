@@ -34,12 +34,12 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 T = TypeVar("T")
 
 LONGEST_REST = timedelta(seconds=1)
-# At most so many jobs are decided about in one transaction; fewer after a transaction that took too long.
+# Most jobs decided in one transaction; fewer after a transaction that took too long.
 PORTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
-# A job whose schedule cannot be computed, or that waits for its turn, is looked at again after this.
+# Delay before the next look at a job whose schedule cannot be computed, or that waits for its turn.
 LOOK_AGAIN = timedelta(seconds=1)
-# Clocks of two machines differ by less than this from one moment to the next.
+# Largest difference between the clocks of two machines.
 STEP = timedelta(seconds=2)
 POISONED_FOR = timedelta(minutes=1)
 
@@ -70,14 +70,16 @@ class Dispatcher:
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
         self._agenda = self._all_at(self._clock.now())
-        self._ahead = timedelta(0)  # how far the time that decides is ahead of this machine's
+        self._ahead = timedelta(0)  # offset of the deciding clock from this machine's
         self._last: datetime | None = None
         self._portion = PORTION
         self._activation = Activation(own, log, clock, lease_holder)
         self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
-        """As it is scheduled now, or as any profile has it: a run is looked after also when its job is not in force."""
+        """The job as scheduled now, or as any profile declares it: a run needs its job even if the profile in force
+        lacks it.
+        """
         return self._timetable.get(name) or self._registry.find_declared(name)
 
     async def tick(self) -> Pace:
@@ -91,20 +93,22 @@ class Dispatcher:
         self._notice_steps(now)
         due = self._agenda.take(now, self._portion)
         if due and not await self._fire(due, now):
-            return Again()  # the controls changed under our hands: first follow them
+            return Again()  # the controls changed in between: follow them first
         if self._agenda.next() <= now:
             return Again()
         return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
 
     def _stand_by(self, standing: StandsBy) -> Pace:
-        self._controls = None  # to be registered again before anything fires
+        self._controls = None  # to be registered again before any fire
         if self._behind != standing.behind:
             self._behind = standing.behind
             self._events.emit(TimetableStandsBy(self._activation.own.fingerprint, standing.behind))
         return Idle(self._clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs if the timetable becomes active or the controls changed. False: nothing was done, look again."""
+        """Register the jobs if the timetable becomes active or the controls change. False: nothing was done, look
+        again.
+        """
         controls = await self._log.controls()
         if controls == self._controls and isinstance(standing, Active):
             return True
@@ -117,7 +121,7 @@ class Dispatcher:
         if changed is None:
             return False
         self._controls, self._timetable = controls, timetable
-        # Everything that is owed is in the database: each job is looked at once, now.
+        # The database holds everything that is due: look at each job once, now.
         self._agenda = self._all_at(self._now())
         if active != own:
             self._events.emit(TimetableActivated(own, active))
@@ -131,7 +135,7 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open what is owed and start it. False: the controls or the active timetable changed, and nothing was decided."""
+        """Open and start the due fires. False: the controls or the active timetable changed, and nothing was decided."""
         waiting: set[str] = set()
         is_current = True
 
@@ -164,7 +168,7 @@ class Dispatcher:
             if name in ledger.silenced:
                 self._controls = None  # its row was changed by hand: register the jobs again
             if name not in ledger.accounted:
-                waiting.add(name)  # another scheduler decides about it at this moment
+                waiting.add(name)  # another scheduler is deciding about it
                 continue
             one = self._compute_safely(name, lambda job: plan(job, ledger, windows))
             if one is not None:
@@ -196,7 +200,7 @@ class Dispatcher:
         return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
-        """One poisoned schedule never stops the others."""
+        """Compute the next fire; an invalid schedule never stops the others."""
         try:
             return compute(self._timetable[name])
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others must fire
@@ -208,7 +212,7 @@ class Dispatcher:
 
 
 class Agenda:
-    """When each job is to be looked at next. Live work is looked at first, and a crowd in portions."""
+    """The next look at each job. Live work comes first, and a large number of due jobs is taken in portions."""
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
         self._is_live = is_live
@@ -221,7 +225,7 @@ class Agenda:
             heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
     def take(self, now: datetime, most: int = PORTION) -> list[str]:
-        """A portion of the jobs that are due, each of them gone from here until it is put back."""
+        """Take a portion of the due jobs; each stays out of the agenda until it is put back."""
         for heap in (self._live, self._others):
             due: list[str] = []
             while heap and heap[0][0] <= now and len(due) < most:
@@ -235,7 +239,7 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Asked at the instant of the effect: why this job may not run, or None."""
+    """Return the reason why this job may not run now, or None. Called at the instant of the effect."""
 
     async def why_not(job: Job) -> str | None:
         ledger = await log.look()

@@ -1,4 +1,4 @@
-"""A job: what is fired, when, and what is forgiven."""
+"""A job: its target, schedule and rules."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from batuta.schedule.window import Window
 
 LONGEST_CATCH_UP = timedelta(hours=24)
 LONGEST_GRACE = timedelta(minutes=10)
-# Longer than anybody means; beyond it instants overflow.
+# Beyond any sensible value; instants overflow above it.
 LONGEST_BY_OPTION = {
     "timeout": timedelta(hours=24),
     "sla": timedelta(days=3653),
@@ -30,7 +30,7 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 
 class Overlap(StrEnum):
-    """The previous run is still going when the next fire comes."""
+    """Rule for a fire that comes while the previous run is going."""
 
     SKIP = "skip"  # the fire is a skipped row
     ALLOW = "allow"
@@ -42,28 +42,32 @@ async def _nothing_holds() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution, as its target sees it. ``execution.id`` is the key that makes a repeat harmless."""
+    """One execution, as its target sees it. ``execution.id`` is the idempotency key."""
 
     execution: Execution
-    deadline: datetime  # when a function of ours must be done
-    timeout: timedelta  # how long the work may take once it was delivered
-    grace: timedelta  # how long a connection that is refused may be tried again
-    params: Mapping[str, str] = field(default_factory=dict)  # what a person added
-    why_not: Callable[[], Awaitable[str | None]] = _nothing_holds  # asked before a later try: what holds the job by now
+    deadline: datetime  # deadline of a function in this process
+    timeout: timedelta  # time limit of the work after delivery
+    grace: timedelta  # how long to retry a refused connection
+    params: Mapping[str, str] = field(default_factory=dict)  # parameters that an operator added
+    why_not: Callable[[], Awaitable[str | None]] = (
+        _nothing_holds  # called before a retry: returns the reason that holds the job by now
+    )
 
 
 class Target(Protocol):
-    """How a fire is delivered. ``repeatable``: the same key delivered twice has one effect, so another may take over."""
+    """Delivery of a fire. ``repeatable``: the same key delivered twice has one effect, so another scheduler may take
+    over.
+    """
 
     @property
     def repeatable(self) -> bool: ...
     @property
     def address(self) -> str:
-        """Where to, for people."""
+        """Destination, for display."""
         ...
 
     async def deliver(self, run: Run) -> Ending:
-        """Return by the deadline, whatever happens. Never raise for what the other side did."""
+        """Deliver and return by the deadline. Never raise for errors of the other side."""
         ...
 
 
@@ -76,8 +80,8 @@ class Job:
     cron: Cron
     zone: ZoneInfo
     category: str = "default"
-    sla: timedelta  # how long after an expected fire a good run must have started
-    max_age: timedelta  # an older fire is not worth catching up
+    sla: timedelta  # a successful run must start within this time after an expected fire
+    max_age: timedelta  # an older fire is not caught up
     timeout: timedelta = DEFAULT_TIMEOUT
     critical: bool = False
     autonomous: bool = False  # acts on its own initiative; shown to operators
@@ -86,7 +90,7 @@ class Job:
     holds: tuple[SwitchRule, ...] = ()
     window: str | None = None  # fires when it opens, and not outside it
     replaces: str | None = None  # the job of another profile whose work this one does
-    finished: bool = True  # False: its handler says honestly that it is not there yet
+    finished: bool = True  # False: its handler answers that it is not implemented
 
     @property
     def every(self) -> timedelta:
@@ -94,7 +98,7 @@ class Job:
 
     @property
     def grace(self) -> timedelta:
-        """How long a refused connection is tried again: a daily job must not lose its day to a restart of the API."""
+        """How long to retry a refused connection: a daily job must not lose its day to a restart of the API."""
         return min(self.every * 4 // 5, LONGEST_GRACE)
 
     def at(self, window: Window) -> "Job":
@@ -103,18 +107,20 @@ class Job:
 
 
 class JobRules(TypedDict, total=False):
-    """The options of a job that follow from nothing else. Numbers are seconds."""
+    """Options of a job that do not follow from others. Numbers are seconds."""
 
-    sla: timedelta | float | None  # a good run starts within it after each expected fire; None: from the schedule
+    sla: (
+        timedelta | float | None
+    )  # a successful run starts within it after each expected fire; None: derived from the schedule
     max_age: timedelta | float | None  # an older fire is not caught up; None: the time between two fires
     critical: bool
     autonomous: bool  # acts on its own initiative; shown to operators
-    catch_up: CatchUp | Literal["skip", "latest", "all"]  # which fires run that were missed while no scheduler ran
-    overlap: Overlap | Literal["skip", "allow"]  # of a fire that comes while the previous run goes on
+    catch_up: CatchUp | Literal["skip", "latest", "all"]  # which missed fires run after an outage of all schedulers
+    overlap: Overlap | Literal["skip", "allow"]  # for a fire that comes during the previous run
     holds: tuple[SwitchRule, ...]  # switches that hold it
     window: str | None  # fires when this window opens, and not outside it
     replaces: str | None  # the job of another profile whose work this one does
-    finished: bool  # False: its handler answers that it is not there yet
+    finished: bool  # False: its handler answers that it is not implemented
 
 
 class JobOptions(JobRules, total=False):
@@ -143,7 +149,7 @@ def make_job(
     replaces: str | None = None,
     finished: bool = True,
 ) -> Job:
-    """A job with what follows from its schedule filled in; numbers are seconds. Every mistake names the job."""
+    """Build a job and derive the missing options from its schedule; numbers are seconds. Every error names the job."""
     if not _NAME.match(name):
         raise InvalidJob(job=name, why=Reason("job_name", "a name is written in small letters, digits and underscores"))
     cron = _parse(name, schedule)
@@ -189,7 +195,7 @@ def _span(job: str, what: str, given: timedelta | float) -> timedelta:
     longest = LONGEST_BY_OPTION[what]
     try:
         span = given if isinstance(given, timedelta) else timedelta(seconds=given)
-    except (TypeError, ValueError, OverflowError):  # no number, not a number, and infinity
+    except (TypeError, ValueError, OverflowError):  # not a number, NaN and infinity
         span = timedelta(0)
     if not timedelta(0) < span <= longest:
         raise InvalidJob(

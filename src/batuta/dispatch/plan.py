@@ -1,4 +1,6 @@
-"""The fate of a job's fires, decided from what the database knows, without I/O; and a timetable as a whole: the fires of a day."""
+"""The outcome of a job's due fires, decided from the database's state without I/O; and the fires of a timetable on one
+day.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +22,7 @@ from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, CatchUp, Owed, due, fi
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
-# A watermark further ahead than clocks differ: the clock was put back.
+# A watermark further ahead than clocks differ: the clock was set back.
 SKEW = timedelta(minutes=1)
 
 
@@ -33,7 +35,7 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """Everything that may hold it, the widest first."""
+    """All rules that may hold the job, the widest first."""
     pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
@@ -59,7 +61,7 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Whether something held it at an instant that is past: it was lifted since, and nothing is owed from before that."""
+    """Whether a rule held the job at a past instant: it was lifted since, and fires before that are not due."""
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
@@ -68,7 +70,7 @@ def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> 
 
 
 def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
-    """Why it may not run at ``now``; None: it may."""
+    """Return the reason why the job may not run at ``now``, or None."""
     if (held := find_holding_switch(job, switches, now)) is not None:
         return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
@@ -77,11 +79,11 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
 
 
 def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
-    """The rows its owed fires become, and how far it is accounted for then."""
+    """Turn the due fires of a job into rows, and return how far the job is decided then."""
     now = ledger.now
     since = ledger.accounted[job.name]
     if since > now + SKEW:
-        # Fires of that time have their rows already, and the unique key keeps those from running again.
+        # Fires of that time have their rows already, and the unique key keeps them from running again.
         since = now - ON_TIME
     owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
     openings = list(_missed_openings(job, owed))
@@ -94,7 +96,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         held = held_now or (find_past_hold(job, ledger.switches, fire) if is_late else None)
         if held is None and is_running and job.overlap is Overlap.SKIP:
             if is_late and job.catch_up is CatchUp.ALL:
-                waits = True  # for its turn: what is left is owed still
+                waits = True  # wait for the turn: the rest stays due
                 break
             openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.OVERLAP()))
         elif held is not None:
@@ -144,7 +146,7 @@ def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | 
 def plan_manual(
     job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
 ) -> Decisions:
-    """One run that a person asked for; or JobRefused."""
+    """One run that an operator requested; or JobRefused."""
     if job.overlap is Overlap.SKIP and job.name in ledger.running:
         raise JobRefused(job=job.name, why=execution.ALREADY_RUNNING(), next_step=execution.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
@@ -162,7 +164,7 @@ def plan_manual(
     return Decisions([opening])
 
 
-# Any week without a change of the clocks near it.
+# Any week without a clock change nearby.
 _WEEK = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
 _MOMENT = timedelta(microseconds=1)
 
@@ -175,7 +177,7 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Fires a day, before and after. ``reduction`` is a share: 0.5 is half as many."""
+    """Fires per day before and after. ``reduction`` is a share: 0.5 is half as many."""
 
     job: str
     before: float
@@ -188,7 +190,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    changed: Change  # the jobs whose schedule is another one, together
+    changed: Change  # all jobs whose schedule differs
     all: Change
     per_job: tuple[Change, ...]
     per_hour: tuple[Change, ...]  # by hour of the day
@@ -202,7 +204,9 @@ def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
 
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
-    """Jobs are matched by what they replace: three windows are one job of the other timetable."""
+    """Compare two timetables. Jobs are matched by what they replace: three windows match one job of the other
+    timetable.
+    """
     old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))
     per_job = tuple(

@@ -1,9 +1,10 @@
-"""Takes over the runs of schedulers that stopped renewing them: delivers them again where that is harmless, or closes them.
+"""Take over the runs of schedulers that stopped renewing them: deliver them again where that is harmless, or close
+them.
 
-A lease that has ended is not enough. A clock that was put forward, a locked row, a locked file or a database that was away ends
-the leases of healthy processes too. So a run is taken over after its lease was *watched*: unlocked and unchanged at several
-looks, by this process's monotonic clock. A lease that seems to end in the far future, because the clock was put back, is watched
-longer. A run that was handed back, or whose process is proven dead, is taken over at once.
+An expired lease is not enough: a clock set forward, a locked row, a locked file or an unavailable database expires
+the leases of healthy processes too. A run is therefore taken over after its lease was *watched*: unlocked and
+unchanged at several looks, by this process's monotonic clock. A lease that ends in the far future, because the clock
+was set back, is watched longer. A run that was handed back, or whose process is proven dead, is taken over at once.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -24,12 +25,13 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 REAP_BATCH = 100
 MOST_ATTEMPTS = 3
-# A lease that ends late was written before the clock was put back, or its owner has longer leases and renews them less often.
+# A lease that ends late was written before the clock was set back, or its owner uses longer leases and renews less
+# often.
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
 def may_take_over(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
-    """``watched``: for how long its lease was seen unlocked and unchanged."""
+    """Whether a run may be taken over. ``watched``: how long its lease was seen unlocked and unchanged."""
     if run.owner is None:
         return True
     if run.left > lease:
@@ -85,7 +87,7 @@ class Reaper:
     async def _take_over(self, runs: Sequence[SilentRun], why: Callable[[SilentRun], str]) -> int:
         if not runs:
             return 0
-        # The switches are read before anything is taken: a scheduler that took a run must be able to decide about it.
+        # Read the switches before taking anything: a scheduler that takes a run must be able to decide about it.
         ledger = await self._log.look()
         causes = {run.id: why(run) for run in runs}
         with self._runner.expecting():
@@ -98,7 +100,7 @@ class Reaper:
         job = self._job_of(execution.job)
         windows = self._registry.windows_now(ledger.controls)
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
-        # A run by hand is not repeated: the person who asked for it no longer waits for it.
+        # A run by hand is not repeated: the operator no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
         reason = reason if again else _why_abandoned(reason, execution, job, held)
@@ -118,5 +120,7 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """A repeat with the same key is harmless, and giving up while the other side may still work could cause an overlap."""
+    """Whether the run was watched long enough. A repeat with the same key is harmless; closing a run that still works
+    elsewhere could cause an overlap.
+    """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

@@ -1,4 +1,4 @@
-"""Every job that is declared, in every profile. Which of them are scheduled now follows from the controls."""
+"""All declared jobs of all profiles. The controls decide which are scheduled now."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ ONLY_PROFILE = "default"
 
 
 class JobRegistry:
-    """``profiles``: the names of the timetables; ``first`` counts until somebody chooses at run time."""
+    """``profiles``: the names of the timetables; ``first`` is in force until an operator chooses another."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class JobRegistry:
         self.first = self.require_profile(first or self.profiles[0])
 
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
-        """``profiles`` None: in every one."""
+        """Declare a job. ``profiles`` None: in every profile."""
         if job.window is not None and job.window not in self.windows:
             raise InvalidJob(
                 job=job.name, why=Reason("job_no_window", "no window is called '{window}'", window=job.window)
@@ -42,7 +42,7 @@ class JobRegistry:
             jobs[job.name] = job
 
     def timetable(self, controls: Controls) -> Mapping[str, Job]:
-        """The jobs that are scheduled under these controls, by name."""
+        """Jobs that are scheduled under these controls, by name."""
         profile = self.profile(controls)
         windows = self.windows_now(controls)
         return {
@@ -51,7 +51,7 @@ class JobRegistry:
         }
 
     def profile(self, controls: Controls) -> str:
-        # A profile that was chosen once and is gone from the code must not silence everything.
+        # A chosen profile that the code no longer has must not silence every job.
         return controls.profile if controls.profile in self._jobs else self.first
 
     def windows_now(self, controls: Controls) -> Mapping[str, Window]:
@@ -64,14 +64,14 @@ class JobRegistry:
         return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
-        """As it is scheduled now, or as another profile has it: a person may run it anyhow."""
+        """The job as scheduled now, or as another profile declares it: an operator may run it in any case."""
         now = self.timetable(controls)
         job = now.get(name) or self.find_declared(_require_known(name, tuple(sorted(self.names)), "job"))
         assert job is not None
         return job
 
     def find_declared(self, name: str) -> Job | None:
-        """As any profile has it; None: this code does not know it."""
+        """The job as any profile declares it; None: this code does not know it."""
         return next((job for job in self if job.name == name), None)
 
     @property
@@ -83,7 +83,7 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """This timetable as other versions of the code know it: everything that decides when which jobs fire."""
+        """Identity of this timetable for other versions of the code: everything that decides when which jobs fire."""
         content = {
             "release": release,
             "profiles": self.profiles,

@@ -1,7 +1,7 @@
-"""Takes runs through their lane to their target, and records how they ended.
+"""Take runs through their lane to their target, and record their end.
 
-``RunLeases`` renews their leases. At shutdown, a run that does not end in time is cancelled and handed back: the scheduler that
-takes it over delivers it again with the same key.
+``RunLeases`` renews their leases. At shutdown, a run that does not end in time is cancelled and handed back: the
+scheduler that takes it over delivers it again with the same key.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ PLACES = 4
 
 
 class Lanes:
-    """The number of runs of a category at a time. ``reserved``: categories with a number of their own, dispatched first."""
+    """Concurrent runs per category. ``reserved``: categories with a limit of their own, dispatched first."""
 
     def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
         self._places = places
@@ -54,7 +54,7 @@ class Lanes:
         return category in self._reserved
 
 
-# Whoever waited longer than this for a place asks again whether it may go: a pause must not let the waiting ones through.
+# A run that waited longer than this for a place checks its gate again: a pause must also stop waiting runs.
 STALE = timedelta(milliseconds=500)
 
 RUNS = "runs"
@@ -75,7 +75,7 @@ class Runner:
     def __init__(
         self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, lease_holder: LeaseHolder, gate: Gate
     ) -> None:
-        """``gate`` says why a job may not run at this instant, or None."""
+        """``gate`` returns the reason why a job may not run now, or None."""
         self.wakeup = Wakeup()
         self._log = log
         self._lanes = lanes
@@ -84,7 +84,7 @@ class Runner:
         self._lease_holder = lease_holder
         self._gate = gate
         self._runs: dict[asyncio.Task[None], Execution] = {}
-        self._closing: set[asyncio.Task[None]] = set()  # they are done, and write so
+        self._closing: set[asyncio.Task[None]] = set()  # ended runs that are being written
         self._cancelled: list[Execution] = []
         self._deaf: CancelIgnored | None = None
         self._expected = 0
@@ -93,7 +93,9 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """While the block opens or takes over runs and starts them: a drain waits for it, and then for those runs."""
+        """Mark a block that opens or takes over runs and starts them: a drain waits for the block, and then for its
+        runs.
+        """
         self._expected += 1
         self._none_expected.clear()
         try:
@@ -110,7 +112,7 @@ class Runner:
         params: Mapping[str, str] = MappingProxyType({}),
         grace: timedelta | None = None,
     ) -> "asyncio.Task[None]":
-        """At once, without waiting for anything. ``grace``: for a refused connection, if not the job's own."""
+        """Start a run without waiting. ``grace``: retry time of a refused connection, if not the job's own."""
         order = Order(execution, job, params, job.grace if grace is None else grace)
         task = asyncio.create_task(self._run(order))
         self._runs[task] = execution
@@ -129,11 +131,11 @@ class Runner:
         return Idle()
 
     def running_executions(self) -> list[Execution]:
-        """Every run of this process, also one that has ended and is not yet written."""
+        """Every run of this process, including ended runs that are not yet written."""
         return list(self._runs.values())
 
     def release(self, lost: frozenset[str]) -> None:
-        """Cancel the runs that another scheduler has taken over. One that is being closed finds out by itself."""
+        """Cancel the runs that another scheduler has taken over. A run that is being closed detects it by itself."""
         for task, execution in self._runs.items():
             if execution.id in lost and task not in self._closing:
                 self._events.emit(ExecutionLost(execution.job, execution.id, "running"))
@@ -164,13 +166,13 @@ class Runner:
 
     async def _run(self, order: Order) -> None:
         bind(trace_of_run(order.execution.id))
-        bind_progress(None)  # a run's progress is not its runner's
+        bind_progress(None)  # the progress of a run is separate from its runner's
         ending = await self._execute(order)
         self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
         await self._close(order.execution, ending)
 
     async def _execute(self, order: Order) -> Ending:
-        """Wait for a place in the lane, deliver the run to its target, and decide how it ended."""
+        """Wait for a place in the lane, deliver the run to its target, and decide its ending."""
         asked = self._clock.monotonic()
         async with self._lanes.lane(order.job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
@@ -225,7 +227,7 @@ class Runner:
         try:
             is_written = await self._write_ending(execution, ending)
         except (StatementRefused, StoreConflict) as refused:
-            # The run must not be repeated: how it ended matters more than the details that cannot be stored.
+            # The run must not be repeated: its ending matters more than details that cannot be stored.
             self._events.emit(ExecutionCrashed(execution.job, refused))
             is_written = await self._write_ending(execution, without_details(ending))
         if not is_written:
@@ -245,7 +247,9 @@ class Runner:
         )
 
     async def _write_ending(self, execution: Execution, ending: Ending) -> bool:
-        """Repeat while the database is away or the row is locked; False: another scheduler has taken the run over."""
+        """Write the ending; retry while the database is unavailable or the row is locked. False: another scheduler has
+        taken the run over.
+        """
 
         async def close() -> bool:
             closing = await self._log.close(execution, ending)
@@ -258,14 +262,14 @@ class Runner:
         return await insist(close, self._clock)
 
 
-# A lease is renewed each third of its length; while its row is locked, each twelfth.
+# A lease is renewed every third of its length; while its row is locked, every twelfth.
 RETRIES = 12
 
 
 class RunLeases:
-    """Renews the leases of the runs in this process.
+    """Renew the leases of the runs in this process.
 
-    A loop of its own: it waits for no run, no connection of a handler and no row lock, and it continues during shutdown until the
+    This loop waits for no run, no handler's connection and no row lock, and it continues during shutdown until the
     last run has ended or was handed back.
     """
 

@@ -1,1 +1,1 @@
-"""May this start now? Asked before anything is claimed, and again at the instant of the effect."""
+"""Guards: whether work may start now. Asked before a claim and again at the instant of the effect."""

@@ -1,4 +1,4 @@
-"""The guard interface, and guards made of it: opening hours and several guards as one.
+"""The guard interface, and two guards on it: opening hours, and several guards as one.
 
 may = AllOf(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("gateway"), RateGuard(…), clock=work.clock)
 match await may.admit(work.clock.now()):
@@ -22,23 +22,23 @@ from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.reasons import define
 from batuta.schedule.window import Window
 
-# What the other side may say about itself although it is a 4xx: come back later.
+# 4xx statuses that mean: retry later.
 PASSING = frozenset({408, 425, 429})
 
 
 class Effect(StrEnum):
-    """The result of an admitted call, by the type of its error or the number of its answer, never by words."""
+    """The result of an admitted call, by the type of its error or its status, never by its text."""
 
     WORKED = "worked"
-    BROKE = "broke"  # the other side failed, or is overrun
+    BROKE = "broke"  # the other side failed or is overloaded
     TIMED_OUT = "timed_out"  # it may or may not have happened
-    MISTAKE = "mistake"  # the other side lives, and what we asked for was wrong
-    UNREACHED = "unreached"  # it provably never left: nothing happened, and the other side is not there
+    MISTAKE = "mistake"  # the other side works, and the request was wrong
+    UNREACHED = "unreached"  # provably not sent: no effect, and the other side is unreachable
 
 
 @dataclass(frozen=True, slots=True)
 class EffectReport:
-    """``error``: its class or number, for people. ``retry_at``: the other side said when to come back."""
+    """``error``: its class or status, for operators. ``retry_at``: the Retry-After of the other side."""
 
     effect: Effect
     error: str = ""
@@ -49,17 +49,17 @@ WORKED = EffectReport(Effect.WORKED)
 
 
 class Ticket(Protocol):
-    """Handed out with an Admit: one of the two is called, once. A ticket that is never seen again is taken for used."""
+    """Handed out with an Admit. Call exactly one of its methods, once; an unused ticket counts as used."""
 
     async def report(self, report: EffectReport) -> None: ...
 
     async def give_back(self) -> None:
-        """Nothing was even tried; what was taken for it is given back."""
+        """Return the ticket unused: the effect was not tried."""
         ...
 
 
 class FreeTicket:
-    """Of a guard that learns nothing."""
+    """Ticket of a guard that needs no report."""
 
     async def report(self, report: EffectReport) -> None:
         return None
@@ -73,7 +73,7 @@ FREE = FreeTicket()
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Go ahead, and say afterwards on the ticket what became of it. ``by``: afterwards it is too late, and has to be asked anew."""
+    """Permission for one call; report its result on the ticket. ``by``: afterwards the permission is void, ask again."""
 
     ticket: Ticket = FREE
     by: datetime | None = None
@@ -81,7 +81,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not before ``until``."""
+    """Refusal until ``until``, with the reason."""
 
     until: datetime
     reason: str
@@ -94,7 +94,7 @@ class Guard(Protocol):
     """Admits a call or holds it until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Asked before anything is claimed, and at the instant of the effect. A guard that cannot know says Hold."""
+        """Admit or hold. Asked before a claim and at the instant of the effect. A guard that cannot decide holds."""
         ...
 
 
@@ -106,7 +106,7 @@ def effect_of_status(status: int) -> Effect:
 
 
 def effect_of_error(error: BaseException) -> Effect:
-    """For errors that are nobody's in particular; a client's own are known to whoever uses that client."""
+    """The effect that a standard error means. Clients with errors of their own map those themselves."""
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED
     cut_off = (TimeoutError, DeadlineExceeded, asyncio.CancelledError)
@@ -118,7 +118,7 @@ OUTSIDE_HOURS = define("outside_hours", "outside {hours}: opens {opens}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoursGuard:
-    """The end of the window is outside: at 20:00 sharp nothing leaves any more."""
+    """Admit within a window. Its end is outside: at 20:00 sharp nothing leaves any more."""
 
     name: str
     window: Window
@@ -131,12 +131,12 @@ class HoursGuard:
         return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
-# Whoever was kept waiting longer than this asks the free guards again: the hours may be over, a switch may be turned.
+# After a wait longer than this, ask the free guards again: the hours may be over, or a switch may have changed.
 STALE = timedelta(milliseconds=500)
 
 
 class AllOf:
-    """In order; the first Hold wins, and what the ones before it gave out is given back."""
+    """Ask the guards in order; the first Hold wins, and the tickets of the guards before it are given back."""
 
     def __init__(self, *guards: Guard, clock: Clock) -> None:
         self._guards = guards

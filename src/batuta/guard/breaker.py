@@ -1,14 +1,14 @@
-"""Circuit breakers: what one decides, without touching anything, and the port it is kept behind.
+"""Circuit breakers: pure decisions, and the port of their store.
 
               N failures in a row               the reset is over: one probe
     ┌────────┐ ─────────────────▶ ┌──────┐ ──────────────────────────────▶ ┌───────────┐
     │ closed │                    │ open │ ◀────────────────────────────── │ half_open │
-    └────────┘ ◀───────┐          └──────┘  it failed: the reset doubles;  └───────────┘
-                       │                    it timed out: once more                │
-                       └───────────────────────────────────────────────────────────┘ it worked
+    └────────┘ ◀───────┐          └──────┘  failure: the reset doubles;    └───────────┘
+                       │                    timeout: one more probe               │
+                       └───────────────────────────────────────────────────────────┘ success
 
-One row per circuit, in the database: all processes see one state. Half open, one caller in the whole cluster may pass. Its place
-is leased, so that a probe whose process died is replaced and no circuit stays half open for ever.
+One row per circuit, in the database: all processes see one state. Half open, one caller in the whole cluster may
+pass. Its place is leased: a probe whose process died is replaced, and no circuit stays half open for ever.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,8 @@ PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
-# Those who were held come back spread over this, or over the reset if that is shorter: who stands up again is not run down.
+# Held callers return spread over this time, or over the reset if that is shorter: a recovering service is not
+# overloaded.
 LONGEST_SPREAD = timedelta(minutes=1)
 A_MOMENT = timedelta(seconds=1)
 LONGEST_ERROR = 100
@@ -52,14 +53,16 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitRule:
-    """``name`` may end in ``:*``: the rule of a whole family, ``printer:*`` of ``printer:1``, ``printer:2`` and so on."""
+    """``name`` may end in ``:*``: one rule for all circuits with that prefix, ``printer:*`` for ``printer:1``,
+    ``printer:2`` and so on.
+    """
 
     name: str
-    failures: int = 5  # in a row, until it opens
-    reset: timedelta = timedelta(minutes=1)  # how long it is open before somebody may try
-    longest_reset: timedelta = timedelta(minutes=30)  # doubled after each failed probe, up to here
-    count_timeouts: bool = False  # whether a time-out is a failure
-    probe_within: timedelta = timedelta(minutes=5)  # a probe that has said nothing by then is taken for dead
+    failures: int = 5  # consecutive failures until it opens
+    reset: timedelta = timedelta(minutes=1)  # time from opening to the first probe
+    longest_reset: timedelta = timedelta(minutes=30)  # the reset doubles after each failed probe, up to this
+    count_timeouts: bool = False  # whether a timeout counts as a failure
+    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report by then counts as dead
 
     def __post_init__(self) -> None:
         if not self.name or any(each.isspace() for each in self.name):
@@ -92,24 +95,24 @@ class CircuitRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """How one stands."""
+    """Stored state of one circuit."""
 
     name: str
     state: CircuitState = CircuitState.CLOSED
-    failures: int = 0  # in a row
+    failures: int = 0  # consecutive
     half_open_attempts: int = 0  # probes since it opened
-    reset: timedelta  # how long it is open, this time
+    reset: timedelta  # current reset time
     last_failure: datetime | None = None
-    last_success: datetime | None = None  # true to the minute
-    last_error: str | None = None  # class or number, never a message
+    last_success: datetime | None = None  # accurate to the minute
+    last_error: str | None = None  # class or status, never a message
     opened_at: datetime | None = None
-    wait_until: datetime | None = None  # the other side said when to come back
-    probe_until: datetime | None = None  # when the present probe is taken for dead
-    probe: int = 0  # the number of the last probe: what an older one says is not heard
+    wait_until: datetime | None = None  # Retry-After of the other side
+    probe_until: datetime | None = None  # when the current probe counts as dead
+    probe: int = 0  # number of the last probe: reports of older ones are ignored
 
     @property
     def tries_at(self) -> datetime | None:
-        """When an open one lets a probe through; None: it is not open."""
+        """Instant at which an open circuit lets a probe through; None: it is not open."""
         return None if self.state is not CircuitState.OPEN or self.opened_at is None else self.opened_at + self.reset
 
 
@@ -125,19 +128,19 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Go ahead; ``probe``: as the one that finds out whether it works again."""
+    """The call may pass; ``probe``: as the one call that tests the recovery."""
 
     probe: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MayProbe:
-    """Somebody may try; who asks the database first, does."""
+    """A probe is allowed; the first caller to write it to the database is the probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a circuit; ``reason``: why, if its state is another."""
+    """New state of a circuit; ``reason``: set if the state changes."""
 
     circuit: Circuit
     reason: str = ""
@@ -148,22 +151,24 @@ Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
 
 
 class CircuitStore(Protocol):
-    """``rules`` say how a circuit stands that nobody ever wrote about. ``now=None``: the database's clock."""
+    """``rules`` give the initial state of a circuit without a row. ``now=None``: the database's clock."""
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """Those with a rule of their own, and those of a family that somebody wrote about."""
+        """All circuits with a rule of their own, and stored circuits of a prefix rule."""
         ...
 
     async def change(
         self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
     ) -> Circuit:
-        """Decide and write under a lock on this circuit; None: nothing is written. ``by``: a person, for the audit log."""
+        """Decide and write under a lock on this circuit; None: nothing is written. ``by``: an operator, for the audit
+        log.
+        """
         ...
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
-        """Newest first."""
+        """Transitions, newest first."""
         ...
 
 
@@ -172,7 +177,7 @@ def fresh(rule: CircuitRule, name: str) -> Circuit:
 
 
 def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
-    """May one pass? ``chance`` in [0, 1) spreads those who are held."""
+    """Decide whether a call may pass. ``chance`` in [0, 1) spreads held callers."""
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
     if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):
         return Hold(circuit.wait_until + spread, ASKED_TO_WAIT(circuit=circuit.name))
@@ -186,7 +191,7 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
 
 
 def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
-    """The one who asks becomes the probe; None: somebody was faster."""
+    """Make the caller the probe; None: another caller was faster."""
     if not isinstance(answer(circuit, now, 0.0), MayProbe):
         return None
     after = replace(
@@ -200,12 +205,12 @@ def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | 
 
 
 def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> Change | None:
-    """It was not tried after all: the next one may, at once."""
+    """Cancel a probe that was not tried: the next caller may probe at once."""
     return Change(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
 
 
 def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime) -> Change | None:
-    """What a report makes of it; None: nothing. Who passed before it opened neither closes nor opens it again."""
+    """Apply a report; None: no change. A call that passed before the circuit opened neither closes nor reopens it."""
     waiting = circuit if what.retry_at is None else replace(circuit, wait_until=_wait(circuit, what.retry_at, now))
     if permit.probe is None:
         change = _apply_to_closed(waiting, rule, what, now) if circuit.state is CircuitState.CLOSED else None
@@ -215,7 +220,7 @@ def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Effect
 
 
 def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
-    """Opened by somebody who knows, without waiting for more failures."""
+    """Open the circuit at once, without waiting for more failures."""
     return None if circuit.state is CircuitState.OPEN else Change(_open(circuit, rule.reset, now), reason)
 
 
@@ -253,18 +258,18 @@ def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now
 
 
 def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
-    """Closed; whoever asked to be left alone until an instant still is."""
+    """Close the circuit; a Retry-After still holds until its instant."""
     change = close(circuit, rule, reason)
     return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))
 
 
 def _is_ahead(until: datetime, now: datetime) -> bool:
-    """Nothing is ever put off by more than LONGEST_RESET: what is farther away was written before the clock was put back."""
+    """No wait exceeds LONGEST_RESET: a later instant was written before the clock was set back."""
     return now < until <= now + 2 * LONGEST_RESET
 
 
 def _wait(circuit: Circuit, retry_at: datetime, now: datetime) -> datetime:
-    """As it said, if that is within reason; who said it last is not heard if somebody was told to wait longer."""
+    """The requested wait, within bounds; a shorter one does not replace a longer one."""
     asked = min(retry_at, now + LONGEST_RESET)
     known = circuit.wait_until
     return max(asked, known) if known is not None and _is_ahead(known, now) else asked

@@ -1,4 +1,4 @@
-"""The circuits of an application: their rules, and a breaker for each, which asks the database as seldom as it can."""
+"""The circuits of an application: their rules, and a breaker for each that reads the database as rarely as possible."""
 
 import asyncio
 import random
@@ -16,9 +16,9 @@ from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
 
-# What another process found out is known here after this.
+# Changes of other processes are visible here after this time.
 LOOK_EVERY = timedelta(milliseconds=500)
-# A success of a circuit that is well is written down this often, so that "last success" tells the truth.
+# Interval at which a healthy circuit stores its last success.
 NOTE_EVERY = timedelta(minutes=1)
 MOST_TRANSITIONS = 1000
 
@@ -51,21 +51,21 @@ class Circuits:
         return found
 
     def breaker(self, name: str) -> "Breaker":
-        """The same one for the same name: what it knows is shared by all who use it in this process."""
+        """Breaker of a name, one per process: all callers share its cached state."""
         if name not in self._breakers:
             self._breakers[name] = Breaker(name, self.rule_of(name), self._store, self._clock, self._chance)
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Every circuit by name, also the one that never failed; of a family, those that somebody wrote about."""
+        """Every circuit by name, including those that never failed; of a prefix rule, the stored ones."""
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:
-        """Newest first; None: of all circuits."""
+        """Transitions, newest first; None: of all circuits."""
         return await self._store.history(name, since, limit)
 
     async def reset(self, name: str, *, by: str) -> Circuit:
-        """Closed by a person, whatever it has seen."""
+        """Close a circuit by hand, whatever its state."""
         rule = self.rule_of(name)
         after = await self._store.change(
             rule, name, lambda circuit, now: decisions.close(circuit, rule, decisions.RESET_BY(by=by)), by=by
@@ -75,7 +75,7 @@ class Circuits:
 
 
 class Breaker:
-    """A guard. Closed, it costs a read every half second and no write."""
+    """Guard of one circuit. While closed it costs a read every half second and no write."""
 
     def __init__(
         self, name: str, rule: CircuitRule, store: CircuitStore, clock: Clock, chance: Callable[[], float]
@@ -97,7 +97,7 @@ class Breaker:
         return passed if isinstance(passed, Hold) else Admit(BreakerTicket(self, passed))
 
     async def trip(self, reason: str) -> None:
-        """Open it at once: somebody knows better than to wait for more failures."""
+        """Open the circuit at once, without waiting for more failures."""
         self.learn(
             await self._store.change(
                 self.rule, self.name, lambda circuit, now: decisions.trip(circuit, self.rule, reason, now)
@@ -108,7 +108,7 @@ class Breaker:
         self._known, self._looked_at = circuit, self._clock.monotonic()
 
     async def report(self, permit: Pass, report: EffectReport) -> None:
-        if permit.probe is None and self._is_no_news(report):
+        if permit.probe is None and self._changes_nothing(report):
             return
         change = await self._store.change(
             self.rule, self.name, lambda circuit, now: decisions.apply_report(circuit, self.rule, permit, report, now)
@@ -128,7 +128,7 @@ class Breaker:
         answer = decisions.answer(await self._circuit(), now, self._chance())
         if not isinstance(answer, MayProbe):
             return answer
-        async with self._asking:  # a crowd that finds the reset over sends one to the database
+        async with self._asking:  # of many callers that find the reset over, one asks the database
             answer = decisions.answer(await self._circuit(), now, self._chance())
             return answer if not isinstance(answer, MayProbe) else await self._probe(now)
 
@@ -146,7 +146,7 @@ class Breaker:
         if is_mine:
             return Pass(circuit.probe)
         answer = decisions.answer(circuit, now, self._chance())
-        # By another's clock the reset is not over yet.
+        # By the deciding clock the reset is not over yet.
         return (
             Hold(now + RECHECK_AFTER, decisions.CIRCUIT_OPEN_ELSEWHERE(circuit=self.name))
             if isinstance(answer, MayProbe)
@@ -159,7 +159,7 @@ class Breaker:
         assert self._known is not None
         return self._known
 
-    def _is_no_news(self, report: EffectReport) -> bool:
+    def _changes_nothing(self, report: EffectReport) -> bool:
         known = self._known
         if report.retry_at is not None or known is None or known.state is not CircuitState.CLOSED:
             return False
@@ -171,7 +171,7 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """What cannot be written is not insisted on: it happened, and the next one will tell."""
+    """Reports are best effort: if the store is unavailable the report is dropped, and the next call reports again."""
 
     breaker: Breaker
     permit: Pass

@@ -1,8 +1,8 @@
-"""Rate limits: never more than so many in any window of that length, in all processes together.
+"""Rate limits: at most N effects in any window, in all processes together.
 
-A token is reserved before the effect and confirmed after it. It counts from the confirmation for the length of the window; until
-then it counts as if the effect came at the last instant at which it may (``use_within``). So the effects themselves, whenever they
-happen between the two, never exceed the limit in any window, and one whose process died counts as having happened.
+A token is reserved before the effect and confirmed after it. It counts from the confirmation for the length of the
+window; until then it counts as if the effect came at the last permitted instant (``use_within``). So the effects
+never exceed the limit in any window, and an effect whose process died counts as having happened.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ RATES_AWAY = define("rates_away", "cannot reserve: the rates cannot be read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """At most ``most`` in any ``per``. Limits with the same ``key`` count the same tokens. ``name`` is for people.
+    """At most ``most`` in any ``per``. Limits with the same ``key`` count the same tokens. ``name`` is for operators.
 
-    ``each``: a limit for every customer or every device: ``of`` makes the limit of one of them.
+    ``each``: a separate limit for every customer or device: ``of`` makes the limit of one of them.
     """
 
     name: str
@@ -56,13 +56,13 @@ class Limit:
 
 
 def gap(name: str, key: str, length: timedelta, *, each: bool = False) -> Limit:
-    """At least so long between two."""
+    """Limit that keeps a minimum time between two effects."""
     return Limit(name=name, key=key, most=1, per=length, each=each)
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """``act_by``: afterwards somebody else may have taken its place."""
+    """``act_by``: afterwards another caller may have the place."""
 
     id: str
     act_by: datetime
@@ -72,37 +72,37 @@ Reservation: TypeAlias = Reserved | Hold
 
 
 class Rates(Protocol):
-    """``within``: a transaction of the application's own; what is reserved in it is reserved when that commits."""
+    """``within``: a transaction of the application; a reservation in it counts from its commit."""
 
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
     ) -> Reservation:
-        """A token of every limit, or of none and the instant at which there is room in all of them."""
+        """Reserve a token of every limit, or of none; then return the instant at which all have room."""
         ...
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
-        """It happened: it counts from now on."""
+        """Confirm the effect: the token counts from now on."""
         ...
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
-        """It provably did not happen. What was confirmed stays."""
+        """Release tokens whose effect provably did not happen. Confirmed tokens stay."""
         ...
 
     async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
-        """How many count now, by the name of the limit."""
+        """Tokens that count now, by the name of the limit."""
         ...
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
-    """When it has room again; None: now. ``blocking``: when the token counts that has to go first, if there are so many."""
+    """When the limit has room again; None: now. ``blocking``: the token that must expire first, if the limit is full."""
     if blocking is None or blocking + limit.per <= now:
         return None
-    # Not confirmed yet: it may be given back at any moment.
+    # Not confirmed yet: it may be released at any moment.
     return blocking + limit.per if blocking <= now else now + min(limit.per, RECHECK_AFTER)
 
 
 def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
-    """Held by the one that takes longest: before that, asking again is in vain."""
+    """Hold until all limits have room: an earlier retry cannot succeed."""
     if not full:
         return None
     limit, until = max(full.items(), key=lambda each: each[1])
@@ -124,13 +124,13 @@ class RateGuard:
             return Hold(now + RECHECK_AFTER, RATES_AWAY())
         if isinstance(reserved, Hold):
             return reserved
-        # By the caller's own clock, from before it asked: whatever the database's says, that is not later.
+        # By the caller's clock, from before the request: never later than the database's instant.
         return Admit(RateTicket(self.rates, reserved.id), by=now + self.use_within)
 
 
 @dataclass(frozen=True, slots=True)
 class RateTicket:
-    """What cannot be written counts as used at the last instant: the safe side."""
+    """A ticket that cannot be written counts as used at the last instant: the safe side."""
 
     rates: Rates
     id: str

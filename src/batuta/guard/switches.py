@@ -11,15 +11,15 @@ from batuta.guard.base import Admit, Hold, Verdict
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.reasons import define
 
-# How long a held caller rests before asking again: a turned switch must be felt within a second.
+# Pause of a held caller before it asks again: a changed switch must take effect within a second.
 RECHECK_AFTER = timedelta(seconds=1)
 
 SWITCH_ON = define("switch_on", "switch {switch} is on{turned}")
 SWITCH_OFF = define("switch_off", "switch {switch} is off{turned}")
-# The fact ``turned`` of a switch that an operator turned; it is empty for one that is in its position at rest.
+# The fact ``turned`` of a switch that an operator set; it is empty for a switch in its default position.
 TURNED_BY = define("turned_by", ", turned by {by}")
 TURNED_BY_WHY = define("turned_by_why", ", turned by {by}: {said}")
-NOT_SAID = ("", "-")  # reasons of a turn that say nothing
+NOT_SAID = ("", "-")  # reasons without information
 SWITCH_AWAY = define("switch_away", "cannot read switch {switch}")
 SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} cannot be read: turn it again")
 
@@ -29,15 +29,15 @@ class Switch:
     """The stored position of a switch."""
 
     key: str
-    on: bool | None  # None: what stands there is neither on nor off, so nobody knows
+    on: bool | None  # None: the stored value is neither on nor off
     reason: str
-    until: datetime | None  # a bounded turn: at this instant it is as if nobody had touched it
+    until: datetime | None  # end of a temporary setting: from this instant the switch is in its default position
     set_by: str
     set_at: datetime
 
 
 class Switches(Protocol):
-    """``read`` gives None for a switch nobody ever turned."""
+    """``read`` returns None for a switch that was never set."""
 
     async def read(self, key: str) -> Switch | None: ...
 
@@ -48,7 +48,9 @@ class Switches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRule:
-    """Holds while switch ``key`` is in the position ``hold_when``. ``at_rest`` is its position until somebody turns it."""
+    """Hold while switch ``key`` is in the position ``hold_when``. ``at_rest``: the position of a switch that was never
+    set.
+    """
 
     key: str
     hold_when: bool = True
@@ -57,7 +59,7 @@ class SwitchRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchGuard(SwitchRule):
-    """A rule that reads its switch each time it is asked."""
+    """Guard that reads its switch on each call."""
 
     switches: Switches
 

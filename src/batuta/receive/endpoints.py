@@ -34,7 +34,7 @@ def reply_status(outcome: Outcome) -> int:
 
 
 def reply_body(outcome: Outcome) -> dict[str, Json]:
-    """The outcome as it can be sent and stored, with texts that hold no personal data."""
+    """The outcome in a form to send and store, with texts free of personal data."""
     match outcome:
         case Done(items=items, result=result):
             return {**_encode(result), "status": "ok", "items_processed": count(items)}
@@ -49,7 +49,7 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """The sentence in English; beside it the code and the facts, if it has them: the caller renders them for its reader."""
+    """The English sentence with its code and facts, if any: the caller renders them for its reader."""
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 
@@ -86,7 +86,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCall:
-    """One call of an endpoint, as its handler sees it. ``by``: who called, where somebody did."""
+    """One call of an endpoint, as its handler sees it. ``by``: the person who called, if any."""
 
     key: str
     params: Mapping[str, str]
@@ -100,9 +100,9 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """``apart_by``: parameters that make two calls different work, so that they may run side by side.
+    """A registered endpoint. ``apart_by``: parameters that distinguish work, so that two calls may run side by side.
 
-    ``finished``: False where the handler says honestly that its work is not there yet.
+    ``finished``: False if the handler answers that it is not implemented.
     """
 
     name: str
@@ -131,7 +131,7 @@ class JobEndpoints:
         apart_by: tuple[str, ...] = (),
         finished: bool = True,
     ) -> None:
-        """``manual``: on purpose in nobody's schedule."""
+        """Register a handler. ``manual``: deliberately without a schedule."""
         if not _FORM.match(name):
             raise InvalidName(name=name, kind="job endpoint", why="it is written in small letters and hyphens")
         if name in self._endpoints:

@@ -25,7 +25,7 @@ from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """This process runs the call and closes it. ``at`` is the fence, by the clock that decides."""
+    """This process runs the call and closes it. ``at`` is the fence, by the deciding clock."""
 
     at: datetime
 
@@ -47,7 +47,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class KeyReused:
-    """The same key came with other parameters: a mistake of the caller."""
+    """The same key came with other parameters: an error of the caller."""
 
 
 CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
@@ -57,25 +57,27 @@ CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
 class NewCall:
     key: str
     endpoint: str
-    subject: str  # what must not run twice at a time
-    fingerprint: str  # what makes a repeat a repeat
-    lease: timedelta  # without a renewal for so long, its process counts as dead
+    subject: str  # the work that must not run twice at a time
+    fingerprint: str  # the identity of a repeated call
+    lease: timedelta  # without a renewal for this long, its process counts as dead
 
 
 class JobCalls(Protocol):
     async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
-        """``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
+        """Store the answer. ``opened_at`` is the fence: if another process has opened the key since, nothing is
+        written.
+        """
         ...
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
-        """As if it had never been opened: it was cut off, and a repeat may run it."""
+        """Remove a call that was cut off, so that a repeat may run it."""
         ...
 
 
-# A call whose process shows no sign of life for this long may be run again by another.
+# A call whose process shows no heartbeat for this long may be run again by another.
 CALL_LEASE = timedelta(seconds=15)
 LONGEST_CALL = timedelta(hours=1)
 DEADLINE_PASSED = define("deadline_passed", "the deadline had passed before the call came")
@@ -108,7 +110,7 @@ class JobReceiver:
         deadline: datetime | None,
         by: str | None = None,
     ) -> Received:
-        """``key`` None: a call of a person, always new. ``deadline`` None: the endpoint's own timeout."""
+        """Receive a call. ``key`` None: a call by a person, always new. ``deadline`` None: the endpoint's own timeout."""
         now = self._clock.now()
         call = JobCall(
             key=key or self._ids.new(),

@@ -1,1 +1,1 @@
-"""What ran, when, why not, and how it ended: one row per fire."""
+"""The execution log: one row per fire with start, end, result and reason."""

@@ -1,9 +1,9 @@
 """One fire of a job, from its opening to its end.
 
-                ┌─▶ success | error | timeout | skipped      by whoever runs it, fenced by the attempt
+                ┌─▶ success | error | timeout | skipped      by its runner, fenced by the attempt
 running ────────┤
- (lease)        └─▶ running, attempt + 1                     its process died: another takes it over
-                 ─▶ abandoned                                … or nobody may, or nobody can any more
+ (lease)        └─▶ running, attempt + 1                     its process died: another scheduler takes it over
+                 ─▶ abandoned                                … or a repeat is not allowed or not possible
 
 skipped | missed                                             opened and closed at once: the row is the explanation
 
@@ -32,7 +32,7 @@ ALREADY_RUNNING = define("already_running", "it is running already")
 WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and ask again")
 LIFT_OR_INSIST = define("held_next", "lift what holds it, or say --even-if-held if you are sure")
 
-# A fire that was skipped because of an earlier run: nothing was done for it.
+# A fire that was skipped because of an earlier run.
 OVERLAP = define("overlap", "overlap: the run before it is still going")
 OVERLAP_BUSY = define("overlap_busy", "overlap: the endpoint is busy with an earlier call")
 OVERLAP_THREADS = define(
@@ -55,7 +55,7 @@ MISSED_RESTORED = define(
 )
 MANY_FIRES = define("many_fires", "{why}; {count} fires")
 
-# Why a run was taken over or closed.
+# Reasons of a take-over or a closing.
 SILENT = define("silent", "its process stopped renewing its lease")
 HANDED_BACK = define("handed_back", "its scheduler stopped before it ended")
 DEAD = define("process_dead", "its process ended before it did")
@@ -65,7 +65,7 @@ EACH_ATTEMPT = define("each_attempt", "{why}, at each of {attempts} attempts")
 UNKNOWN_JOB = define("unknown_job", "{why}, and no scheduler knows this job any more")
 HELD_NOW = define("held_now", "{why}, and now it is {held}")
 
-# How a call failed.
+# Reasons of a failed call.
 CRASHED = define("job_crashed", "{error} in the job; the log has the traceback")
 DETAILS_REFUSED = define("details_refused", "the database refused the rest of what it said")
 RETURNED_FALSE = define("returned_false", "the job returned False")
@@ -87,7 +87,7 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """``why`` is what holds the job."""
+    """Reason of a held fire. ``why``: the reason that holds the job."""
     return HELD(why=why)
 
 
@@ -121,16 +121,16 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A run that is ours: ``attempt`` is the fence of everything we write about it."""
+    """A run of this process: ``attempt`` is the fence of every write about it."""
 
     id: str
     job: str
     category: str
-    scheduled_for: datetime | None  # None: a person asked for it
+    scheduled_for: datetime | None  # None: an operator requested it
     trigger: Trigger
     attempt: int
     started_at: datetime
-    params: Mapping[str, str] = field(default_factory=dict)  # what a person added
+    params: Mapping[str, str] = field(default_factory=dict)  # parameters that an operator added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +141,13 @@ class Ending:
     reason: str | None = None
     items: int | None = None
     result: Mapping[str, Json] | None = None
-    retry_at: datetime | None = None  # the other side said when to come back; nobody keeps it
+    retry_at: datetime | None = None  # Retry-After of the other side; not stored
 
 
 def storable(ending: Ending) -> Ending:
-    """The ending as both databases can hold it, and as anybody may read it. Whatever a job says goes through here."""
+    """The ending in a form that both databases can store and any operator may read. Every text of a job passes through
+    here.
+    """
     return replace(
         ending,
         response_code=count(ending.response_code),
@@ -157,7 +159,7 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """The same end for a database that refuses even that: plain signs, a note, and nothing else."""
+    """The same ending for a database that refuses even that: plain characters, a note, and nothing else."""
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
         status=ending.status,
@@ -172,7 +174,7 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """The text without its facts, one of which the database may have refused. Its code stays."""
+    """The text without its facts, one of which the database may have refused. The code stays."""
     if text is None:
         return None
     note = f"; {DETAILS_REFUSED()}"
@@ -182,7 +184,7 @@ def _note(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A row to be written: a run that starts, or a fire that does not, with the reason why."""
+    """A row to write: a run that starts, or a fire that does not start, with the reason."""
 
     job: str
     category: str
@@ -191,12 +193,12 @@ class Opening:
     status: Status
     reason: str | None = None
     params: Mapping[str, str] | None = None
-    covers: Mapping[str, Json] | None = None  # of a missed row that stands for many: from, to and count
+    covers: Mapping[str, Json] | None = None  # for a missed row that stands for many fires: from, to and count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """How a job is scheduled by this code, compared with what is written down."""
+    """The schedule of a job in this code compared with the stored one."""
 
     job: str
     category: str

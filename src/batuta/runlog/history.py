@@ -1,4 +1,4 @@
-"""What the execution log can tell, as values."""
+"""Values read from the execution log."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Of the last 24 hours. ``by_status`` counts rows; durations are of the runs that really ran."""
+    """Counts of the last 24 hours. ``by_status`` counts rows; durations cover runs that really ran."""
 
     by_status: Mapping[str, int] = field(default_factory=dict)
     mean_ms: int | None = None
@@ -58,15 +58,15 @@ class Counts:
         return sum(self.by_status.values())
 
 
-# So many failed runs in a row make a job one that always fails; more are not counted.
+# This many failed runs in a row mark a job as always failing; more are not counted.
 ENOUGH_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of one job."""
+    """Facts about one job."""
 
-    expected_since: datetime | None = None  # None: no scheduler has ever seen it
+    expected_since: datetime | None = None  # None: no scheduler has seen it
     last: LastRun | None = None
     last_error: str | None = None
     failures_in_a_row: int = 0  # since the last success; counted up to ENOUGH_FAILURES
@@ -76,33 +76,33 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Rows of one category that ended alike within one stretch of time."""
+    """Rows of one category with the same ending within one time slice."""
 
     category: str
     status: str
-    place: int  # 0 begins at the instant that was asked for
+    place: int  # 0 starts at the requested instant
     runs: int
 
 
-# Below every id: with it, ``before`` is an instant and nothing else.
+# Below every id: with it, ``before`` is only an instant.
 BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 
 class Reports(Protocol):
     async def known_since(self) -> datetime | None:
-        """Since when the jobs of this database are expected to run; None: nobody has ever served it."""
+        """Start of the first scheduler on this database; None: no scheduler has ever run."""
         ...
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
-        """Of every job that was ever scheduled; counts from ``since`` on."""
+        """Facts about every job that was ever scheduled; counts start at ``since``."""
         ...
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """The jobs that did what was expected of them, each at or after its own instant."""
+        """Jobs that ran as expected, each at or after its own instant."""
         ...
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
-        """Every row from ``since`` on, counted in slices of ``length``. A missed fire counts where it was due."""
+        """Count every row from ``since`` on in slices of ``length``. A missed fire counts where it was due."""
         ...
 
     async def recent(
@@ -114,7 +114,7 @@ class Reports(Protocol):
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        """Newest first. Rows of one instant are many: to go on after a row, give its ``started_at`` and its id."""
+        """Rows, newest first. Many rows share an instant: to continue after a row, pass its ``started_at`` and its id."""
         ...
 
     async def execution(self, id: str) -> Recorded | None: ...

@@ -17,7 +17,7 @@ from batuta.schedule.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimetable:
-    """The jobs of this process, in all profiles. ``release``: the deployment, if the operator names it."""
+    """The jobs of this process, in all profiles. ``release``: the name of the deployment, if the operator sets one."""
 
     fingerprint: str
     jobs: int
@@ -40,7 +40,7 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What people set at run time. None: nobody has, the declared value counts."""
+    """Settings made at run time. None: the declared value counts."""
 
     profile: str | None = None
     windows: Mapping[str, Window] = field(default_factory=dict)
@@ -48,20 +48,20 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What the database knows at ``now``, about the jobs that were asked for."""
+    """State of the database at ``now`` about the requested jobs."""
 
     now: datetime
     controls: Controls
-    accounted: Mapping[str, datetime]  # every fire up to here is decided; a job that is not registered is not in it
+    accounted: Mapping[str, datetime]  # every fire up to here is decided; jobs that are not registered are missing
     running: frozenset[str]
-    silenced: frozenset[str] = frozenset()  # registered as jobs that are not scheduled
+    silenced: frozenset[str] = frozenset()  # registered jobs that are not scheduled
     timetable: str | None = None  # the fingerprint of the active one
     switches: Mapping[str, Switch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a scheduler saw before it registers its jobs. If it is no longer so, nothing is registered.
+    """State that a scheduler saw before it registers its jobs. If it has changed, nothing is registered.
 
     ``timetable``: its own. ``active``: the one that was active; None: there was none.
     """
@@ -73,7 +73,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """``waits``: more is owed, and has to wait for its turn."""
+    """``waits``: more fires are due and wait for their turn."""
 
     openings: Sequence[Opening] = ()
     accounted: Mapping[str, datetime] = field(default_factory=dict)
@@ -82,10 +82,10 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """``started`` are ours to run; ``explained`` is what was written instead of a run."""
+    """``started``: runs of this process; ``explained``: rows written instead of a run."""
 
     now: datetime
-    ahead: timedelta = timedelta(0)  # of this machine's clock, by the one that decides
+    ahead: timedelta = timedelta(0)  # offset of this machine's clock from the deciding one
     started: Sequence[Execution]
     explained: Sequence[Opening]
 
@@ -106,7 +106,9 @@ class Closing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentRun:
-    """A run that is overdue for a renewal. ``left``: until its lease ends, by the clock that decides; negative: it has ended."""
+    """A run that is overdue for a renewal. ``left``: time until its lease ends, by the deciding clock; negative: it has
+    expired.
+    """
 
     id: str
     job: str
@@ -118,11 +120,11 @@ class SilentRun:
 
 class ExecutionLog(Protocol):
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        """A timetable that is seen for the first time takes the last place in the order of deployment."""
+        """Record a timetable. A new one takes the last place in the order of deployment."""
         ...
 
     async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        """A scheduler of this timetable is alive."""
+        """Record that a scheduler of this timetable is alive."""
         ...
 
     async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
@@ -132,11 +134,13 @@ class ExecutionLog(Protocol):
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
-        """Activate the timetable of ``expected`` and record its jobs. None: things are not as expected, and nothing was done.
+        """Activate the timetable of ``expected`` and record its jobs. None: the state is not as expected, and nothing
+        was done.
 
-        A job that is new or whose schedule changed owes nothing from before this moment (a chosen profile: from before the
-        choice); those are returned. What they still owed becomes missed rows. The most recent timetable also silences the
-        jobs it does not name. An older one, which stands in, leaves them to the more recent one.
+        A job that is new or whose schedule changed has no due fires from before this moment (for a chosen profile:
+        from before the choice); those jobs are returned. Their older due fires become missed rows. The most recent
+        timetable also silences the jobs that it lacks. An older one, which stands in, leaves them to the more recent
+        one.
         """
         ...
 
@@ -145,20 +149,20 @@ class ExecutionLog(Protocol):
     async def open_due(
         self, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Ask and take in one transaction: no other scheduler decides about these jobs meanwhile.
+        """Decide and claim in one transaction: no other scheduler decides about these jobs meanwhile.
 
-        A fire that somebody has is left out in silence: the unique key (job, instant) has the last word.
+        A fire that another scheduler has is skipped silently: the unique key (job, instant) decides.
         """
         ...
 
     async def look(self) -> Ledger:
-        """How things stand now: the switches and the controls, of no job in particular."""
+        """Read the switches and the controls."""
         ...
 
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Like ``open_due``, for a job that perhaps no scheduler has seen."""
+        """Like ``open_due``, for a job that no scheduler may have seen yet."""
         ...
 
     async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed: ...
@@ -166,15 +170,16 @@ class ExecutionLog(Protocol):
     async def close(self, execution: Execution, ending: Ending) -> Closing: ...
 
     async def hand_back(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> None:
-        """End their lease now, so that another scheduler need not wait for it."""
+        """End the leases now, so that another scheduler need not wait for them."""
         ...
 
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
-        """Runs that are overdue for a renewal, whose lease cannot be true, or that belong to ``owners``; none that is locked.
+        """Runs that are overdue for a renewal, whose lease is implausible, or that belong to ``owners``; locked rows
+        are left out.
 
-        ``known``: the jobs of this code. A run of another job is included after a long silence only.
+        ``known``: the jobs of this code. A run of another job is included only after a long silence.
         """
         ...
 

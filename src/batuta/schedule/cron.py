@@ -27,7 +27,7 @@ from batuta.kernel.reasons import Reason
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
-# No zone has ever moved its clocks by more than a day, so nothing surprising is nearer than this.
+# No zone has ever moved its clocks by more than a day, so no change is nearer than this.
 FAR: Final = timedelta(hours=26)
 
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
@@ -48,7 +48,7 @@ _PART = re.compile(r"^(\*|[A-Z0-9]+(?:-[A-Z0-9]+)?)(?:/(\d+))?$")
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Made by ``parse``. ``text`` is as it was written; the rest is sorted numbers."""
+    """A parsed schedule, made by ``parse``. ``text`` is the input; the other fields are sorted numbers."""
 
     text: str
     minutes: tuple[int, ...]
@@ -56,7 +56,7 @@ class Cron:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]  # 0 is Sunday
-    either_day: bool  # both days are restricted: one of them is enough
+    either_day: bool  # both day fields are restricted: either is enough
     follows_elapsed_time: bool
 
     def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
@@ -68,7 +68,7 @@ class Cron:
         while True:
             wall = self._next_wall(wall + MINUTE)
             fire = first_instant(wall, zone)
-            if fire > instant:  # not so in the repeated hour: its walls came by once already
+            if fire > instant:  # false in a repeated hour: its wall times occurred once already
                 return fire
 
     def _next_elapsed(self, instant: datetime, zone: ZoneInfo) -> datetime:
@@ -82,7 +82,7 @@ class Cron:
             elif near == fire:
                 return fire
             else:
-                # A change on the way only repeats or skips walls in between, and none of those match.
+                # A clock change in between only repeats or skips wall times that do not match.
                 start = fire - FAR
 
     def _next_wall(self, wall: datetime) -> datetime:
@@ -104,7 +104,7 @@ class Cron:
         return time(self.hours[hour], self.minutes[0]) if hour < len(self.hours) else None
 
     def matches(self, day: date) -> bool:
-        """It fires on this day of the calendar."""
+        """Whether it fires on this calendar day."""
         if day.month not in self.months:
             return False
         by_date, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -191,7 +191,7 @@ def _field_name(field: str) -> Reason:
 def _ever_fires(cron: Cron) -> bool:
     if cron.either_day:
         return True
-    # 2024 had a 29th of February: what no month of it has, none ever has.
+    # 2024 is a leap year: a day that it lacks never occurs.
     return any(day <= calendar.monthrange(2024, month)[1] for month, day in product(cron.months, cron.days))
 
 
@@ -200,7 +200,7 @@ def _wall(instant: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _whole_minute(wall: datetime) -> datetime:
-    """The first at or after ``wall``, which is a whole second."""
+    """First whole minute at or after ``wall``, which is a whole second."""
     return (wall + MINUTE - SECOND).replace(tzinfo=None, second=0)
 
 
@@ -211,17 +211,17 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The instant of a wall time: the first of two, or the end of the gap it falls into."""
+    """Instant of a wall time: the first of two, or the end of the gap that contains it."""
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
-    # In a gap the zone answers with the offset from before it, so this instant lies behind the gap, and an hour or so
-    # earlier lies before it.
+    # In a gap the zone answers with the offset from before it, so this instant lies after the gap, and an hour earlier
+    # lies before it.
     return _first_change(instant - DAY, instant, zone)
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """The first second later than ``before`` whose offset is another; ``after`` has another. Both are whole seconds."""
+    """First second after ``before`` with another offset; ``after`` has another offset. Both are whole seconds."""
     offset = _offset(before, zone)
     while after - before > SECOND:
         middle = before + ((after - before) // 2 // SECOND) * SECOND

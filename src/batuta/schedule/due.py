@@ -1,10 +1,10 @@
-"""Which fires are owed between two instants, and which of them are past helping.
+"""The due fires between two instants, and those that are missed.
 
     since │      │      │      │ until          policy latest: the last one runs, the others are missed
           missed missed  missed run             policy all:    every one not older than max_age runs, oldest first
                                                 policy skip:   only one that is on time runs
 
-What is missed is said fire by fire, or, where there are many, as one gap that is counted and not walked through.
+Missed fires are listed one by one or, if there are many, as one counted gap.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from zoneinfo import ZoneInfo
 from batuta.schedule.cron import DAY, MINUTE, Cron
 
 MOMENT = timedelta(microseconds=1)
-# A fire found this soon is on time; what is found later was missed and is caught up, or not.
+# A fire found this soon is on time; one found later was missed, and may be caught up.
 ON_TIME = timedelta(seconds=10)
-# More missed fires than this are told as one gap.
+# More missed fires than this become one gap.
 MOST_MISSED = 100
-# Fires that one look may hand out; what is left is owed still.
+# Most fires returned at once; the rest stays due.
 FIRES_AT_A_TIME = 100
 
 
@@ -36,7 +36,7 @@ class CatchUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Fires from ``first`` to ``last``. Counted on the wall: an hour that came twice or not at all is not corrected for."""
+    """Missed fires from ``first`` to ``last``, counted in wall time: a repeated or skipped hour is not corrected."""
 
     first: datetime
     last: datetime
@@ -47,11 +47,11 @@ class Gap:
 class Owed:
     run: tuple[datetime, ...]  # oldest first
     missed: tuple[datetime, ...]
-    gap: Gap | None = None  # instead of ``missed``, where they are many
+    gap: Gap | None = None  # instead of ``missed``, if there are many
 
 
 def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta) -> Owed:
-    """What is owed of the fires in (since, until]. ``max_age``: an older fire is not worth catching up."""
+    """Due fires in (since, until]. ``max_age``: an older fire is not caught up."""
     run = _worth_running(cron, zone, since, until, policy, max_age)
     end = run[0] - MOMENT if run else until
     missed = tuple(islice(fires(cron, zone, since, end), MOST_MISSED + 1))
@@ -81,7 +81,7 @@ def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Itera
 
 
 def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
-    """The last fire not later than ``until``, found by halving."""
+    """Last fire not later than ``until``, found by bisection."""
     back = MINUTE
     while (found := cron.next_after(until - back, zone)) > until:
         back *= 2
@@ -93,18 +93,18 @@ def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
             found = fire
         else:
             later = middle
-    # Nothing fires later than ``later``, but at ``later`` itself something may.
+    # There is no fire after ``later``, but there may be one at ``later`` itself.
     return max((found, *fires(cron, zone, found, until)))
 
 
 def count(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> int:
-    """How many wall times of (since, until] match."""
+    """Number of matching wall times in (since, until]."""
     start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
     return _count_up_to(cron, end, start.year) - _count_up_to(cron, start, start.year)
 
 
 def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
-    """Matching wall times from the beginning of ``first_year`` to ``wall``, which counts."""
+    """Matching wall times from the start of ``first_year`` to ``wall``, inclusive."""
     whole_years = sum(_days_in_year(cron, *_kind(year)) for year in range(first_year, wall.year))
     day = wall.date()
     new_year = day.replace(month=1, day=1)
@@ -115,7 +115,7 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Years alike in their length and first weekday have the same days: there are fourteen kinds."""
+    """Kind of a year: years with the same length and first weekday have the same days; there are fourteen kinds."""
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 
@@ -128,11 +128,11 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
 
 
 WEEK = timedelta(days=7)
-# Any Monday without a change of the clocks near it: a period is about the schedule, not about a particular week.
+# Any Monday without a clock change nearby: a period belongs to the schedule, not to a particular week.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
 _SHORTEST = timedelta(minutes=1)
 
-# What operators agreed on; any other period is forgiven twice: three times the period.
+# Agreed with operators; any other period gets three times its length.
 _AGREED = {
     timedelta(minutes=1): timedelta(minutes=3),
     timedelta(minutes=5): timedelta(minutes=15),
@@ -146,7 +146,7 @@ _AGREED = {
 
 @cache
 def period(cron: Cron, zone: ZoneInfo) -> timedelta:
-    """The shortest gap between two fires in a week; of a rarer schedule, the next gap. Monday to Friday counts as daily."""
+    """Shortest gap between two fires in a week; for a rarer schedule, the next gap. Monday to Friday counts as daily."""
     last = cron.next_after(_REFERENCE, zone)
     shortest = None
     while shortest is None or (last < _REFERENCE + WEEK and shortest > _SHORTEST):
@@ -157,7 +157,7 @@ def period(cron: Cron, zone: ZoneInfo) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """How long after an expected fire a successful run must have started."""
+    """Longest time from an expected fire to the start of a successful run."""
     return _AGREED.get(every, 3 * every)
 
 

@@ -1,7 +1,7 @@
-"""Weekly hours in a zone: when something may happen, and when it may next. Brazil's national holidays, as arithmetic.
+"""Weekly windows in a zone, and Brazil's national holidays.
 
-A window opens at a wall time on some days of the week and stays open for a length of elapsed time. Its end is outside.
-Carnival and Corpus Christi are optional days, not holidays.
+A window opens at a wall time on some days of the week and stays open for a length of elapsed time. Its end is
+outside. Carnival and Corpus Christi are optional days, not holidays.
 """
 
 import re
@@ -14,7 +14,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.schedule.cron import first_instant, parse
 
-# (month, day): name, and the first year it was kept as a national holiday within living memory of a schedule.
+# (month, day): name and first year as a national holiday, as far as schedules need it.
 _FIXED: dict[tuple[int, int], tuple[str, int]] = {
     (1, 1): ("Confraternização Universal", 0),
     (4, 21): ("Tiradentes", 0),
@@ -42,7 +42,7 @@ _ZONES = frozenset(f"America/{city}" for city in _CITIES.split())
 
 
 def holiday_at(day: date, zone: ZoneInfo) -> str | None:
-    """The holiday of a day in a zone of Brazil; the holidays of other countries are not known."""
+    """The holiday of a day in a zone of Brazil; other countries have no holidays here."""
     return holidays(day.year).get(day) if zone.key in _ZONES else None
 
 
@@ -51,7 +51,7 @@ def is_holiday(day: date) -> bool:
 
 
 def easter(year: int) -> date:
-    """The Gregorian computus: the Sunday after the first full moon of spring, by the church's tables."""
+    """Easter Sunday by the Gregorian computus: the Sunday after the first full moon of spring by the church's tables."""
     golden = year % 19
     century, rest = divmod(year, 100)
     leaps_dropped, leap_phase = divmod(century, 4)
@@ -65,7 +65,7 @@ def easter(year: int) -> date:
 
 
 DAY = timedelta(days=1)
-# A window of one day of the week may meet holidays in a row (Christmas and New Year), but not for two months.
+# A window on one weekday may meet holidays in a row (Christmas and New Year), but not for two months.
 LONGEST_WAIT_DAYS = 60
 WEEKDAYS = frozenset({1, 2, 3, 4, 5})
 MINUTES_OF_A_DAY = 24 * 60
@@ -122,7 +122,7 @@ class Window:
 
 
 def format_days(days: frozenset[int]) -> str:
-    """As in a cron: 1-5, or 0,2,6."""
+    """Format days as in a cron: 1-5, or 0,2,6."""
     ordered = sorted(days)
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]}-{ordered[-1]}"
@@ -130,7 +130,7 @@ def format_days(days: frozenset[int]) -> str:
 
 
 def encode_window(window: Window) -> dict[str, Json]:
-    """As ``read_window`` reads it."""
+    """Format a window in the form that ``decode_window`` reads."""
     return {
         "opens": f"{window.opens:%H:%M}",
         "minutes": int(window.lasts.total_seconds() // 60),
@@ -140,10 +140,10 @@ def encode_window(window: Window) -> dict[str, Json]:
 
 
 def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
-    """A window as people write it: 10:00, 120, 1-5."""
+    """Parse a window in its operators' form: 10:00, 120, 1-5."""
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays
-        # More than a day is refused as such; a number beyond what a timedelta holds is no other mistake.
+        # More than a day is rejected below; a number beyond a timedelta gets the same error.
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:

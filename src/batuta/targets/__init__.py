@@ -1,4 +1,4 @@
-"""How a fire is delivered, and how anybody outside is told anything."""
+"""Targets: delivery of a fire, and of alerts to services outside."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def http_caller(clock: Clock) -> "HttpCaller":
-    """Only who speaks HTTP needs its library."""
+    """Import the HTTP library only for programs that use HTTP."""
     try:
         from batuta.targets.http import HttpCaller
     except ModuleNotFoundError as missing:

@@ -22,16 +22,18 @@ from batuta.runlog.execution import Ending, Status, hold_reason
 from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 from batuta.supervise.stacks import task_stack
 
-# It takes the run or nothing, and returns an answer, a number of items, or nothing.
+# A function that takes the run or nothing, and returns an outcome, a number of items, or None.
 JobFunction: TypeAlias = Callable[[], object] | Callable[[Run], object]
-# Of one function that does not end, so many threads may pile up.
+# Most threads of one function that does not end.
 MOST_LEFT_BEHIND = 4
-# How long one that is stopped has to take notice.
+# Time that a cancelled function has to end.
 STUBBORN = MOST_CANCELS * CANCEL_GRACE
 
 
 class CallTarget:
-    """The function gets the run, if it takes an argument. A plain ``def`` runs in a thread, which nothing can stop early."""
+    """Call a function, with the run if it takes an argument. A plain ``def`` runs in a thread, which cannot be stopped
+    early.
+    """
 
     repeatable = False
 
@@ -57,7 +59,7 @@ class CallTarget:
                 raise error
 
     async def _attempt(self, run: Run) -> Called:
-        """CancelIgnored: its deadline is over, it was stopped, and goes on."""
+        """Run the function until the deadline. CancelIgnored: it was cancelled and continues."""
         what, inside = f"job {run.execution.job}", list[asyncio.Task[Any] | None]()
 
         async def call() -> object:
@@ -85,7 +87,7 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Nothing means done; a number is how many items; an outcome is itself."""
+    """Turn a return value into an outcome: None is done, a number is the item count, an outcome is itself."""
     match returned:
         case None:
             return Done()
@@ -135,7 +137,7 @@ class BreakerTarget:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return _refusal(run, verdict)
-        # Over before a probe is taken for dead, so that there is never a second one.
+        # Shorter than the lifetime of a probe, so that there is never a second one.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
@@ -148,7 +150,7 @@ class BreakerTarget:
 
 
 def report_of(ending: Ending) -> EffectReport | None:
-    """What an ending says about the other side; None: nothing."""
+    """Report an ending as the health of the other side; None: it says nothing about it."""
     code = ending.response_code
     match ending.status:
         case Status.SUCCESS:
@@ -161,13 +163,15 @@ def report_of(ending: Ending) -> EffectReport | None:
             return EffectReport(Effect.BROKE, "no answer")
         case _:
             effect = effect_of_status(code)
-            # A 200 that says it failed has failed.
+            # A 200 whose body reports a failure is a failure.
             effect = Effect.BROKE if effect is Effect.WORKED else effect
             return EffectReport(effect, f"HTTP {code}", ending.retry_at)
 
 
 def _refusal(run: Run, hold: Hold) -> Ending:
-    """A run that was delivered before and taken over may have happened: then nobody may say that it was skipped."""
+    """Ending of a refused delivery. A run that was delivered before and taken over may have happened, so it is not
+    skipped.
+    """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)
     return Ending(status=Status.SKIPPED, reason=hold_reason(hold.reason))

@@ -1,8 +1,8 @@
-"""A fire as a POST. Every way it can end has its own words; none of them takes longer than the deadline.
+"""Deliver a fire as a POST. Every kind of end has its own reason; none takes longer than the deadline.
 
-The execution's id goes along as ``Idempotency-Key``, so that a delivery which is repeated after a crash has one effect. The time
-that is left goes along as ``X-Batuta-Timeout`` in seconds, so that the other side stops when the scheduler no longer waits,
-whatever its clock says; ``X-Batuta-Deadline`` is the same as an instant of the scheduler's clock.
+The execution's id is sent as ``Idempotency-Key``: a delivery that is repeated after a crash has one effect. The
+remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the other side stops when the scheduler stops
+waiting, independent of its clock; ``X-Batuta-Deadline`` is the same as an instant of the scheduler's clock.
 """
 
 import json
@@ -29,11 +29,11 @@ from batuta.runlog.execution import Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
 STILL_RUNNING = "/problemas/still_running"
-# What provably never left: it may be tried again without any doubt.
+# Errors that prove that nothing was sent: a retry is safe.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
 CONNECT_SECONDS = 5.0
-# Answers that may say when to come back; what they were asked for did not happen.
+# Statuses that may carry Retry-After; the request had no effect.
 LATER = frozenset({429, 503})
 LONGEST_ASKED = timedelta(days=1)
 AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reason_facts"})
@@ -43,14 +43,16 @@ AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reaso
 class Answer:
     status: int
     body: Mapping[str, Any]
-    is_object: bool = True  # False: something was said, and it was no JSON object
+    is_object: bool = True  # False: there was a body, and it is not a JSON object
     too_long: bool = False
-    lost: str | None = None  # what ended the connection before the answer was whole
-    retry_at: datetime | None = None  # when to come back, in its own words
+    lost: str | None = None  # the error that ended the connection before the answer was complete
+    retry_at: datetime | None = None  # Retry-After, as received
 
 
 class HttpCaller:
-    """One client for all targets of a process: no redirects, no proxies from the environment, a cap on the answer."""
+    """One client for all targets of a process: no redirects, no proxies from the environment, a size limit on the
+    answer.
+    """
 
     def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self.clock = clock
@@ -69,7 +71,7 @@ class HttpCaller:
             return replace(_answer(response.status_code, bytes(body)), retry_at=self._retry_at(response))
 
     async def send(self, method: str, url: str, body: bytes | None = None) -> int:
-        """The status; what is said besides is not read."""
+        """Post and return the status; the body is not read."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         async with self._open().stream(method, url, headers=headers, content=body) as response:
             return response.status_code
@@ -86,7 +88,7 @@ class HttpCaller:
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
-            # No time limit of its own per read: a dripping answer would outlive it. The deadline around the call counts.
+            # No timeout per read: a slowly dripping answer would outlive it. The deadline around the call counts.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=timeout)
         return self._client
@@ -106,10 +108,12 @@ class HttpTarget:
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     async def deliver(self, run: Run) -> Ending:
-        """Try again while nothing was sent, while the other side still works on this very run, and when it asked us to."""
+        """Deliver; retry while nothing was sent, while the other side still works on this run, and when it asks for a
+        retry.
+        """
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
-        was_sent = run.execution.attempt > 1  # perhaps; then nobody may say that it was skipped
+        was_sent = run.execution.attempt > 1  # it may have been sent; then the run is not recorded as skipped
         while True:
             tries += 1
             rest = exponential(tries, FIRST_REST, LONGEST_REST)
@@ -122,11 +126,11 @@ class HttpTarget:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
                     return Ending(status=Status.SKIPPED, reason=execution.hold_reason(held))
-                # The limit is for the work: time spent waiting for a connection does not count against it.
+                # The limit is for the work: the wait for a connection does not count.
                 deadline = clock.now() + rest + run.timeout
             else:
                 if answer.retry_at is not None and answer.retry_at < connect_by:
-                    # Spread out: everybody else was told the same instant.
+                    # With jitter: all other callers received the same instant.
                     rest = answer.retry_at - clock.now() + full_jitter(LONGEST_REST, self._caller.chance())
                     deadline = clock.now() + rest + run.timeout
                 elif answer.body.get("type") != STILL_RUNNING:
@@ -154,7 +158,7 @@ class HttpTarget:
 
 
 def retry_at(header: str, now: datetime) -> datetime | None:
-    """What ``Retry-After`` means: seconds, or a date. None: it says nothing that can be understood."""
+    """Instant of a ``Retry-After`` header, given in seconds or as a date. None: it cannot be parsed."""
     if header.isdecimal():
         return now + min(timedelta(seconds=int(header[:9])), LONGEST_ASKED)
     try:
@@ -165,7 +169,7 @@ def retry_at(header: str, now: datetime) -> datetime | None:
 
 
 def _content_length(headers: httpx2.Headers) -> int:
-    """How long the answer says it is; 0: it does not say."""
+    """Announced length of the answer; 0: not announced."""
     header = headers.get("content-length", "")
     return int(header) if header.isdecimal() else 0
 
@@ -184,13 +188,13 @@ def ending_of(answer: Answer) -> Ending:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
-        # A page of somebody's proxy, say: it must not pass for success.
+        # For example the page of a proxy: it must not pass for success.
         return Ending(status=Status.ERROR, response_code=code, error=execution.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
 
 def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
-    """An endpoint that knows nothing of us says nothing, or an object without a status: it worked."""
+    """Ending of a 2xx answer. An endpoint outside Batuta answers nothing, or an object without a status: success."""
     items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
         case "ok":
@@ -203,7 +207,7 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
         case "skipped":
             return Ending(status=Status.SKIPPED, response_code=code, reason=reason)
         case _:
-            # Whatever it calls itself, it does not say that it worked.
+            # An unknown status is not a success.
             return Ending(
                 status=Status.ERROR,
                 response_code=code,
@@ -236,7 +240,7 @@ def _reason(body: Mapping[str, Any]) -> str:
 
 
 def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
-    """With the words of the other side, if they are a text: a list of mistakes in a request repeats the request."""
+    """Add the text of the other side, if it is a string: a list of validation errors would repeat the request."""
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)
     if not isinstance(said, str):
@@ -245,7 +249,7 @@ def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], 
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The fields beyond the agreed ones."""
+    """Fields beyond the agreed ones."""
     return {name: value for name, value in body.items() if name not in AGREED} or None
 
 
@@ -254,7 +258,7 @@ def _answer(status: int, body: bytes) -> Answer:
         return Answer(status, {})
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):  # no JSON, no UTF-8, a number without end, or a list in a list in a list …
+    except (ValueError, RecursionError):  # invalid JSON or UTF-8, a number out of range, or lists nested too deeply
         found = None
     return Answer(status, found) if isinstance(found, dict) else Answer(status, {}, is_object=False)
 
@@ -269,7 +273,7 @@ RECOVERED = ":large_green_circle:"
 
 @dataclass(frozen=True, slots=True)
 class SlackSink:
-    """``service``: whose alert it is."""
+    """``service``: the name of the service that raises the alert."""
 
     url: str
     caller: HttpCaller
