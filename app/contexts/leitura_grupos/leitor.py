@@ -1,4 +1,4 @@
-"""The one door: a message becomes a reading."""
+"""Entry point of the reader: a message becomes a reading."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -24,7 +24,9 @@ def ler(
     regiao: str | None = None,
     vocabulario: Vocabulario | None = None,
 ) -> Leitura:
-    """``enviado_em`` is aware: every relative date counts from its day in São Paulo. ``regiao``: "Salvador/BA"."""
+    """Read a message. ``enviado_em`` is aware: relative dates count from its day in São Paulo. ``regiao``:
+    "Salvador/BA".
+    """
     known = vocabulario or Vocabulario.padrao()
     lido = Texto.de(texto, known.grafias)
     today = enviado_em.astimezone(SAO_PAULO).date()

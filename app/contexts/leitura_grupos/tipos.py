@@ -1,4 +1,4 @@
-"""What a reading says: is it an offer, of which category, and which vagas; every field with the words it came from."""
+"""Types of a reading: category and vagas, every field with its slice of the text."""
 
 from dataclasses import dataclass
 from datetime import date, time
@@ -36,7 +36,7 @@ class ValorTipo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Campo(Generic[T]):
-    """``trecho`` is where in the source text it stands, as a slice; None: nothing says it, it is the rule's default."""
+    """``trecho``: the slice of the source text; None: the text does not state the value, a default applies."""
 
     valor: T
     trecho: Trecho | None
@@ -45,7 +45,7 @@ class Campo(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class VagaDita:
-    """What a message says of a shift it offers. None: it does not say."""
+    """A shift as a message offers it. A field is None if the message does not state it."""
 
     hospital: Campo[str] | None
     especialidade: Campo[str]
@@ -63,14 +63,14 @@ class VagaDita:
 
     @property
     def confianca(self) -> float:
-        """As sure as the least sure of the four fields that make it one vaga; what is not said is not sure at all."""
+        """The lowest certainty of the four fields that identify a vaga; a missing field counts as 0."""
         fields = (self.hospital, self.especialidade, self.data, self.periodo)
         return min(0.0 if each is None else each.confianca for each in fields)
 
 
 @dataclass(frozen=True, slots=True)
 class VagaLida(VagaDita):
-    """One hospital, one day, one period, one speciality."""
+    """A complete vaga: one hospital, one day, one period, one speciality."""
 
     hospital: Campo[str]
     especialidade: Campo[str]
@@ -80,10 +80,11 @@ class VagaLida(VagaDita):
 
 @dataclass(frozen=True, slots=True)
 class Fechamento:
-    """A message says that something is taken. ``vagas``: those it tells whole; the rest is what else it names.
+    """A statement that vacancies are taken. ``vagas``: those it states in full; the other fields hold the names it
+    contains.
 
-    ``certo``: the message is a notice, no talk. ``firme``: its word cannot mean "agreed". ``todas``: more than one is meant.
-    ``claro``: nothing but a shift can be what it is of.
+    ``certo``: the message is a notice, not a conversation. ``firme``: its word cannot mean "agreed". ``todas``:
+    several are meant. ``claro``: it can refer only to a shift.
     """
 
     trecho: Trecho
@@ -99,9 +100,9 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """``vagas`` may be empty for an offer: all dates are past, or no hospital or no date could be made out (``incompletas``).
+    """``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or a date (``incompletas``).
 
-    ``incompletas`` may stand beside ``vagas``: a line of another place that says no day.
+    ``incompletas`` may also accompany ``vagas``: a line about another place without a day.
     """
 
     eh_oferta: bool
@@ -115,7 +116,7 @@ class Leitura:
 
 @dataclass(frozen=True, slots=True)
 class Nota:
-    """The cheap first look: how much a text resembles an offer, and which signs it shows."""
+    """The result of the heuristic: how much a text resembles an offer, and its signals."""
 
     score: float
     motivo: str

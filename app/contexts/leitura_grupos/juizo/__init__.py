@@ -1,1 +1,1 @@
-"""Judges what a message is: offer, closing, chatter."""
+"""Classification of a message: offer, closing, conversation and other categories."""

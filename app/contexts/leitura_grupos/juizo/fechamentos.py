@@ -1,4 +1,4 @@
-"""What a message says is taken: the vagas it would offer, were it not for the words and strokes that close them."""
+"""Closings: the vagas that a message declares taken, by words or by strike-through."""
 
 import re
 
@@ -21,12 +21,15 @@ _AGREED = ("fechado", "fechada", "fechou")
 
 
 def fecha(texto: Texto) -> bool:
-    """The cheap look: some word or stroke of it says that something is taken."""
+    """Quick check whether a word or a strike-through says that something is taken."""
     return "~" in texto.plano or next(frases("fechado").todas(texto.palavras), None) is not None
 
 
 def tomadas(folha: Folha, todas: Montagem, abertas: Montagem, juizo: Juizo) -> Fechamento | None:
-    """``todas``: what the message would offer if nothing in it were closed. None: it closes nothing, or only may."""
+    """Return the closing that a message states; None if it states none, or only a possible one.
+
+    ``todas``: the vagas the message would offer if nothing in it were closed.
+    """
     plano = folha.texto.plano
     words = [each for each in folha.fechados if not each.sinal]
     if not all(_is_said(plano, each) for each in words) or juizo.categoria not in _KINDS:
@@ -55,12 +58,18 @@ _KINDS = (Categoria.OFERTA, Categoria.AVISO, Categoria.CONVERSA)
 
 
 def _is_said(plano: str, each: Fechado) -> bool:
-    """Neither asked ("já fechou?") nor denied ("não foi preenchida") nor only thought of ("se já fechou, me avisa")."""
+    """Tell whether a closing is stated, not asked ("já fechou?"), denied ("não foi preenchida") or supposed ("se já
+    fechou").
+    """
     return not _UNSURE.search(plano, max(0, each.inicio - 100), each.inicio) and not _ASKED.match(plano, each.fim)
 
 
 def _is_clear(folha: Folha, each: Fechado) -> bool:
-    """A word alone is of what stands before it: something of the offer, or nothing ("telhado coberto" may be of anything)."""
+    """Tell whether a single closing word refers to the offer: the word before it is part of the offer, or there is
+    none.
+
+    In "telhado coberto" the word refers to something else.
+    """
     plano = folha.texto.plano
     before = list(folha.texto.palavras_entre(max(0, each.inicio - 40), each.inicio))
     if not before or " " in plano[each.inicio : each.fim] or plano[before[-1].fim : each.inicio].strip(" *_"):

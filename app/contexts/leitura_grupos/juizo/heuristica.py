@@ -1,4 +1,4 @@
-"""The cheap first look at a message: four kinds of signs, each counted once."""
+"""Heuristic score of a message: four kinds of signals, each counted once."""
 
 import re
 
@@ -14,9 +14,9 @@ _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 
 def heuristica(texto: str, *, vocabulario: Vocabulario | None = None) -> Nota:
-    """Scores 0..1. A long text is as good as a short one: the longest lists are the richest.
+    """Score a text from 0 to 1. Length does not matter: the longest lists hold the most vagas.
 
-    "fechado" among the signs weighs nothing: it says that the text may close an offer, not make one.
+    The signal "fechado" has no weight: it says that the text may close an offer, not that it makes one.
     """
     return nota(Texto.de(texto), vocabulario or Vocabulario.padrao())
 

@@ -1,4 +1,4 @@
-"""Is it an offer, and if not, what is it? Signs are counted; the first category that applies is told, with its reason."""
+"""Category of a message: signals are counted, and the first category that applies is returned with its reason."""
 
 import re
 from collections import Counter
@@ -12,8 +12,8 @@ from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from app.contexts.leitura_grupos.tipos import Categoria
 
 BASTA = 3.3
-# So many words may stand beside a bare shift; for less nobody works one.
-BESIDES, LEAST = 3, 400
+# Other words allowed per day in a bare shift; lowest plausible price of a shift, in reais.
+OTHER_WORDS, LEAST = 3, 400
 _WORD = re.compile(r"[a-z]{3,}")
 _MEDIA = re.compile(
     r"\W*(?:\[?(?:figurinha|imagem|foto|video|audio|gif|sticker|documento|contato|localizacao(?: em tempo real)?|mensagem apagada"
@@ -33,7 +33,7 @@ _RECEIPT = re.compile(
 _RECEIPT_FIRST = re.compile(r"[\W_]{0,8}(?:comprovante|recibo|nfs-?e|nota fiscal|pix (?:enviado|recebido|realizado))\b")
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
 _PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
-# "preciso do dia 18": a day is wanted, not a doctor.
+# "preciso do dia 18": the author wants a day, not a doctor.
 _OF_A_DAY = re.compile(r" (?:d[oae]|n[oa]|pelo|pela|pro|pra) (?:dia|noite|manha|tarde|seg|ter|qua|qui|sex|sab|dom|\d)")
 _PLACE_ALONE = re.compile(r"[\W_]{0,8}(?:localizacao|endereco|como chegar)\b[^\n]{0,120}")
 _STAFF = re.compile(r"\b(?:equipe|com|mais|apoio|temos|tem|e|falar|enf)\b[ :+a-z0-9]{0,20}$")
@@ -50,7 +50,7 @@ class Juizo:
 
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
-    """``folha`` and ``montagem`` are what is left without the requests of others."""
+    """Return the category of a message. ``folha`` and ``montagem`` leave out sentences that ask for a shift."""
     count = Counter(each.tipo for each in found)
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)
@@ -70,7 +70,7 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
 
 
 def _pontos(folha: Folha, count: Counter[str]) -> float:
-    """What an offer has: a day, a place, a shift, a price, somebody to call; and the words of one."""
+    """Score the parts of an offer: day, place, shift, price, contact, and its typical words."""
     days = any(not each.feriado for each in folha.dias)
     hours = any(each.periodo or (each.das and each.ate) for each in folha.turnos)
     score = 1.0 * days + 1.0 * bool(folha.lugares) + 1.0 * hours
@@ -81,7 +81,9 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """ "PSNX 12/03 19-7 1.800 clínico": a day, a whole shift and a price, and hardly a word besides: that is an offer."""
+    """Tell whether the text is a bare shift: day, shift and price with hardly another word ("PSNX 12/03 19-7 1.800
+    clínico").
+    """
     days = any(not each.feriado for each in folha.dias)
     paid = any(folha.areas or each.reais >= LEAST for each in folha.precos)
     if not (days and paid and any(_is_shift(each) for each in folha.turnos)) or "?" in texto.plano:
@@ -90,11 +92,11 @@ def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
         return False
     people = [each.nome for each in folha.contatos if each.nome is not None]
     rest = apagar(folha.livre, (*folha.turnos, *folha.precos, *folha.areas, *folha.pagamentos, *people))
-    return len(_WORD.findall(rest)) <= BESIDES * len(folha.dias)
+    return len(_WORD.findall(rest)) <= OTHER_WORDS * len(folha.dias)
 
 
 def _is_shift(turno: Turno) -> bool:
-    """A period by its name, or hours as long as one."""
+    """Tell whether a mark is a shift: a named period, or hours longer than three."""
     if turno.das is None or turno.ate is None:
         return turno.periodo is not None
     return (turno.ate.hour - turno.das.hour) % 24 not in (1, 2, 3)
@@ -103,7 +105,7 @@ def _is_shift(turno: Turno) -> bool:
 def _contra(
     texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem, score: float
 ) -> Juizo | None:
-    """What outweighs the signs of an offer."""
+    """Return the category that outweighs the signals of an offer; None if there is none."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")
@@ -119,7 +121,7 @@ def _contra(
     of_other_things = count["venda"] > count["troca"] or (count["aviso"] > 1 and not folha.dias and not folha.lugares)
     if count["troca"] and not count["cede"] and not of_other_things and not _gives_away(texto, found):
         return Juizo(Categoria.OUTRO, 0.9, "troca")
-    if count["procura"] and count["venda"] <= count["procura"] and not (solid and _offers_besides(texto, found, folha)):
+    if count["procura"] and count["venda"] <= count["procura"] and not (solid and _also_offers(texto, found, folha)):
         return Juizo(Categoria.PROCURA, 0.9, "procura_vaga")
     if count["golpe"] > 1 and not solid:
         return Juizo(Categoria.SPAM, _certeza(count["golpe"]), "golpe")
@@ -144,7 +146,7 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
-    """No offer: the kind with most signs, the graver first."""
+    """Return the category with the most signals for a text that is not an offer; of equal ones the graver."""
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
     kinds = (
@@ -170,7 +172,7 @@ def _sem_palavras(texto: Texto) -> str | None:
 
 
 def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
-    """ "equipe com enfermeiro" beside a wanted doctor is no nurse's vacancy."""
+    """Tell whether a doctor is wanted although other professions are named, as in "equipe com enfermeiro"."""
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True
@@ -188,8 +190,8 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
     )
 
 
-def _offers_besides(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
-    """The request is a second wish: days stand before it, or the words of an offer outside of it."""
+def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
+    """Tell whether a request for a shift also offers one: days stand before it, or words of an offer outside it."""
     asked = pedidos(texto, found)
     offers = [each for each in found if each.tipo in ("oferta", "cede")]
     if any(not any(mark.inicio <= each.inicio < mark.fim for mark in asked) for each in offers):
@@ -198,7 +200,7 @@ def _offers_besides(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
 
 
 def _gives_away(texto: Texto, found: list[Sinal]) -> bool:
-    """The exchange is only a second wish: something is passed on or somebody is wanted too."""
+    """Tell whether a message about an exchange also passes a shift on or asks for a doctor."""
     said = {
         chave(texto.plano[each.inicio : each.fim]).split()[0]
         for each in found

@@ -1,4 +1,4 @@
-"""The signs of what a message is about: phrases of the lists, and what only the words around can tell."""
+"""Signals of a message's subject: phrases from the lists, and patterns that depend on the words around them."""
 
 import re
 from bisect import bisect_right
@@ -88,11 +88,11 @@ _ROTA = re.compile(
 _PLACE_FOR = re.compile(r"\bvagas? (?:de|para|p/|pra|p|em) ")
 _LAST = re.compile(r"\b(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|semana|mes|ano|plantao) passad[oa]\b")
 _LAUGHS = re.compile(r"\bk{3,}\b|\b(?:ha){2,}h?\b|\b(?:rs){2,}\b")
-_ANYBODY = re.compile(
+_ANYONE = re.compile(
     r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$|\balguem ?\?", re.MULTILINE
 )
 _INSTALMENTS = re.compile(r"\b(?:em|ate) (?:ate )?\d{1,2} ?x\b")
-# A course that is what the message is about, not what a doctor must have done.
+# The course is the subject of the message, not a requirement for the doctor.
 _COURSE = re.compile(
     r"\A[\W_]{0,8}(?:(?:curso|treinamento|certificacao|turma|provedor)s? )?(?:de |do )?"
     r"(?:acls|atls|pals|bls|phtls|itls|fccs|nals|also)\b"
@@ -105,11 +105,11 @@ _SELLS = re.compile(
     r"(?! (?:meus? |os? |um |1 |esse |este )?(?:plant|sd\b|sn\b|notur|diurn|24h|12h|cinderela|vaga|lugar|turno))",
     re.MULTILINE,
 )
-# Whoever is to do something at once, at an address on the web, or lose what he has.
+# Threats and demands to act at once; they count only in a message with a web address.
 _THREAT = re.compile(r"\b(?:sera|serao|ficara|foi|esta) (?:suspens|bloquead|cancelad|encerrad|desativad)[ao]s?\b")
 _FETCH = re.compile(r"\b(?:atualize|regularize|valide|desbloqueie|reative|confirme seus?)\b")
 _WELCOME = re.compile(r"\b(?:podem? ser|aceit[a-z]{1,4}|serve|inclusive|(?:ideal|ok|bom) p(?:ara|ra|/)) (?:ate )?$")
-# Each with the letters without which there is no use in looking.
+# Each pattern has letters that every match contains: a text without them skips the search.
 _PATTERNS = (
     ("procura", _SELF, ("min", "dispon")),
     ("procura", _ASKS, ("?",)),
@@ -130,14 +130,14 @@ _PATTERNS = (
     ("venda", _INSTALMENTS, ("x",)),
     ("venda", _COURSE, ("ls", "fccs")),
     ("venda", _SELLS, ("vend", "alug", "ponto", "minha")),
-    ("oferta", _ANYBODY, ("algu", "quem")),
+    ("oferta", _ANYONE, ("algu", "quem")),
     ("oferta", _PLACE_FOR, ("vaga",)),
     ("conversa", _LAST, ("passad",)),
     ("conversa", _LAUGHS, ("kkk", "haha", "rsrs")),
     ("aviso", _PAID, ("pagamento",)),
     ("aviso", _ROTA, ("escala",)),
 )
-# "troca não, é vaga mesmo"
+# A denied signal: "troca não, é vaga mesmo".
 _DENIED = re.compile(r" nao ?[,.;:!]")
 _SENTENCE_END = re.compile(r"(?<!\bdr)(?<!\bdra)(?<!\bsr)(?<!\bsra)\. ")
 _SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
@@ -159,13 +159,13 @@ def sinais(texto: Texto) -> list[Sinal]:
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:
-    """ "pode ser recém-formado" is said by whoever looks for one."""
+    """Tell whether "recém-formado" describes a welcome doctor, as in "pode ser recém-formado", not the author."""
     is_beginner = each.tipo == "procura" and plano.startswith("recem", each.inicio)
     return is_beginner and _WELCOME.search(plano, max(0, each.inicio - 30), each.inicio) is not None
 
 
 def _outros(texto: Texto) -> Iterator[Sinal]:
-    """What no list of phrases can say: who speaks decides whether "disponível" and "procura" ask or offer."""
+    """Yield signals that depend on the speaker: "disponível" and "procura" may ask or offer."""
     plano = texto.plano
     for each in achados(_AVAILABLE, plano, "dispo"):
         before = plano[_frase(plano, each.start()) : each.start()]
@@ -173,9 +173,9 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
             yield Sinal("procura", each.start(), each.end())
     for each in achados(_SEEKS, plano, "procur", "busc", "atras"):
         after = _PERSON_WANTED.search(plano, each.end(), each.end() + 45)
-        by_somebody = each["eu"] or _PERSON.search(plano, _frase(plano, each.start()), each.start())
+        by_person = each["eu"] or _PERSON.search(plano, _frase(plano, each.start()), each.start())
         covers = each["eu"] and plano.startswith(" cobertura", each.end())
-        if after is None and by_somebody and not covers:
+        if after is None and by_person and not covers:
             yield Sinal("procura", each.start(), each.end())
         elif after is not None and each["eu"] and _DOCTOR_WANTED.match(after[0]):
             yield Sinal("oferta", each.start(), each.end())
@@ -190,14 +190,14 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
 
 
 def _frase(plano: str, at: int) -> int:
-    """Where the sentence begins, or 70 letters before."""
+    """Return the start of the sentence, at most 70 characters before ``at``."""
     start = max(plano.rfind("\n", 0, at) + 1, at - 70, 0)
     ends = [each.end() for each in _SENTENCE_END.finditer(plano, start, at)]
     return ends[-1] if ends else start
 
 
 def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
-    """The sentences in which somebody asks for a shift or wants no doctor; in a mixed message they give no vaga."""
+    """Return the sentences in which the author asks for a shift: in a mixed message they give no vaga."""
     stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
     asked = {bisect_right(stops, each.inicio) for each in found if each.tipo == "procura"}
     return tuple(Marca(stops[each - 1], stops[each]) for each in sorted(asked) if each < len(stops))
@@ -210,7 +210,7 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """All the lists in one tree, without small words: of two phrases the longer wins, whatever its list."""
+    """Return all lists as one tree without small words. The longer of two phrases wins, whatever its list."""
     tree = Frases[str]()
     small = _miudas()
     for kind in _KINDS:

@@ -1,4 +1,4 @@
-"""Specialities, and the sectors that stand for one."""
+"""Specialities, and sectors that imply one."""
 
 import re
 from collections.abc import Iterator
@@ -42,7 +42,9 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Two letters are a speciality when written large, and not as the state behind a town."""
+    """Tell whether an abbreviation is a speciality: upper case, if the text has capitals, and not the state after a
+    town.
+    """
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):
         return False
@@ -52,7 +54,7 @@ def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabul
 
 
 def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) -> bool:
-    """ "Anápolis/GO", "(Jataí - GO)": right behind a town."""
+    """Tell whether "GO" stands right after a town: "Anápolis/GO", "(Jataí - GO)"."""
     link = _STATE.search(livre, max(0, start - 4), start)
     if link is None:
         return False

@@ -1,4 +1,4 @@
-"""Days: written dates, lists and ranges of them, weekdays, today and tomorrow. Counted from the message's own day."""
+"""Days: dates, lists, ranges, weekdays and relative days, all counted from the day of the message."""
 
 import re
 from calendar import monthrange
@@ -67,7 +67,9 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """ "08-04 e 10-04" are days: of two with the same month nobody reads hours. Every letter stays at its place."""
+    """Replace dashes by slashes in lists such as "08-04 e 10-04": an equal month shows that they are days. Positions
+    stay.
+    """
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -79,12 +81,12 @@ class _Elemento:
     mes: int | None
     ano: int | None
     firme: bool  # "dia 12", "seg 12": a day even without its month
-    liga: str  # how it hangs on the one before: "", "lista", "faixa"
+    liga: str  # link to the previous element: "", "lista" or "faixa"
 
 
 @dataclass(frozen=True, slots=True)
 class Calendario:
-    """Reads days out of one message."""
+    """Reads the days of one message."""
 
     hoje: date
     proxima_semana: bool = False
@@ -102,7 +104,7 @@ class Calendario:
         )
 
     def _semana_dita(self, livre: str) -> date | None:
-        """ "semana de 27/04": the Monday from which its weekdays are counted."""
+        """Return the Monday of a stated week such as "semana de 27/04"."""
         said = _WEEK_OF.search(livre)
         numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
         days = self._numeros(numbers).dias if numbers else ()
@@ -120,8 +122,11 @@ class Calendario:
                 yield found
 
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
-        """Numbers alone: several before a shift; of the one month that is named also those between brackets, or two digits
-        that begin their line."""
+        """Tell whether bare numbers are days.
+
+        Several before a shift are. If the message names one month, so are a list in brackets, and two digits before
+        a shift at the start of a line.
+        """
         if not numbers:
             return False
         start, end = numbers[0].inicio, numbers[-1].fim
@@ -135,7 +140,7 @@ class Calendario:
         return has_shift and end - start == 2 and livre[max(0, start - 1) : start] in ("", "\n")
 
     def _palavra(self, livre: str, at: int) -> Dias | None:
-        """Days told by a word: tomorrow, the weekend, a weekday."""
+        """Read days named by a word: tomorrow, the weekend, a weekday."""
         if (near := _RELATIVE.match(livre, at)) is not None:
             if _UNTIL.search(livre[max(0, at - 20) : at]):
                 return None
@@ -176,7 +181,7 @@ class Calendario:
         return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
 
     def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
-        """ "terças e quartas de março" are all that remain of them; else the next one."""
+        """Yield the remaining days of "terças e quartas de março"; without a month, the next of each weekday."""
         month = month or self._mes_de_todas(said, livre)
         if month is None:
             yield from (self._semana(each) for each in weekdays)
@@ -193,12 +198,12 @@ class Calendario:
                     yield day
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
-        """ "todas as sextas SN de agosto": the month stands elsewhere."""
+        """Return the month of "todas as sextas SN de agosto", which stands apart from the weekday."""
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
     def _semana(self, weekday: int) -> date:
-        """The next one strictly after today; in "semana que vem" or "semana de 27/04", the one of that Monday to Sunday."""
+        """Return the next such weekday after today; with "semana que vem" or "semana de 27/04", the one in that week."""
         if self.segunda is not None:
             return self.segunda + timedelta(days=weekday)
         if self.proxima_semana:
@@ -223,7 +228,9 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """A day without its month has that of the next one in the list, or of the one before it."""
+        """Return the date. A day without a month takes the month of the next element that has one, else of the previous
+        one.
+        """
         each = elements[place]
         month, year = each.mes, each.ano
         if month is not None and year is None:
@@ -260,14 +267,14 @@ class Calendario:
 
 @cache
 def feriados(year: int) -> frozenset[date]:
-    """The national ones, and Corpus Christi."""
+    """Return the national holidays and Corpus Christi."""
     easter = _easter(year)
     fixed = ((1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (11, 20), (12, 25))
     return frozenset({date(year, *each) for each in fixed} | {easter - timedelta(days=2), easter + timedelta(days=60)})
 
 
 def _easter(year: int) -> date:
-    """The Gregorian computus."""
+    """Return Easter Sunday by the Gregorian computus."""
     century, golden = year // 100, year % 19
     leap = (
         (century - 15) // 2
@@ -290,7 +297,7 @@ def _easter(year: int) -> date:
 
 
 def _run(livre: str, at: int) -> Iterator[_Elemento]:
-    """The numbers of one list or range, as far as they can be days."""
+    """Yield the numbers of one list or range as long as they can be days."""
     link, count = "", 0
     while (found := _ELEMENT.match(livre, at)) is not None:
         each = _elemento(found, link)
@@ -309,7 +316,7 @@ def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
     year = found["a"] or found["ap"] or found["at"] or found["am"]
     if not 1 <= int(found["d"]) <= 31:
         return None
-    if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": what follows is no month
+    if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": the second number is not a month
         return (
             _Elemento(found.start(), found.end("d"), int(found["d"]), None, None, True, link) if found["dia"] else None
         )
@@ -328,7 +335,9 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
-    """ "ter" and "dom" are words too: alone they are days only before a sign, a period or another day."""
+    """Tell whether the word is a weekday: "ter", "dom", "sex" and "seg" count only before a sign, a period or another
+    day.
+    """
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):
         return True

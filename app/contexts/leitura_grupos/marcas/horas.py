@@ -52,7 +52,7 @@ _SPOKEN = re.compile(
     r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
 )
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
-# One letter each: behind a day, or where something begins and its day, its price or its hours follow.
+# Single letters: after a day, or at a beginning where a day, a price or hours follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
     r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=\x01 ))"
@@ -69,7 +69,7 @@ _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": P
 
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
-    """Every period, pair of hours, beginning or length, in the order of the text."""
+    """Return every period, pair of hours, start or length, in text order."""
     found = [*_faixas(livre), *_faladas(livre)]
     livre = apagar(livre, found)
     found.extend(_letras(texto, livre))
@@ -81,12 +81,12 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
 
 
 def espelhadas(livre: str) -> list[Marca]:
-    """ "7/19 e 19/7" are hours, not days of a month."""
+    """Return hours that look like days of a month: "7/19 e 19/7"."""
     return [Marca(each.start(), each.end()) for each in _MIRRORED.finditer(livre)] if livre.count("/") > 1 else []
 
 
 def _fundidos(found: list[Turno], plano: str) -> list[Turno]:
-    """ "SD (7-19h)" is one shift, said twice; so is "12h noite"."""
+    """Merge two marks of one shift: "SD (7-19h)", "12h noite"."""
     kept: list[Turno] = []
     for each in found:
         both = _fundir(kept[-1], each, plano) if kept else None
@@ -137,7 +137,7 @@ def horas_entre(das: time, ate: time) -> int:
 
 
 def periodo_do_inicio(das: time, horas: int | None) -> Periodo:
-    """Only the beginning is written: as the usual shifts go."""
+    """Return the period for a start without an end, by the usual shifts."""
     if horas == 24:
         return Periodo.H24
     if 5 <= das.hour < 12:
@@ -157,7 +157,7 @@ def _faixas(livre: str) -> Iterator[Turno]:
 
 
 def _faladas(livre: str) -> Iterator[Turno]:
-    """ "das sete da noite às sete da manhã": as a voice message is written down."""
+    """Read hours in words, as in a transcribed voice message: "das sete da noite às sete da manhã"."""
     for each in achados(_SPOKEN, livre, *_NUMBERS):
         first, last = (_de_dia(_NUMBERS[each[name]], each[f"{name}p"]) for name in ("a", "b"))
         if first != last or each["ap"]:

@@ -1,4 +1,4 @@
-"""Hospitals: the customer's by name or alias, others by the shape of their names; and the cities that tell them apart."""
+"""Hospitals: the customer's by name or alias, others by the shape of their name; and the towns that distinguish them."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Those of the list. An alias that several bear is decided by the city in the text, else by the group's region."""
+    """Return hospitals of the vocabulary. For an ambiguous alias the town in the text decides, else the group's region."""
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
     towns = cidades(texto, vocabulario)
@@ -55,7 +55,7 @@ def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str |
 
 
 def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
-    """An alias that is also a city ("Araucária") or part of a longer name is not the hospital."""
+    """Tell whether an alias is the hospital, and not a town ("Araucária") or part of a street's or district's name."""
     before = words[start - 1].texto if start else ""
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
@@ -81,7 +81,9 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 
 
 def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
-    """Names nobody told us, by their shape: "Hospital …", "UPA …", what stands after "Local:", an acronym such as HMXY."""
+    """Return names outside the vocabulary, by shape: "Hospital …", "UPA …", text after "Local:", an acronym such as
+    HMXY.
+    """
     reader = _Nomes(texto, livre, vocabulario)
     found = list(reader.todos())
     rest = apagar(livre, found)
@@ -97,14 +99,16 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """In the order of the text. "Hospital Geral do Estado (HGE)" is the one we know, told twice."""
+    """Return all places in text order; "Hospital Geral do Estado (HGE)" is one place."""
     again = {each.inicio for each in known}
     kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
     return sorted((*known, *kept), key=lambda each: each.inicio)
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Where several are named, "na UPA" alone is the one that begins so, and "Norte 1.800" the one with that word."""
+    """Return short references to one of several places: "na UPA" by its first word, "Norte 1.800" by any word and a
+    price.
+    """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
         return []
@@ -123,7 +127,7 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
 
 
 def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
-    """When a message names one town, a hospital that is on no list is there."""
+    """Assign the only town of a message to the places without a town."""
     outside = [town for town in towns if not _is_inside(town.inicio, places)]
     if len({(town.nome, town.uf) for town in outside}) != 1:
         return list(places)
@@ -148,14 +152,14 @@ class _Nomes:
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
-        """Of those that bear a name, whose it can be here: what was taught in one town is not another's."""
+        """Return the hospitals that may have this name here: a name taught for one town is invalid in another."""
         if all(each.so_em is None for each in bearers):
             return bearers
         said = self.com_cidade(Lugar(start, end, "")).cidade
         return [each for each in bearers if vale_em(each.so_em, each.cidade, each.uf, dita=said, regiao=regiao)]
 
     def todos(self) -> Iterator[Lugar]:
-        """Every name that begins with a word such as "hospital"."""
+        """Yield names that begin with a word such as "hospital"."""
         words, free = self._texto.palavras, 0
         for each in self._heads.todas(words):
             if each.inicio < free or not self._is_free(words[each.inicio]) or self._is_unit(words[each.inicio]):
@@ -170,14 +174,14 @@ class _Nomes:
                 yield place
 
     def _is_unit(self, word: Palavra) -> bool:
-        """ "145/h. Fulano": an hour, no hospital."""
+        """Tell whether an "h" means hour, as in "145/h. Fulano"."""
         return word.texto == "h" and self._livre[max(0, word.inicio - 1) : word.inicio] == "/"
 
     def _fim(self, head: int, end: int) -> int:
         words = self._texto.palavras
         cased = self._has_capitals(head, end)
         for place in range(end, min(head + 1 + _MAX_WORDS, len(words))):
-            if not self._goes_on(words[place - 1], words[place], cased):
+            if not self._continues(words[place - 1], words[place], cased):
                 break
             if (
                 words[place].texto == "e"
@@ -190,7 +194,7 @@ class _Nomes:
         return end
 
     def _is_second_half(self, head: int, link: int) -> bool:
-        """ "Hospital Vida e Luz": one word before the link and one behind it make one name; "UPA Norte e Sul" are two."""
+        """Tell whether "e" is part of one name: "Hospital Vida e Luz" is one, "UPA Norte e Sul" are two."""
         words = self._texto.palavras
         if words[head].texto not in _WITH_TWO_WORDS or link != head + 2 or not self._is_upper(words[link + 1]):
             return False
@@ -198,7 +202,7 @@ class _Nomes:
         return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
     def _has_capitals(self, head: int, end: int) -> bool:
-        """Whether this writer gives names capitals, seen on the first word of the name."""
+        """Tell whether the author capitalises names, judged by the first word of this name."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)
         if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
@@ -212,7 +216,7 @@ class _Nomes:
     def _is_upper(self, word: Palavra) -> bool:
         return self._texto.fonte[self._texto.trecho(word.inicio, word.fim)[0]].isupper()
 
-    def _goes_on(self, before: Palavra, word: Palavra, cased: bool) -> bool:
+    def _continues(self, before: Palavra, word: Palavra, cased: bool) -> bool:
         between = self._livre[before.fim : word.inicio]
         if (
             not re.fullmatch(r" ?[ .'*_-]{1,2}|'", between)
@@ -242,7 +246,7 @@ class _Nomes:
         return self.com_cidade(self._sem_cidade(words))
 
     def _sem_cidade(self, words: list[Palavra]) -> Lugar:
-        """ "… de Pirapora/MG": the town goes, unless the name would then be "Santa Casa" alone."""
+        """Cut the town off a name ("… de Pirapora/MG"), unless only generic words such as "Santa Casa" would remain."""
         start, end = words[0].inicio, words[-1].fim
         uf = _UF_AFTER.match(self._livre, end)
         state = uf["uf"] if uf is not None and uf["uf"] in UFS else None
@@ -261,7 +265,7 @@ class _Nomes:
         return Lugar(start, end, self._escrito(start, end), confianca=0.8)
 
     def remocoes(self, rest: str) -> Iterator[Lugar]:
-        """A company that carries patients: "Vida Teste Remoções"."""
+        """Yield patient transport companies such as "Vida Teste Remoções"."""
         words = self._texto.palavras
         for place, word in enumerate(words):
             if word.texto not in _COMPANIES or rest[word.inicio : word.fim] != word.texto or not self._is_upper(word):
@@ -276,7 +280,7 @@ class _Nomes:
                 yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
-        """ "Remoções Vida Teste": the name stands behind the word."""
+        """Return the name after the word: "Remoções Vida Teste"."""
         words, last = self._texto.palavras, place
         while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
             last += 1
@@ -290,7 +294,7 @@ class _Nomes:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and self._is_upper(word)
 
     def rotulado(self, at: int, rest: str) -> Lugar | None:
-        """What a label names, up to the first sign."""
+        """Return the place named after a label, up to the first separator."""
         end = rest.find("\n", at)
         end = len(rest) if end < 0 else end
         stop = _LABEL_END.search(rest, at, end)
@@ -310,7 +314,7 @@ class _Nomes:
         return self.com_cidade(replace(self._sem_cidade(words), confianca=0.7))
 
     def com_cidade(self, place: Lugar) -> Lugar:
-        """The town that stands right behind a name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
+        """Add the town right after a name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
         if place.cidade is not None:
             return place
         link = _CITY_LINK.match(self._livre, place.fim)
@@ -327,7 +331,7 @@ class _Nomes:
         return self._cidade_desconhecida(place, at, words)
 
     def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
-        """A town that is on no list is one when its state follows."""
+        """Accept a town outside the vocabulary if its state follows."""
         for count in range(1, min(5, len(words)) + 1):
             end = words[count - 1].fim
             uf = _UF_AFTER.match(self._livre, end)

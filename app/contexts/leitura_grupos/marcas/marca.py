@@ -1,4 +1,4 @@
-"""The marks that the readers leave on a text: what stands where. Places are those of ``Texto.plano``."""
+"""Marks that the readers leave on a text. Positions refer to ``Texto.plano``."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Dia(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Dias(Marca):
-    """A run of days. ``semana``: the weekdays it names when no number does; ``solto``: it may be a price's condition."""
+    """A run of days. ``semana``: its weekdays if it has no numbers; ``solto``: it may be the condition of a price."""
 
     dias: tuple[Dia, ...]
     semana: frozenset[int] = frozenset()
@@ -37,7 +37,7 @@ class Dias(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Turno(Marca):
-    """A period, its hours, or only how long it takes; at least one of them."""
+    """A period, its hours or only its length; at least one is set."""
 
     periodo: Periodo | None = None
     das: time | None = None
@@ -47,7 +47,7 @@ class Turno(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Condicao(Marca):
-    """When a price holds: on these weekdays, on holidays."""
+    """The condition of a price: weekdays or holidays."""
 
     semana: frozenset[int] = frozenset()
     feriado: bool = False
@@ -55,7 +55,7 @@ class Condicao(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Preco(Marca):
-    """``plantoes``: it is the sum for so many shifts; ``soma``: it comes on top of another."""
+    """``plantoes``: the number of shifts that the price covers; ``soma``: it is added to another price."""
 
     reais: Decimal
     por_hora: bool = False
@@ -81,7 +81,7 @@ class Lugar(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Area(Marca):
-    """``fraca``: any doctor may be called so ("plantonista"); a real speciality in the message wins."""
+    """``fraca``: a word for any doctor ("plantonista"); a real speciality in the message wins."""
 
     nome: str
     fraca: bool = False
@@ -89,7 +89,7 @@ class Area(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Fone(Marca):
-    """``numero`` None: without the area code it is nobody's."""
+    """``numero``: None without an area code."""
 
     numero: str | None
 
@@ -102,7 +102,7 @@ class Pagamento(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Fechado(Marca):
-    """It was taken, or nobody is wanted any more. ``sinal``: only a sign says so."""
+    """A word or sign that a shift is taken or no doctor is wanted. ``sinal``: the sign; empty for a word."""
 
     sinal: str = ""
 
@@ -112,20 +112,20 @@ _inicio = attrgetter("inicio")
 
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
-    """Those that begin in a stretch of the text; they must be in its order."""
+    """Return the marks that begin in a range; ``marcas`` must be sorted."""
     first = bisect_left(marcas, inicio, key=_inicio)
     return marcas[first : bisect_left(marcas, fim, lo=first, key=_inicio)]
 
 
 def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
-    """The line a place is on, as far as a window to each side of it."""
+    """Return the line around a position, at most ``janela`` characters to each side."""
     start = plano.rfind("\n", max(0, lugar - janela), lugar) + 1 or max(0, lugar - janela)
     end = plano.find("\n", lugar, lugar + janela)
     return start, min(len(plano), lugar + janela) if end < 0 else end
 
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
-    """The text with the marks taken out of it, every other letter at its place. Line ends stay."""
+    """Blank the marks out of the text. Positions and line ends stay."""
     ordered = sorted(marcas, key=_inicio)
     if not ordered:
         return plano

@@ -1,1 +1,1 @@
-"""Assembles marks into vacancies."""
+"""Assembly of marks into vagas."""

@@ -1,4 +1,4 @@
-"""Whose number belongs to which vaga."""
+"""Assignment of contacts to vagas."""
 
 from bisect import bisect_left
 
@@ -37,7 +37,7 @@ class Pessoas:
         return name, phone
 
     def _contato(self, where: Lugar, block: Bloco) -> Contato | None:
-        """Of several: the one on its line, with its hospital or town, in its section; else the first."""
+        """Return the contact on the vaga's line, on a line with its hospital or town, in its section, else the first."""
         people = self._folha.contatos
         if len(people) < 2:
             return people[0] if people else None
@@ -58,7 +58,7 @@ class Pessoas:
         return next(fitting, None)
 
     def _da_secao(self, where: Lugar, first: int) -> Contato | None:
-        """Each hospital's part of the message ends with its own number."""
+        """Return the contact at the end of the hospital's section."""
         if first == len(self._inicios):
             return None
         between = entre(self._folha.lugares, where.fim, self._inicios[first])

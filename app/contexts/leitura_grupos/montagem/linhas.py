@@ -1,7 +1,7 @@
 """Lines and sections: which day, place, shift and price belong together.
 
-A line becomes blocks: one for each run of days it names, and blocks without days for what it says of the others, as a heading
-above them or as a word behind them.
+A line becomes blocks: one for each run of days, and blocks without days for marks that apply to the others, as a
+heading before them or a note after them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Bloco:
 
 
 def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[Bloco]:
-    """``dias`` are those on which shifts are, ``regras`` the prices with what they hold for."""
+    """Split a message into blocks. ``dias``: the days of shifts; ``regras``: the prices with their conditions."""
     used = {id(mark) for rule in regras for mark in rule.so_condicao}
     kinds: tuple[Sequence[Marca], ...] = (
         [each for each in folha.lugares if id(each) not in used],
@@ -63,7 +63,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
-    """ "UPA – feriado 12/10" above "12/10 SD e SN": a day that is told again with its shift was only announced."""
+    """Drop days that a headline announces and a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
     dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
     return [
         replace(each, dias=None)
@@ -74,9 +74,9 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
 
 
 def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
-    """Runs with nothing but words between them are one: "sábado (10/01) e domingo (11/01)".
+    """Merge runs with only plain words between them: "sábado (10/01) e domingo (11/01)".
 
-    Numbers tell which days a name of weekdays means: "terças e quintas de agosto (11, 13, 20)".
+    Numbers select days of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
     """
     kept: list[Dias] = []
     for run in runs:
@@ -91,7 +91,9 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """ "10/08, 11/08 (preenchido), 12/08": what is told in brackets is of the last day before them alone."""
+    """Split off the last day before a closing in brackets, which closes only that day: "10/08, 11/08 (preenchido),
+    12/08".
+    """
     if not closed:
         return runs
     kept: list[Dias] = []
@@ -136,7 +138,7 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
 def _partida(
     plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
 ) -> list[Bloco]:
-    """A line with days: each run takes its own, and what is said once is for all of them."""
+    """Split a line with days: each run takes its own marks; a mark stated once applies to all runs."""
     if len(runs) == 1:
         return [_bloco(start, end, runs[0], parts, rules)]
     heading: list[list[Marca]] = []
@@ -164,7 +166,10 @@ def _partida(
 
 
 def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
-    """ "Fechados: 10 e 12/08; 14/08 SN coberto": a word closes the run right behind it, else the one before it."""
+    """Assign closing words: to the run right after the word, else to the one before it.
+
+    Example: "Fechados: 10 e 12/08; 14/08 SN coberto".
+    """
     for place, run in enumerate(runs):
         before = [each for each in entre(marks, cuts[place], run.inicio) if _closes_next(plano, each, run)]
         behind = list(entre(marks, run.fim, cuts[place + 2]))
@@ -174,13 +179,16 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 
 
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
-    """Right before it, and no comma parts them: "04/07 SD já foi, 05/07 SN" speaks of the 4th."""
+    """Tell whether a closing word belongs to the run right after it.
+
+    A comma separates them: "04/07 SD já foi, 05/07 SN" closes the 4th.
+    """
     between = plano[mark.fim : run.inicio]
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """What stands before the first run, behind each run: whose is it? → (heading, per run, trailing)."""
+    """Divide the marks before the first run and after each run into (heading, per run, trailing)."""
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])
     nothing: list[list[Marca]] = [[] for _ in behind]
@@ -197,7 +205,7 @@ def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[M
 
 
 def _herdados(found: list[Bloco]) -> list[Bloco]:
-    """ "Sábado 14/02" above two lines with hospitals or shifts: the day is theirs."""
+    """Pass the days of a heading on to the lines below: "Sábado 14/02" above two lines with hospitals or shifts."""
     result: list[Bloco] = []
     place = 0
     while place < len(found):

@@ -1,4 +1,4 @@
-"""From blocks to vagas: what a block does not say itself, a heading above it or a word behind it says."""
+"""Assembly of blocks into vagas: a block takes missing parts from a heading before it or a note after it."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -23,9 +23,9 @@ from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Campo, Periodo, VagaDita, VagaLida, ValorTipo
 
 GERAL = "Clínica Médica"
-# No message offers more; a text made to multiply places by days must end.
+# Upper limit of vagas per message: a text crafted to multiply places by days must end.
 MAIS = 1000
-# Of what lacks its place or its day: a person reads them one by one.
+# Upper limit of vagas without a place or a day: an operator reads each of them.
 MAIS_INCOMPLETAS = 20
 _T = TypeVar("_T")
 _Nomeado = TypeVar("_Nomeado", Area, Lugar)
@@ -35,7 +35,10 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """``abertas`` are the vagas; ``fechadas`` counts the days that were taken. ``incompletas``: what lacks its place or its day."""
+    """``abertas``: the vagas; ``fechadas``, ``passadas``: number of blocks that are taken or past.
+
+    ``incompletas``: vagas without a place or a day.
+    """
 
     abertas: tuple[VagaLida, ...]
     fechadas: int
@@ -49,7 +52,7 @@ def montar(folha: Folha, vocabulario: Vocabulario) -> Montagem:
 
 @dataclass(frozen=True, slots=True)
 class _Turno:
-    """A shift as it will be told: its period, and the hours that are written."""
+    """The shift of a vaga: its period and its written hours."""
 
     periodo: Periodo
     das: time | None
@@ -112,7 +115,10 @@ class _Montador:
     def _pares(
         self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
     ) -> Sequence[tuple[Area | None, _Turno]]:
-        """Each speciality on each shift; but "clínica SN e pediatria SD" are two, and so are "SN clínica e SD pediatria"."""
+        """Combine each speciality with each shift, unless the text pairs them.
+
+        Pairs: "clínica SN e pediatria SD", "SN clínica e SD pediatria".
+        """
         if len(shifts) < 2:
             return list(product(areas, shifts))
         marks: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
@@ -137,7 +143,7 @@ class _Montador:
         assert block.dias is not None
         return block.dias.dias
 
-    # What a block lacks.
+    # Parts that a block lacks.
 
     def _lugares(self, place: int) -> Sequence[Lugar]:
         found = self._onde_lugares.de(place, segue=True)
@@ -151,7 +157,7 @@ class _Montador:
         return _alternativas(_uma_vez(found), self._folha)
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """ "PS (porta)" above the day: where a hospital's line names only a weak area, that is its own."""
+        """Return the weak area in the hospital's heading above the day, such as "PS (porta)"."""
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -171,7 +177,7 @@ class _Montador:
         return self._distintos(marks)
 
     def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
-        """ "ou então dia 11, no mesmo horário": those of the day before it."""
+        """Return the shifts of the block before, for "ou então dia 11, no mesmo horário"."""
         assert block.dias is not None
         end = block.dias.fim
         if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
@@ -179,7 +185,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """One for each period; the one with hours says more."""
+        """Return one shift per period; a mark with hours takes precedence."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -194,16 +200,16 @@ class _Montador:
         return [each if each.das else self._com_horas(each) for each in found.values()]
 
     def _com_horas(self, shift: _Turno) -> _Turno:
-        """Hours told once for a period, where no days are ("SD 7-19h / SN 19-7h"), hold for all shifts of it."""
+        """Add the hours of a period that are stated once, apart from the days: "SD 7-19h / SN 19-7h"."""
         mark = self._horas.get(shift.periodo)
         if mark is None:
             return shift
         return _Turno(shift.periodo, mark.das, mark.ate, horas_do(mark, shift.periodo), mark)
 
-    # What was taken.
+    # Closed vagas.
 
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
-        """ "04, 06 e 08 SD; obs: dia 04 preenchido": a day that a word closes is closed wherever else it stands."""
+        """Return days that a word closes wherever else they stand: "04, 06 e 08 SD; obs: dia 04 preenchido"."""
         return frozenset(
             (where.nome, day.data, period)
             for place in self._fechados
@@ -214,7 +220,7 @@ class _Montador:
         )
 
     def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
-        """Those it names; None stands for the whole day."""
+        """Return the periods that a block names; None stands for the whole day."""
         return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
 
     # One vaga.
@@ -245,7 +251,7 @@ class _Montador:
             contato_whatsapp=phone,
         )
 
-    # What lacks its place or its day.
+    # Vagas without a place or a day.
 
     def _incompletas(self) -> Iterator[VagaDita]:
         dated = [(place, block) for place, block in enumerate(self._blocos) if block.dias is not None]
@@ -253,7 +259,7 @@ class _Montador:
             yield from self._sem_dia()
             return
         if self._folha.lugares:
-            return  # both are said, and yet there is no vaga: nobody is asked for what was said
+            return  # place and day are stated, so there is nothing to ask for, although no vaga resulted
         for place, block in dated:
             areas: Sequence[Area | None] = self._areas(place) or (None,)
             for area, day, shift in product(areas, self._dias(block), self._turnos(place, block)):
@@ -270,7 +276,9 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Beside whole vagas: a line on a place they are not of, which says its shift or its price, and no day."""
+        """Yield incomplete vagas beside complete ones: a line about another place, with a shift or a price but without
+        a day.
+        """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
         headings = {self._onde_lugares.bloco(at, segue=True) for at in dated}
@@ -303,7 +311,7 @@ class _Montador:
         )
 
     def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
-        """The only price there is; of several nobody knows which holds."""
+        """Return the price if the rules hold exactly one; several are ambiguous."""
         if len({rule.preco.reais for rule in rules[:50]}) == 1:
             preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
@@ -314,7 +322,9 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """On a line that says so every day is one, unless some of its days are known as such."""
+        """Tell whether a day is a holiday. On a holiday line every day is one, unless some of its days are known
+        holidays.
+        """
         if self._e_feriado(day) or not block.feriado:
             return self._e_feriado(day)
         return not any(self._e_feriado(each.data) for each in (block.dias.dias if block.dias else ()))
@@ -333,7 +343,9 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Its line, its hospital's line, its section, the whole message; then the only price there is, wherever it stands."""
+        """Yield price rules by scope: the line, the hospital's line, the section, the message; last, the only price
+        anywhere.
+        """
         yield block.regras
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is not None and heading < place and self._blocos[heading].dias is None:
@@ -349,7 +361,7 @@ def _nome(area: Area | None) -> str:
 
 
 def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
-    """Each name once, where it is said first."""
+    """Return each name once, at its first mention."""
     names = {each.nome: each for each in reversed(found)}
     return list(names.values())[::-1]
 
@@ -359,7 +371,7 @@ def _fortes(block: Bloco) -> list[Area]:
 
 
 def _oferece(block: Bloco) -> bool:
-    """A line that could be an offer by itself, were it to say when."""
+    """Tell whether a line would be an offer if it had a day."""
     signs = (
         _fortes(block),
         [each for each in block.turnos if each.periodo or each.das],
@@ -373,7 +385,7 @@ def _turnos_sem_dia(block: Bloco) -> list[Turno]:
 
 
 def _duracao(turnos: Sequence[Turno]) -> int | None:
-    """ "12h cada": how long the shifts take, when one length is told."""
+    """Return the length of the shifts ("12h cada"), if exactly one is stated."""
     lengths = {each.horas for each in turnos if each.horas and not each.periodo}
     return lengths.pop() if len(lengths) == 1 else None
 
@@ -389,7 +401,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
-    """ "clínico ou cirurgião" is a place for either: the first is told."""
+    """Keep the first of alternatives: "clínico ou cirurgião" is one vaga for either."""
     kept: list[Area] = []
     for each in found:
         if kept and folha.texto.plano[kept[-1].fim : each.inicio].strip() == "ou":
@@ -399,7 +411,7 @@ def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
 
 
 def _escolhida(scope: Sequence[Regra], target: Alvo) -> Regra | None:
-    """The most particular that holds; of two alike the gross one, then the first."""
+    """Return the most specific rule that applies; of equal ones the gross price, then the first."""
     fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
     if not fitting:
         return None

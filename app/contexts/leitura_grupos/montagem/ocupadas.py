@@ -1,4 +1,4 @@
-"""Which lines of a message are taken: by a word, a sign, or a heading above them."""
+"""Closed lines of a message: by a word, a sign or a heading above them."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Fechadas:
         self.numeros = frozenset(number for numbers in numbers_of.values() for number in numbers)
 
     def _numeros(self, mark: Fechado) -> tuple[int, ...]:
-        """ "de 10 a 12/08 …, 11 já foi", "10 e 11 fechados": days of the month that nothing else says are days."""
+        """Return bare numbers before a closing word that are days: "de 10 a 12/08 …, 11 já foi", "10 e 11 fechados"."""
         found = _NUMBERS_BEFORE.search(self._folha.texto.plano, max(0, mark.inicio - 14), mark.inicio)
         if found is None or mark.sinal or entre(self._folha.dias, found.start("dois"), mark.inicio):
             return ()
@@ -55,21 +55,25 @@ class Fechadas:
         return frozenset(found | self._secoes_fechadas())
 
     def fecha_o_dia(self, mark: Fechado) -> bool:
-        """A word, and no shift behind it is said to be left ("o SD já foi, só resta o SN")."""
+        """Tell whether a word closes the whole day: no shift is left after it, unlike in "o SD já foi, só resta o SN"."""
         left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
 
     def _sobra(self, block: Bloco) -> bool:
-        """ "2 vagas (1 preenchida), resta uma"; "meu voo foi cancelado, preciso de alguém"."""
+        """Tell whether the line leaves something open: "2 vagas (1 preenchida), resta uma"; "voo cancelado, preciso de
+        alguém".
+        """
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """A tick is no mere bullet: other days bear another sign, or it ends its line."""
+        """Tell whether a tick means closed and is not a bullet: other days have another sign, or it ends its line."""
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """ "PREENCHIDAS:" closes what stands below it, until something else is headed; as a message's headline, all of it."""
+        """Return blocks below a heading such as "PREENCHIDAS:", up to the next heading; a headline closes the whole
+        message.
+        """
         plain = self._folha.texto.plano
         left = _ABERTAS.search(plain)
         until = 0 if RESTA.search(plain) else len(plain) if left is None else left.start()
@@ -86,7 +90,7 @@ class Fechadas:
         return found
 
     def turnos(self, block: Bloco) -> set[int]:
-        """Of several shifts on a line, the one right before the sign or the word."""
+        """Return the closed shift on a line with several: the one right before the sign or the word."""
         if len(block.turnos) < 2:
             return set()
         found = set()

@@ -1,4 +1,4 @@
-"""Where a kind of thing is said: the heading above, the word behind, the neighbour."""
+"""Search for the marks that apply to a block: its own, a heading above, a note after it, a neighbour's."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 class Onde(Generic[T]):
-    """``what`` is what a block says of the kind. Headings are those of its kind that stand above the first day.
+    """Finds marks of one kind for a block. ``what``: returns the marks of a block.
 
-    ``soltos`` is all that is said where no days are.
+    ``encabeca``: marks of the kind stand above the first day, as headings. ``soltos``: all marks of blocks without
+    days.
     """
 
     def __init__(self, blocos: Sequence[Bloco], what: Callable[[Bloco], list[T]]) -> None:
@@ -25,22 +26,22 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Its own; else the nearest heading above; else what comes behind; else a neighbour's.
+        """Return the block's own marks; else those of the nearest heading above, of a note after it, of a neighbour.
 
-        ``segue``: what a line above says of itself goes on, too, as the name of a hospital does.
+        ``segue``: marks of an earlier line with days also apply to later lines, as a hospital's name does.
         """
         at = self.bloco(place, segue=segue)
         return [] if at is None else self._ditos[at]
 
     def bloco(self, place: int, *, segue: bool = False) -> int | None:
-        """Which block says it."""
+        """Return the index of the block whose marks apply."""
         if self._ditos[place]:
             return place
         at = self._acima(place, segue)
         return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
-        """Of the blocks without days: the nearest above or behind, with those that stand next to it."""
+        """Return the marks of the nearest block without days, above or after, and of those adjacent to it."""
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:
             return []

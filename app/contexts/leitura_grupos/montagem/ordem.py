@@ -1,4 +1,4 @@
-"""Prices that are told in the order of what they are for: "Clínica: 10/08 SN / Orto: 11/08 SD. 1.500 e 1.800 respectivamente"."""
+"""Prices in the order of their shifts: "Clínica: 10/08 SN / Orto: 11/08 SD. 1.500 e 1.800 respectivamente"."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _OR_SIGN = re.compile(r" {0,2}(?:[/|,]|e) {0,2}(?:r\$ {0,2})?")
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
-    """As many prices side by side, none with a condition, as there are lines with days, or days on the only line."""
+    """Assign adjacent prices without conditions in order: one per line with days, or one per day on the only line."""
     if not 2 <= len(regras) <= 12 or any(each.condicoes or each.preco.liquido for each in regras):
         return
     is_explicit = "respectivamente" in folha.texto.plano

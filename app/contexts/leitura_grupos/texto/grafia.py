@@ -1,4 +1,4 @@
-"""Words with one letter wrong. Only words that matter are looked for, and only where the word written is none we know."""
+"""Words with one wrong letter. Only relevant words are corrected, and only if the written word is unknown."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -6,7 +6,7 @@ MENOR = 6
 
 
 class Grafias:
-    """Every target with each of its letters left out: what is written wrong shares one of those with it."""
+    """Index of the targets by each form with one letter removed: a misspelling shares such a form with its target."""
 
     __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")
 
@@ -17,7 +17,7 @@ class Grafias:
         self._maior = max(map(len, self._alvos), default=0) + 1
 
     def certa(self, word: str) -> str | None:
-        """The word that was meant; None: it is right, or nobody knows."""
+        """Return the intended word; None if the word is correct or has no close target."""
         if not MENOR - 1 <= len(word) <= self._maior or word in self._conhecidas or not word.isalpha():
             return None
         if (whole := self._faltando.get(word)) is not None:

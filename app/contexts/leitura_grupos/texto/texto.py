@@ -1,4 +1,4 @@
-"""A text as the rules see it: lower case, no accents, no fancy letters, each letter knowing where it stood."""
+"""A text as the rules see it: lower case, without accents and decorated letters, with each letter's source position."""
 
 import re
 import unicodedata
@@ -32,7 +32,7 @@ _LIKE_ASCII = {
 
 
 class _Folding(dict[int, str]):
-    """One character for each, so that places stay what they were; learns as it goes."""
+    """Maps each character to exactly one, so that positions stay; caches its results."""
 
     def __missing__(self, code: int) -> str:
         folded = _fold(chr(code))
@@ -59,12 +59,12 @@ def _fold(char: str) -> str:
 
 _FOLDING = _Folding()
 _WORD = re.compile(r"[a-z0-9]+")
-# A name stands there.
+# A word after a phone number is a name: its spelling stays.
 _BEHIND_NUMBER = re.compile(r"\d{4}[ -]?\d{4}[ ():-]{1,3}$")
 
 
 def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
-    """All that a pattern finds; ``letters``: without one of them there is no use in looking, and looking is what costs."""
+    """Yield the matches of a pattern. ``letters``: a text without any of them skips the costly search."""
     return pattern.finditer(plano) if any(each in plano for each in letters) else iter(())
 
 
@@ -79,9 +79,9 @@ _INICIO = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class Texto:
-    """``plano`` is the folded text; ``lugares`` where each of its letters stood (None: at the same place).
+    """``plano``: the folded text; ``lugares``: the source position of each of its letters (None: the same position).
 
-    ``maiusculas`` is the share of capitals among the letters.
+    ``maiusculas``: the share of capitals among the letters.
     """
 
     fonte: str
@@ -92,7 +92,7 @@ class Texto:
 
     @classmethod
     def de(cls, fonte: str, grafias: Grafias | None = None) -> "Texto":
-        """``grafias`` puts right the words that are written with one letter wrong."""
+        """Fold a text. ``grafias`` corrects words with one wrong letter."""
         plano = fonte.translate(_FOLDING)
         lugares: tuple[int, ...] | None = None
         if "\x00" in plano:
@@ -114,7 +114,7 @@ class Texto:
         return cls(fonte, plano, lugares, words, sum(map(str.isupper, fonte)) / letters if letters else 0.0)
 
     def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
-        """The place in the source of a place in ``plano``."""
+        """Return the source range of a range in ``plano``."""
         if self.lugares is None or inicio == fim:
             return (inicio, fim) if self.lugares is None else (0, 0)
         return self.lugares[inicio], self.lugares[fim - 1] + 1
@@ -126,7 +126,7 @@ class Texto:
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
-    """The first letter of a word put right stands where the word began, its last one where it ended."""
+    """Replace misspelt words: the first letter keeps the position of the word's start, the last one that of its end."""
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []
     places: list[int] = []
@@ -143,5 +143,5 @@ def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavr
 
 
 def chave(text: str) -> str:
-    """Words alone, folded and joined by one space: how two names are compared."""
+    """Return the words, folded and joined by one space: the form in which names are compared."""
     return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))

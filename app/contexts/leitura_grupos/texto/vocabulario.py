@@ -1,6 +1,7 @@
-"""The words the rules know: the customer's hospitals and specialities, and our own lists beside them.
+"""The words that the rules know: the customer's hospitals and specialities, and the built-in lists.
 
-``Vocabulario.de`` takes the form of ``dados/canonicos.json``. Names are compared without case, accents and punctuation.
+``Vocabulario.de`` takes the form of ``dados/canonicos.json``. Names are compared without case, accents and
+punctuation.
 """
 
 import json
@@ -40,7 +41,7 @@ class Achado(Generic[T]):
 
 
 class Frases(Generic[T]):
-    """Phrases as a tree of words; the longest that fits wins."""
+    """Phrases as a tree of words; the longest match wins."""
 
     __slots__ = ("_raiz",)
 
@@ -48,7 +49,7 @@ class Frases(Generic[T]):
         self._raiz: dict[str, Any] = {}
 
     def juntar(self, frase: str, valor: T) -> None:
-        """Adds a phrase unless it is known already."""
+        """Add a phrase unless it is known."""
         words = chave(frase).split()
         if not words:
             return
@@ -58,7 +59,7 @@ class Frases(Generic[T]):
         node.setdefault("", valor)
 
     def em(self, palavras: Sequence[Palavra], onde: int) -> Achado[T] | None:
-        """The longest phrase that begins at this word."""
+        """Return the longest phrase that begins at this word."""
         node = self._raiz
         found: Achado[T] | None = None
         for place in range(onde, len(palavras)):
@@ -70,7 +71,7 @@ class Frases(Generic[T]):
         return found
 
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
-        """Every phrase, none overlapping another."""
+        """Yield every phrase, without overlaps."""
         free, begins = 0, self._raiz
         for place, word in enumerate(palavras):
             if word.texto not in begins or place < free:
@@ -81,7 +82,7 @@ class Frases(Generic[T]):
                 yield found
 
     def palavras(self) -> Iterator[str]:
-        """Every word of every phrase."""
+        """Yield every word of every phrase."""
         waiting: list[dict[str, Any]] = [self._raiz]
         for node in waiting:
             for word, below in node.items():
@@ -90,7 +91,7 @@ class Frases(Generic[T]):
                     waiting.append(below)
 
     def valores(self) -> Iterator[T]:
-        """What every phrase stands for."""
+        """Yield the value of every phrase."""
         waiting: list[dict[str, Any]] = [self._raiz]
         for node in waiting:
             for word, below in node.items():
@@ -107,7 +108,7 @@ class Frases(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulario:
-    """``hospitais`` gives every hospital that bears the name: an ambiguous alias has several."""
+    """``hospitais`` maps a name to every hospital that has it: an ambiguous alias has several."""
 
     hospitais: Frases[list[Hospital]]
     especialidades: Frases[str]
@@ -117,12 +118,12 @@ class Vocabulario:
 
     @classmethod
     def padrao(cls) -> "Vocabulario":
-        """Our own words alone: no hospital is known by name."""
+        """Return the built-in words, without any hospital."""
         return _padrao()
 
     @classmethod
     def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
-        """Raises ValueError when the document has not the form of ``canonicos.json``."""
+        """Build from a document; raise ValueError unless it has the form of ``canonicos.json``."""
         try:
             hospitals = _hospitais(canonicos.get("hospitais", ()))
             specialities = _especialidades(canonicos.get("especialidades", ()))
@@ -140,9 +141,11 @@ class Vocabulario:
 def vale_em(
     so_em: frozenset[str] | None, cidade: str | None, uf: str | None, *, dita: str | None, regiao: str | None
 ) -> bool:
-    """Whether a hospital's name is its own where it is told: ``dita`` is the town that is said beside it, ``regiao`` the group's.
+    """Tell whether a hospital's name is valid at a place. ``dita``: the town stated beside it; ``regiao``: the group's
+    region.
 
-    ``so_em`` None: everywhere. Otherwise people taught it: it counts where the hospital is, and in those regions.
+    ``so_em`` None: valid everywhere. Otherwise an operator taught it: valid in the hospital's town and in those
+    regions.
     """
     if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
         return True
@@ -155,19 +158,19 @@ def vale_em(
 
 @cache
 def palavras() -> Mapping[str, Any]:
-    """The phrase lists of ``dados/palavras.toml``."""
+    """Return the phrase lists of ``dados/palavras.toml``."""
     return tomllib.loads((DADOS / "palavras.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def palavras_soltas(name: str) -> frozenset[str]:
-    """The words of a list that is written as lines of words."""
+    """Return the words of a list that is written as lines of words."""
     return frozenset(word for line in palavras()[name] for word in line.split())
 
 
 @cache
 def frases(*names: str) -> Frases[str]:
-    """One tree of the named lists; a phrase found says which list it is from."""
+    """Return one tree of the named lists; the value of a phrase is the name of its list."""
     tree = Frases[str]()
     for name in names:
         listed: Any = palavras()
@@ -184,7 +187,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 @cache
 def _todas() -> frozenset[str]:
-    """Every word of every list: right as it is."""
+    """Return every word of every list: all are spelt correctly."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
     for each in waiting:
@@ -207,7 +210,7 @@ def _padrao() -> Vocabulario:
 
 
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
-    """By every name and alias of the list; and by the shortened names that are nobody's alias there."""
+    """Index hospitals by name and alias, and by shortened names that no other entry has as an alias."""
     tree = Frases[list[Hospital]]()
     shortened: dict[str, list[Hospital]] = {}
     for each in listed:
@@ -233,7 +236,7 @@ _TIPOS |= {"universitario": "univ"}
 
 
 def _abreviados(canonico: str) -> Iterator[str]:
-    """How "Hospital Regional de X" is called by those who know it: "Regional de X", "Hosp. Reg. X", "HR X"."""
+    """Yield common short names of "Hospital Regional de X": "Regional de X", "Hosp. Reg. X", "HR X"."""
     words = chave(canonico).split()
     if len(words) < 3 or words[0] != "hospital" or words[1] not in _TIPOS:
         return
@@ -244,20 +247,20 @@ def _abreviados(canonico: str) -> Iterator[str]:
 
 
 def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
-    """The customer's names win; our aliases of a speciality he names otherwise lead to his name."""
+    """Index specialities. The customer's names win; built-in aliases lead to the customer's name."""
     tree = Frases[str]()
     for each in listed:
         for name in (each["canonico"], *each.get("aliases", ())):
             tree.juntar(name, each["canonico"])
     for each in _proprios()["especialidades"]:
-        his = tree.valor(each["canonico"]) or each["canonico"]
+        canonical = tree.valor(each["canonico"]) or each["canonico"]
         for name in (each["canonico"], *each["aliases"]):
-            tree.juntar(name, his)
+            tree.juntar(name, canonical)
     return tree
 
 
 def _feriados(listed: Iterable[str]) -> frozenset[date]:
-    """Those a calendar cannot compute: the state's, the city's."""
+    """Return the holidays of states and cities, which no rule computes."""
     return frozenset(date.fromisoformat(day) for day in listed)
 
 
