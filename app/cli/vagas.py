@@ -250,14 +250,14 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     for name in SHOWN:
         if document[name] is not None:
             value = (
-                word(ctx, "cancelada", document[name])
+                word(ctx, "motivo_da_vaga", document[name])
                 if name == "cancelada_motivo"
                 else cell(ctx, name, document[name])
             )
             ctx.say(f"  {texts(f'cli.vagas.column_{name}')}: {value}")
     for line in document["historico"]:
         became = " → ".join(word(ctx, "vaga", each) for each in (line["de"], line["para"]) if each is not None)
-        ctx.say(f"  {ctx.moment(line['em'])}  {became}  ({line['por']}: {word(ctx, 'cancelada', line['motivo'])})")
+        ctx.say(f"  {ctx.moment(line['em'])}  {became}  ({line['por']}: {word(ctx, 'motivo_da_vaga', line['motivo'])})")
     for offer in document["ofertas"]:
         ctx.say(texts("cli.vagas.offer", medico=offer["medico"], mensagem=word(ctx, "mensagem", offer["mensagem"])))
     for interest in document["interesses"]:

@@ -33,7 +33,16 @@ TITLES = [
     "Seen",
     "Run on",
 ]
-KINDS = ("test_scheduler", "test_queue", "test_guard", "test_deadman", "test_send", "test_ladder", "test_supervision")
+KINDS = (
+    "test_scheduler",
+    "test_queue",
+    "test_guard",
+    "test_deadman",
+    "test_send",
+    "test_ladder",
+    "test_supervision",
+    "test_vacancy",
+)
 PREFACE = """# Fault tests and their figures
 
 `python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the same tests in a short form.
@@ -51,6 +60,7 @@ Each test breaks a real process, database or clock and compares the result with 
 | hanging code | T09, T24–T28, S3.1–S3.3, soak | a task accepted beside the hanging code, or an expected line | it is not done at the end | – |
 | database under load | T23, busy | an item, or a lease | a lease that another process could take | – |
 | parent | T09, T25, T26, T28 | a process, or an accepted task | it was not replaced, outlived its parent, or is not done | – |
+| vacancies | T45 | the request of a doctor who wants a vacancy | it has no answer | two doctors have one vacancy |
 | shutdown | stop | an item or run in flight at SIGTERM | it neither ended nor was handed back | its handler had its effect twice |
 
 *Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason. Both apply to the scheduler only.
@@ -69,6 +79,8 @@ Each test breaks a real process, database or clock and compares the result with 
 - **Hanging code.** "Seen" has the time until the problem was found and until the process served again. A row in `worker_restarts` with the stack, and the same in the log, are part of each
   test. Unless a row says "under `up`", a keeper of the test restarts the process.
 - **Database under load.** In T23 a snapshot stays open on PostgreSQL while items arrive; *found* is when health names the process that holds it.
+- **Vacancies.** Each process syncs an answer to disk before its next step; a restarted process asks again for doctors without an
+  answer. The answers, the state, the history and the business events must name the same doctor.
 - **Parent.** Where the database is "–", parent and children are small programs of the test, with limits of two seconds.
 
 ## Figures

@@ -16,7 +16,7 @@ from app.contexts.leitura_grupos.api import Fechamento, VagaLida, chave
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.alvo_do_fechamento import NADA, Alvo, DecisaoDoFechamento, VagaAberta, decidir
 from app.contexts.vagas.importacao import PERIODO_ID
-from app.contexts.vagas.transicoes import StatusDaVaga, Transicoes
+from app.contexts.vagas.transicoes import PROCURA, StatusDaVaga, Transicoes
 from batuta import BatutaError, Snooze
 from batuta.kernel import Clock, Ids, Json
 from batuta.queues import Writes
@@ -198,9 +198,10 @@ class Fechamentos:
         closed = False
         for row in await transaction.all(self._queries.vacancies, id=id):
             vaga = await self._transicoes.travar(transaction, row["id"])
-            closed |= vaga is not None and await self._transicoes.mudar(
-                transaction, vaga, StatusDaVaga.FECHADA, por=by, motivo=how or "fechamento", now=now
-            )
+            if vaga is not None and vaga["status"] in PROCURA:
+                closed |= await self._transicoes.mudar(
+                    transaction, vaga, StatusDaVaga.FECHADA, por=by, motivo=how or "fechamento", now=now
+                )
         return closed
 
     async def _note(

@@ -50,7 +50,7 @@ def _day(value: str) -> str:
     return value
 
 
-def _number(value: object) -> object:
+def require_number(value: object) -> object:
     """What a text means as a number is nobody's to guess."""
     if isinstance(value, str | bool):
         raise ValueError(Reason("int_type", "a number is written without quotes"))  # noqa: TRY004 - pydantic asks for it
@@ -134,7 +134,7 @@ class Reprocesso(BaseModel):
         max_length=1000,
         description="only these, read or not; nothing: all that failed or was switched off",
     )
-    limite: Annotated[int, BeforeValidator(_number)] = Field(default=1000, ge=1, le=10_000)
+    limite: Annotated[int, BeforeValidator(require_number)] = Field(default=1000, ge=1, le=10_000)
 
 
 REFUSALS = {

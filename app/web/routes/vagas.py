@@ -7,7 +7,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 from app.composition.shifts import Shifts
 from app.contexts.leitura_grupos.api import Periodo
@@ -42,6 +42,7 @@ from app.contexts.plantoes.relato import (
 from app.contexts.plantoes.service import Filtro
 from app.contexts.vagas.api import StatusDaVaga
 from app.web.refusals import as_problems, caller_of
+from app.web.routes.appointments import require_number
 from app.web.routes.grupos import Hour, Word
 from app.web.routes.grupos_vistos import Day, Limit, Skip
 from batuta.web import AuthoriseFirst, Scope, needs
@@ -66,6 +67,10 @@ REFUSALS = {
 }
 
 
+# 39.0 is a whole number too: JSON has one kind of number. It stands last, or the document loses the limits.
+A_NUMBER = BeforeValidator(require_number)
+
+
 class Nova(BaseModel):
     """Hours or a period are needed; without a price it is to be agreed."""
 
@@ -78,7 +83,7 @@ class Nova(BaseModel):
     periodo: Periodo | None = None
     hora_inicio: Hour | None = None
     hora_fim: Hour | None = None
-    valor: Annotated[int, Field(ge=MENOR_VALOR, le=MAIOR_VALOR, strict=True)] | None = None
+    valor: Annotated[int, Field(ge=MENOR_VALOR, le=MAIOR_VALOR), A_NUMBER] | None = None
     novo_hospital: StrictBool = Field(default=False, description="create the hospital if its name is unknown")
     outra: StrictBool = Field(default=False, description="create it although an open one is the same")
 
@@ -95,7 +100,7 @@ class AosMedicos(BaseModel):
 
 class AosMelhores(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    melhores: Annotated[int, Field(ge=1, le=MOST_OFFERS, strict=True, description="so many candidates, the best first")]
+    melhores: Annotated[int, Field(ge=1, le=MOST_OFFERS, description="so many candidates, the best first"), A_NUMBER]
 
 
 class Liberacao(BaseModel):

@@ -66,7 +66,7 @@ async def test_a_vacancy_lives_from_its_creation_to_the_confirmation_of_its_shif
     assert (offered["status"], offered["oferecidas"], offered["recusadas"]) == (
         "anunciada", [ana], {UNKNOWN_ID: "desconhecido"},
     )  # fmt: skip
-    assert (await post(julia, f"{id}/anunciar", {"melhores": 5})).json()["oferecidas"] == [bia]
+    assert (await post(julia, f"{id}/anunciar", {"melhores": 5.0})).json()["oferecidas"] == [bia]
     assert (await post(julia, f"{id}/interesse", {"medico": ana})).json()["repetida"] is False
     assert (await post(julia, f"{id}/reservar", {"medico": ana})).json()["status"] == "reservada"
     assert (await post(julia, f"{id}/reservar", {"medico": ana})).json()["repetida"] is True
@@ -109,6 +109,8 @@ async def test_a_vacancy_lives_from_its_creation_to_the_confirmation_of_its_shif
         ({"hora_inicio": "19:00"}, 409, "vacancy_refused", "hora_fim"),
         ({"hora_inicio": "7h"}, 422, "invalid", ""),
         ({"valor": 15}, 422, "invalid", ""),
+        ({"valor": "1500"}, 422, "invalid", ""),
+        ({"valor": 1500.5}, 422, "invalid", ""),
         ({"cor": "azul"}, 422, "invalid", ""),
     ],
 )

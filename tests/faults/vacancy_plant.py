@@ -1,0 +1,82 @@
+"""Doctors of one process who want vacancies, and a process that dies by chance: with the lock, before the commit, after it.
+
+Each answer is a line in a file, synced before the next step, so a started-again process asks only for doctors without an answer.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from app.main import build
+from app.settings import Settings
+from tests.julia.tables import rows
+
+DIES = 0.03
+
+
+class Chance:
+    def __init__(self, seed: int) -> None:
+        self._lots = random.Random(seed)
+
+    def die_perhaps(self) -> None:
+        if self._lots.random() < DIES:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def read_answers(file: Path) -> list[list[str]]:
+    """Vacancy, doctor and answer of each whole line."""
+    return [line.split() for line in file.read_text().splitlines() if line.count(" ") == 2] if file.exists() else []
+
+
+async def run(url: str, folder: Path, share: int, of: int, seed: int) -> None:
+    chance, file = Chance(seed), folder / f"answers-{share}"
+    julia = build(Settings(database_url=url, optout_journal=str(folder / "optouts")))
+    async with julia.work:
+        plantoes = julia.shifts.plantoes
+        _die_inside(plantoes, chance)
+        answered = {(vacancy, doctor) for vacancy, doctor, _ in read_answers(file)}
+        doctors = [row["id"] for row in await rows(julia.work.database, "SELECT id FROM clientes ORDER BY id")]
+        mine = doctors[share::of]
+
+        async def want(vacancy: str, doctor: str) -> None:
+            answer = await plantoes.reservar(vacancy, doctor, por=f"process-{share}")
+            chance.die_perhaps()
+            _keep(file, f"{vacancy} {doctor} {type(answer).__name__}\n")
+
+        for row in await rows(julia.work.database, "SELECT id FROM vagas ORDER BY id"):
+            left = [doctor for doctor in mine if (row["id"], doctor) not in answered]
+            await asyncio.gather(*(want(row["id"], doctor) for doctor in left))
+
+
+def _die_inside(plantoes: Any, chance: Chance) -> None:
+    """The process may die while it holds a vacancy, and after the change before its commit."""
+    transitions = plantoes._transicoes
+    hold, change = transitions.travar, transitions.mudar
+
+    async def travar(*values: Any) -> Any:
+        row = await hold(*values)
+        chance.die_perhaps()
+        return row
+
+    async def mudar(*values: Any, **more: Any) -> Any:
+        made = await change(*values, **more)
+        chance.die_perhaps()
+        return made
+
+    transitions.travar, transitions.mudar = travar, mudar
+
+
+def _keep(file: Path, line: str) -> None:
+    with file.open("a") as book:
+        book.write(line)
+        book.flush()
+        os.fsync(book.fileno())
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    asyncio.run(run(words[0], Path(words[1]), *map(int, words[2:])))
