@@ -1,6 +1,6 @@
-"""The long fault runs: ``python3 dev.py faults``, or some of their files: ``python3 dev.py faults test_send_hours``.
+"""Run the long form of the fault tests: ``python3 dev.py faults``; of one file: ``python3 dev.py faults test_send_hours``.
 
-With ``--write`` their figures become docs/faults.md; of some files, their rows take the place of those that tell of the same.
+With ``--write`` the figures go to docs/faults.md; a run of some files replaces only the rows of those files.
 """
 
 import json
@@ -105,7 +105,7 @@ def main(words: list[str]) -> int:
     figures = Path(tempfile.mkdtemp(prefix="batuta-faults-")) / "figures"
     figures.touch()
     which = [str(folder / f"{name}.py") for name in names] or [str(folder), "-k", " or ".join(KINDS)]
-    # Long is no sign of hanging here.
+    # No timeout: a long run here is normal and does not mean a hang.
     command = [sys.executable, "-m", "pytest", *which, "-s", "-o", "timeout=0"]
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(figures)}, check=False).returncode
     rows = [json.loads(line) for line in figures.read_text().splitlines()]
@@ -124,7 +124,7 @@ def document(rows: Iterable[Cells]) -> str:
 
 
 def renewed(before: str, rows: Sequence[Cells]) -> list[Cells]:
-    """What a document told, with these rows in the place of those that tell of the same."""
+    """Merge these rows into the table of a document: a new row replaces the row with the same first three columns."""
     figures = before.partition("\n## Figures\n")[2]
     table = [line.strip("| ").split(" | ") for line in figures.splitlines() if line.startswith("|")][2:]
     by_key = {tuple(row[:3]): [*row, *["–"] * (len(TITLES) - len(row))] for row in [*table, *rows]}

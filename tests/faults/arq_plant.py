@@ -28,7 +28,7 @@ class Plan:
     url: str
     folder: str
     redis: str
-    arq_claims: int = 2  # tasks that an ARQ worker sends at a time: the worker is to send most of them
+    arq_claims: int = 2  # tasks that an ARQ worker runs at a time: few, so that Julia's worker hands over most of them
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -53,7 +53,7 @@ def office(plan: Plan) -> Batuta:
 
 
 def note(plan: Plan, *words: str) -> None:
-    """One write, so that lines of several processes do not mix."""
+    """Append with one write, so that lines of several processes do not mix."""
     file = os.open(Path(plan.folder) / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())

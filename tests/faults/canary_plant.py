@@ -1,6 +1,7 @@
-"""An application that does with people's data everything it should not: the log, the answers and the database must not show it.
+"""An application that puts personal data everywhere it should not: the log, the answers and the database must not show
+it.
 
-``work`` for ``batuta``, ``app`` for uvicorn, and run as a program it dies of an exception that quotes what it was given.
+``work`` is for ``batuta``, ``app`` for uvicorn. Run as a program, it dies of an exception that quotes its input.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ work = Batuta(settings.database_url.get_secret_value(), settings=settings)
 
 
 class Leak(Exception):
-    """Whose message is whatever it was given."""
+    """An exception whose message is its input."""
 
 
 def said(call: JobCall) -> str:

@@ -8,13 +8,13 @@ import pytest
 from tests.faults.figures import LONG
 from tests.servers import postgres_binaries
 
-# What only means something when it is long.
+# Tests that need the long form.
 collect_ignore = [] if LONG else ["test_scheduler_long.py", "test_send_demo.py"]
 
 
 @pytest.fixture
 def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
-    """A database of each kind there is, and a folder for what belongs to it: url → folder."""
+    """One database of each available kind, and a folder for its files: url → folder."""
     urls = [f"sqlite:///{tmp_path}/sqlite/test.db"]
     if postgres_binaries() is not None:
         urls.append(request.getfixturevalue("postgres_url"))
@@ -25,12 +25,16 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
-    """The short form on one kind of database, where both keep the promise by the same means; the long one on all."""
+    """Keep one kind of database in the short form, when both keep the promise by the same means; keep all in the long
+    form.
+    """
     return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
 
 
 async def together(*runs: Coroutine[Any, Any, None]) -> None:
-    """Short runs side by side, for most of their time is waiting; long ones one after the other, for their figures."""
+    """Run short runs concurrently, because they mostly wait; run long ones one after the other, so that figures are
+    accurate.
+    """
     if LONG:
         try:
             for run in runs:

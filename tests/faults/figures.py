@@ -1,4 +1,4 @@
-"""What a run of faults came to: one line for the eye, and one for the table in docs/faults.md."""
+"""Result of a fault run: one line for the terminal and one row for the table in docs/faults.md."""
 
 import json
 import os
@@ -16,11 +16,11 @@ LONG = os.environ.get(FORM) == "long"
 
 @dataclass
 class Figures:
-    """Made when the run begins: ``took`` is counted from there."""
+    """Create it when the run begins: ``took`` counts from there."""
 
     test: str
     database: str
-    done: str  # what was done to it
+    done: str  # the injected fault
     began: float = field(default_factory=time.monotonic)
 
     def record(self, verdict: Verdict, note: str = "") -> None:
@@ -39,7 +39,7 @@ class Figures:
         )
 
     def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
-        """Where no endpoint was asked: ``wrong`` of so many comparisons differ."""
+        """Record a run without an endpoint: ``wrong`` of ``targets`` comparisons differ."""
         self._tell(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
 
     def _tell(self, **figures: object) -> None:

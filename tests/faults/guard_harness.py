@@ -1,4 +1,4 @@
-"""The other side of the guards: an endpoint that says what the test wants and writes down who called when."""
+"""An endpoint behind the guards: it answers as the test wants and records who called when."""
 
 import asyncio
 import random
@@ -22,11 +22,11 @@ class Receipt:
     at: datetime
     account: str
     process: str
-    asked: int  # how often the sender had asked its guard before it was let through
+    asked: int  # how often the sender asked its guard before it was admitted
     status: int
 
 
-Behaviour: TypeAlias = Callable[[datetime], tuple[int, int | None]]  # the status, and Retry-After
+Behaviour: TypeAlias = Callable[[datetime], tuple[int, int | None]]  # the status and Retry-After
 
 
 def well(at: datetime) -> tuple[int, int | None]:
@@ -39,7 +39,7 @@ def broken(at: datetime) -> tuple[int, int | None]:
 
 @dataclass
 class Endpoint:
-    """As a whole it is one process's own: what it wrote down is before its caller can know the answer."""
+    """An HTTP endpoint in the test's process: it records each call before it answers."""
 
     behaves: Behaviour = well
     receipts: list[Receipt] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Endpoint:
 @dataclass
 class Senders:
     plan: Plan
-    work: Batuta  # of this process, which only looks
+    work: Batuta  # of this process, which only reads
     endpoint: Endpoint
     living: list[ForkServerProcess] = field(default_factory=list)
     killed: int = 0
@@ -75,7 +75,7 @@ class Senders:
             self.living.append(process)
 
     async def storm(self, seconds: float, every: float, chance: random.Random) -> None:
-        """Kill one now and then, and start another in its place."""
+        """Kill a random process at intervals, and start another in its place."""
         ends = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(every)
@@ -115,7 +115,7 @@ async def senders(folder: Path, url: str, **options: Any) -> AsyncIterator[Sende
 
 
 def over(instants: Sequence[datetime], most: int, per: float) -> int:
-    """How many windows of that length hold more than allowed: each begins with one receipt."""
+    """Count windows of length ``per`` that hold more than ``most`` receipts; each window begins with one receipt."""
     ordered = sorted(instants)
     return sum((ordered[n + most] - ordered[n]).total_seconds() < per for n in range(len(ordered) - most))
 

@@ -29,7 +29,7 @@ class Plan:
     folder: str
     port: int
     way: str  # "rate": bound by limits; "breaker": behind a circuit; "tasks": a worker whose tasks are behind it
-    senders: int = 2  # of each account, in each process
+    senders: int = 2  # per account and process
     most: int = 10
     per: float = 2.0
     use_within: float = 5.0
@@ -37,7 +37,7 @@ class Plan:
     reset: float = 2.0
     longest_reset: float = 4.0
     probe_within: float = 2.0
-    rests: float = 0.02  # between two calls of a sender behind a circuit
+    rests: float = 0.02  # pause between two calls of a sender behind a circuit
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -53,7 +53,7 @@ class Plan:
 
 
 def run(encoded: Mapping[str, Any]) -> None:
-    """The life of one process."""
+    """Run one sender process."""
     plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
@@ -125,7 +125,7 @@ async def _send(work: Batuta, plan: Plan, account: str) -> None:
 
 
 class Line:
-    """A connection of one sender: cheaper than a client, for there are hundreds on two cores."""
+    """One sender's connection: cheaper than a client, because hundreds run on two cores."""
 
     def __init__(self, work: Batuta, plan: Plan) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""A plant of real processes: schedulers on one database, an endpoint with a book of its own, and a clock that runs fast."""
+"""A plant of real processes: schedulers on one database, an endpoint that logs its calls, and a clock that runs fast."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ class Spec:
     catch_up: str = "latest"
     overlap: str = "skip"
     max_age: float | None = None
-    path: str | None = None  # where it is delivered, if not at its own name
+    path: str | None = None  # where it is delivered; None: its own name
 
     def declared(self, sink: str) -> dict[str, Any]:
         return {
@@ -64,7 +64,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """Nobody could fire from ``start`` to ``end``; by ``until`` what is owed has been caught up."""
+    """A period in which no scheduler could fire, from ``start`` to ``end``; by ``until`` the catch-up is over."""
 
     start: datetime
     end: datetime
@@ -85,7 +85,7 @@ class Plant:
     since: dict[str, datetime] = field(default_factory=dict)
 
     def begin(self, url: str | None = None) -> "subprocess.Popen[bytes]":
-        """One more scheduler; ``url``: its way to the database, if it is another."""
+        """Start one more scheduler. ``url``: another address of the database."""
         plan = {
             "database": url or self.url,
             "clock": self.clock.text(),
@@ -101,13 +101,13 @@ class Plant:
         return started
 
     async def begin_first(self, url: str | None = None) -> None:
-        """The first scheduler, until it answers for every job."""
+        """Start the first scheduler and wait until it has registered every job."""
         self.begin(url)
         await self.until("the tables are there", self._has_tables)
         await self.until("every job is registered", self.answers_for_all)
 
     async def begin_more(self, count: int) -> None:
-        """So many more, until each has looked at the clock once."""
+        """Start ``count`` more schedulers and wait until each has loaded its timetable."""
         for _ in range(count):
             self.begin()
         wanted = len(self.schedulers)
@@ -124,19 +124,19 @@ class Plant:
         return next((each for each in self.schedulers if each.pid == pid), None)
 
     async def stop(self) -> None:
-        """All of them, as an operator would, until each has drained."""
+        """Stop all schedulers with SIGTERM and wait until each has drained."""
         for each in self.schedulers:
             each.send_signal(signal.SIGTERM)
-        # A run that has just begun may end.
+        # A run that has just begun may finish.
         timeout = TIMEOUT + max(job.takes for job in self.jobs) / self.clock.rate
         for each in self.schedulers:
             code = await asyncio.to_thread(each.wait, timeout)
-            # One that was begun a moment ago does not know yet what the signal means.
+            # A process that started a moment ago has not installed its signal handler yet.
             assert code in (0, -signal.SIGTERM), (self.folder / "log").read_text()[-3000:]
         self.schedulers.clear()
 
     async def reconnect(self) -> None:
-        """The way this harness reads, after its database was away."""
+        """Reopen the harness's own connection after a database outage."""
         await self.database.close()
         await self.database.open()
 
@@ -172,11 +172,11 @@ class Plant:
         return list(receipts(self.folder / "receipts"))
 
     def repeats(self) -> int:
-        """How often a key came again and was answered without another run."""
+        """Count calls that repeated a key and were answered without another run."""
         return (self.folder / "receipts").read_text().count('"repeated"')
 
     def lateness(self, log: Collection[Logged]) -> str:
-        """How long after its instant a run began, in seconds of the machine: half of them, and 99 of 100."""
+        """Real seconds from a run's instant to its start: the median and the 99th percentile."""
         fires = {row.id: row.scheduled_for for row in log}
         late = sorted(
             (each.start - fire).total_seconds() / self.clock.rate
@@ -205,10 +205,11 @@ class Plant:
         known: Callable[[Target], Target] = lambda target: target,
         seen_until: datetime | None = None,
     ) -> Verdict:
-        """Wait until every fire up to now has its end in the log, stop, and judge those. A slow machine only waits longer.
+        """Wait until every fire up to now has its end in the log, stop, and judge those. A slow machine only waits
+        longer.
 
-        ``known``: what the test knows better than the oracle about a target. ``seen_until``: how far the clock has been, if
-        it was put back since.
+        ``known``: replaces a target where the test knows better than the oracle. ``seen_until``: the latest time the
+        clock showed, if it was set back since.
         """
         end = self.clock.now()
         await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)), 90)
@@ -250,7 +251,7 @@ async def plant(
     drain: float = 30.0,
     origin: datetime = ORIGIN,
 ) -> AsyncIterator[Plant]:
-    """Nothing runs in it yet but the endpoint; whatever still runs at the end is killed."""
+    """Start a plant with only its endpoint; kill every remaining process at the end."""
     clock = FastClock.start(origin, rate, folder / "steps")
     env = {**environment(), "BATUTA_DRAIN_SECONDS": str(drain)}
     async with endpoint(folder, clock, env) as port:
@@ -267,14 +268,14 @@ async def plant(
 
 
 def environment() -> dict[str, str]:
-    """Of a process of ours: nothing of whoever runs the tests."""
+    """Environment for a child process, without the BATUTA_ variables of the test run."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")}
     return {**own, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "LOG_FORMAT": "json"}
 
 
 @asynccontextmanager
 async def endpoint(folder: Path, clock: FastClock, environment: Mapping[str, str]) -> AsyncIterator[int]:
-    """The other side, as a process of its own that writes into ``folder / "receipts"``: its port."""
+    """Start the endpoint as a process that writes to ``folder / "receipts"``; yield its port."""
     (folder / "receipts").touch()
     sink = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.sink", clock.text(), str(folder / "receipts"), str(os.getpid())],
@@ -290,21 +291,21 @@ async def endpoint(folder: Path, clock: FastClock, environment: Mapping[str, str
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
-    """What an oracle wants of a job in (since, until], given that nobody could fire it for a while."""
+    """Targets that the oracle expects of a job in (since, until], given the periods in which no scheduler ran."""
     fires = [
         fire for fire in walked(job.schedule, UTC_ZONE, since.replace(second=0, microsecond=0), until) if fire > since
     ]
     for fire in fires:
         down = next((each for each in downs if each.start <= fire <= each.end), None)
         if down is None:
-            # Who skips what is late may do so whenever the machine is: then its row says it.
+            # A job that skips late fires may do so on a slow machine; its row says so.
             yield Target(job.name, fire, must_run=job.catch_up != "skip")
         else:
             yield Target(job.name, fire, down.until, must_run=_is_caught_up(job, fire, fires, down))
 
 
 def _is_caught_up(job: Spec, fire: datetime, fires: Sequence[datetime], down: Down) -> bool:
-    """For certain. Where it depends on the moment they came back, a row that says why will do as well."""
+    """Whether a catch-up is certain. Where it depends on the moment of return, a row with a reason is also accepted."""
     if job.max_age is not None and down.until - fire > timedelta(seconds=job.max_age):
         return False
     match job.catch_up:
@@ -322,7 +323,7 @@ def walked(schedule: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def receipts(file: Path) -> Iterator[Receipt]:
-    """The endpoint's book. A run whose end is not written never ended."""
+    """Read the endpoint's log. A run without an end line never ended."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     ends = {line["key"]: datetime.fromisoformat(line["end"]) for line in lines if "end" in line}
     for line in lines:
@@ -347,6 +348,6 @@ def logged(row: dict[str, Any]) -> Logged:
 
 
 def rss(pid: int) -> int:
-    """The most memory a process has had, in bytes."""
+    """Peak memory of a process, in bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

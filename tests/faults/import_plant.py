@@ -1,4 +1,4 @@
-"""Julia's processes as far as an import needs them: the api, a worker and ARQ's, each on one clock that runs fast."""
+"""The processes of Julia that an import needs: the api, a worker and an ARQ worker, all on one fast clock."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ TOKEN = "ensaio-0123456789abcdef"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """``lease``: seconds of the clock. ``redis``: None, and tasks run on our own queue."""
+    """``lease``: seconds of the clock. ``redis``: None means that tasks run on the SQL queue."""
 
     url: str
     folder: str
@@ -53,7 +53,7 @@ class Plan:
 
 def office(plan: Plan) -> Batuta:
     clock = FastClock.from_text(plan.clock)
-    # Whoever reads the file works at the machine's speed, however fast the clock runs.
+    # The process that reads the file works at real speed, so its limit grows with the clock's rate.
     vars(appointments)["LeitorDeArquivos"] = partial(LeitorDeArquivos, read_within=clock.rate * READ_WITHIN)
     work = build(plan.settings, clock=clock).work
     work.queue_lease = timedelta(seconds=plan.lease)

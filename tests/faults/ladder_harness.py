@@ -1,4 +1,4 @@
-"""Keeps one guarded worker going, as its parent would, and counts what became of it and of its neighbours."""
+"""Keep one guarded worker running, as its parent would, and count its exits and the tasks of its neighbours."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ class House:
         self.worker.start()
 
     async def keep(self) -> None:
-        """Another for each that ends, at once."""
+        """Start another worker as soon as one ends."""
         while True:
             assert self.worker is not None
             if not self.worker.is_alive():
@@ -55,7 +55,7 @@ class House:
         return [line for line in lines if line[: len(words)] == list(words)]
 
     def at(self, *words: str) -> float:
-        """When that was noted first."""
+        """When the first such note was written."""
         return float(self.notes(*words)[0][-1])
 
     def log(self) -> str:

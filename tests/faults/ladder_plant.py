@@ -1,6 +1,6 @@
-"""A worker under guard, as a real process, whose tasks and loops hang in every way there is.
+"""A real worker process under the watchdog, whose tasks and loops hang in every known way.
 
-What happened is a line in a file: who, which process, and when on the machine's monotonic clock.
+Each step is a line in a file: its name, the process id, and the time on the machine's monotonic clock.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from batuta.processes.restarts import EXIT_AGAIN
 from batuta.tasks.registry import TaskContext
 from batuta.testing import FastClock
 
-# Twenty of them hold the interpreter for a second or so, forty for longer than anybody waits.
+# Twenty letters hold the interpreter for about a second, forty for longer than any timeout.
 CATASTROPHE = "a" * 40 + "!"
 CURE = "cured"
 
@@ -37,21 +37,21 @@ class Plan:
 
     url: str
     folder: str
-    clock: str | None = None  # a FastClock's words; None: the machine's
+    clock: str | None = None  # a FastClock as text; None: the machine's clock
     blocked: float = 15.0
     lease: float = 3.0
     drain: float = 5.0
     stuck_after: float = 5.0
     recycle_after: float | None = None
-    looks_every: float = 10.0  # how often the worker asks the table although nobody rang
-    ways: tuple[str, ...] = ()  # which loops it has besides
+    looks_every: float = 10.0  # the poll interval of the worker without a wake-up
+    ways: tuple[str, ...] = ()  # its additional loops
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def run(encoded: Mapping[str, Any]) -> None:
-    """The life of one process."""
+    """Run one worker process."""
     plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
@@ -87,7 +87,7 @@ def build(plan: Plan) -> Batuta:
 
 
 def note(plan: Plan, *words: str) -> None:
-    """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
+    """Append with one write: lines of several processes do not mix, and a killed process leaves whole lines."""
     file = os.open(Path(plan.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)} {os.getpid()} {time.monotonic():.3f}\n".encode())
@@ -96,7 +96,7 @@ def note(plan: Plan, *words: str) -> None:
 
 
 def is_cured(plan: Plan, *words: str) -> bool:
-    """Each ill strikes once: what is tried again afterwards works."""
+    """Whether this fault already struck. Each fault strikes once, so that the retry works."""
     mark = Path(plan.folder) / f"{CURE}-{'-'.join(words)}"
     if mark.exists():
         return True
@@ -123,7 +123,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.1, 0.1, 0.1], timeout=1, retry_timeout=True)
     async def surda(ctx: TaskContext) -> None:
-        """Swallows its cancellation, and holds a thread that nothing can stop."""
+        """Swallow the cancellation and hold a thread that cannot be stopped."""
         if is_cured(plan, "surda"):
             return
         holding = asyncio.create_task(asyncio.to_thread(time.sleep, 600))
@@ -163,7 +163,9 @@ def add_loops(work: Batuta, plan: Plan) -> None:
 
 
 def _listener(plan: Plan) -> type:
-    """A loop beside which a task listens. The task may die without a word; then nothing is heard, and everything else goes on."""
+    """A loop with a listening task beside it. When the task dies silently, the loop hears nothing, and the process
+    continues.
+    """
 
     class Listener:
         async def tick(self) -> None:
@@ -182,7 +184,7 @@ def _listener(plan: Plan) -> type:
             note_progress()
 
         async def _listen(self, heard: "asyncio.Queue[str]") -> None:
-            """Goes on where the last one left off, as whoever reads from a queue that keeps things does."""
+            """Resume after the last handled line, like a consumer of a durable queue."""
             handled = Path(plan.folder) / "handled"
             handled.touch()
             seen = len(handled.read_text().splitlines())
@@ -203,7 +205,7 @@ def _soak(work: Batuta, plan: Plan) -> None:
 
     @work.loop(every=0.05, stuck_after=plan.stuck_after, max_failures=1_000, max_restarts=1_000)
     async def faulty() -> None:
-        """Fails now and then, hangs now and then: what is started again must leave nothing behind."""
+        """Fail every seventh tick, hang every fortieth: a restart must leave nothing behind."""
         nonlocal ticks
         ticks += 1
         if ticks % 7 == 0:

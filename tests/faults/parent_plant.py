@@ -1,8 +1,8 @@
-"""A small application to be run by `batuta up`: ``--app tests.faults.parent_plant:work``.
+"""A small application for `batuta up`: ``--app tests.faults.parent_plant:work``.
 
-What it does leaves traces in the folder it is started in: a line in ``marks`` for each task, the number of a process that the
-worker started in ``grandchild``, and a file ``struck`` by whoever blocks the whole process, once. Where a folder ``words`` names
-it, there is a role that ends at once while a file ``broken`` is there.
+It leaves traces in its working folder: a line in ``marks`` for each task, in ``grandchild`` the id of a process that
+the worker started, and a file ``struck`` when a task has blocked the whole process, once. If the folder ``words``
+exists, it holds the texts of an additional role that exits at once while a file ``broken`` exists.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A Batuta made of what the environment says: ``python -m batuta --app tests.faults.plant:work scheduler``."""
+"""A Batuta configured by the environment: ``python -m batuta --app tests.faults.plant:work scheduler``."""
 
 import json
 import os

@@ -1,8 +1,8 @@
-"""Labelled points of a queue's way through its database, and a process that is gone at one of them, as by a power cut.
+"""Labelled points on a queue's path through its database, and a process that exits at one of them, as by a power cut.
 
-The product knows nothing of it: a database is put around its own. ``before X`` and ``after X``: a statement that is its own
-transaction. ``open X``: so far in a longer one, and nothing of it is there yet. ``committed X>Y``: what it wrote is there, and
-nobody was told.
+The product is unaware of it: a wrapper surrounds its database. ``before X`` and ``after X``: a statement in its own
+transaction. ``open X``: inside a longer transaction, nothing committed yet. ``committed X>Y``: committed, and the
+caller has no answer yet.
 """
 
 import os
@@ -13,11 +13,13 @@ from typing import Any
 
 from batuta.stores.sql.database import Database, Query, Row, Transaction
 
-GONE = 70  # how such a process exits
+GONE = 70  # exit code at a point
 
 
 class Points:
-    """``dies_at``: ``label#n``, the n-th time it comes by. Empty: nobody dies, and every label is told to ``seen``."""
+    """``dies_at``: ``label#n``, the n-th passage of a label. Empty: the process survives and passes every label to
+    ``seen``.
+    """
 
     def __init__(self, dies_at: str, seen: Callable[[str], None]) -> None:
         self.times: Counter[str] = Counter()
@@ -66,7 +68,7 @@ class PointedTransaction:
 
 
 class PointedDatabase:
-    """What a queue asks of a database, with a point before and after each."""
+    """A database with a point before and after each call of a queue."""
 
     def __init__(self, database: Database, points: Points) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""A process tree of ours, started as a user would start it, and looked at from outside."""
+"""A process tree started like a user starts it, and observed from outside."""
 
 import json
 import os
@@ -60,7 +60,7 @@ class Tree:
         return self.get("/health") is not None
 
     def children(self) -> dict[str, int]:
-        """Role → process, as Linux knows them; of several, the last."""
+        """Role → process id, from /proc; of several processes, the last."""
         return {role: pids[-1] for role, pids in self.families().items()}
 
     def families(self) -> dict[str, list[int]]:
@@ -68,14 +68,14 @@ class Tree:
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            except OSError:  # it has just ended
+            except OSError:  # the process has just ended
                 continue
             if "--child-of" in words:
                 found.setdefault(words[words.index("--child-of") - 1], []).append(int(pid))
         return found
 
     def facts(self) -> list[dict[str, Any]]:
-        """Every line that is one, but not the one that is just being written."""
+        """Parse every complete line of the log that is JSON."""
         finished, _, _ = self.log.read_text().rpartition("\n")
         return [json.loads(line) for line in finished.splitlines() if line.startswith("{")]
 

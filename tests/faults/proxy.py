@@ -1,4 +1,4 @@
-"""A way to a server that can be cut: a TCP proxy in the test's own event loop."""
+"""A TCP proxy in the test's event loop that can cut or freeze connections to a server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,9 +9,8 @@ BEGINNING = 2048
 
 
 class Proxy:
-    """``cut``: every connection is torn down and no new one is taken. ``freeze``: they stay, and nothing passes any more.
-
-    ``freeze(words)``: only those that began with these words somewhere, and only those that are there already.
+    """``cut``: close every connection and refuse new ones. ``freeze``: keep connections open and pass nothing.
+    ``freeze(words)``: freeze only existing connections whose first bytes contain these words.
     """
 
     def __init__(self, port: int) -> None:
@@ -23,7 +22,7 @@ class Proxy:
         self._open.set()
         self._taking = True
         self._connections: set[asyncio.Task[None]] = set()
-        self._first: dict[asyncio.StreamWriter, bytes] = {}  # what each connection began with, by its far end
+        self._first: dict[asyncio.StreamWriter, bytes] = {}  # first bytes of each connection, by its far end
         self._frozen: set[asyncio.StreamWriter] = set()
 
     async def start(self) -> None:
@@ -36,7 +35,7 @@ class Proxy:
             writer.transport.abort()
 
     def freeze(self, words: bytes = b"") -> int:
-        """How many connections it was."""
+        """Return the number of frozen connections."""
         if not words:
             self._open.clear()
             return len(self._first)

@@ -1,4 +1,4 @@
-"""Starts, stops, kills and freezes workers, and counts what became of everything that was enqueued."""
+"""Start, stop, kill and freeze workers, and count the results of everything enqueued."""
 
 import asyncio
 import multiprocessing
@@ -27,7 +27,7 @@ TIMEOUT = 60.0
 
 @cache
 def processes() -> ForkServerContext:
-    """A process that has imported everything already: each worker is a fork of it, there in hundredths of a second."""
+    """A fork server with all imports done: each worker forks from it in hundredths of a second."""
     context = multiprocessing.get_context("forkserver")
     plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant", "arq_plant")
     context.set_forkserver_preload([f"tests.faults.{plant}" for plant in plants])
@@ -35,7 +35,7 @@ def processes() -> ForkServerContext:
 
 
 async def processes_are_ready() -> None:
-    """The first of all takes seconds: in a thread, for others have transactions open in this event loop meanwhile."""
+    """Start the fork server in a thread: the first process takes seconds, and this event loop has open transactions."""
     await asyncio.to_thread(_first_of_all)
 
 
@@ -53,7 +53,7 @@ class Shop:
     workers: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, **other: Any) -> ForkServerProcess:
-        """One more worker. ``other``: what is different in its plan."""
+        """Start one more worker. ``other``: fields of the plan that differ."""
         worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).encode(),))
         worker.start()
         self.workers.append(worker)
@@ -82,7 +82,7 @@ class Shop:
 
     @asynccontextmanager
     async def kept(self, count: int) -> AsyncIterator[None]:
-        """So many workers, and another for each that dies: what an operator's supervisor does."""
+        """Keep ``count`` workers running and replace each that dies, as a supervisor does."""
         wanted = [self.begin() for _ in range(count)]
 
         async def keep() -> None:
@@ -102,7 +102,7 @@ class Shop:
 
     @asynccontextmanager
     async def enqueuing(self, *arguments: Any) -> AsyncIterator["Customer"]:
-        """Somebody enqueues all the time, and goes on when he is refused."""
+        """Enqueue continuously, and continue after a refusal."""
         customer = Customer()
 
         async def enqueue() -> None:
@@ -122,7 +122,7 @@ class Shop:
         assert isinstance(ending, asyncio.CancelledError), ending
 
     async def serves(self, within: float = 10.0) -> float:
-        """How long it takes from now until something that is enqueued is done."""
+        """Measure the time from now until a new item is done."""
         began = time.monotonic()
 
         async def is_accepted() -> str | None:
@@ -179,7 +179,7 @@ class Shop:
         return f"{await self.counts()}\n{said}"
 
     async def until_over(self, within: float = TIMEOUT) -> None:
-        """Everything enqueued has ended."""
+        """Wait until every enqueued item has ended."""
 
         async def is_over() -> bool:
             return not {"queued", "in_progress"} & (await self.counts()).keys()
@@ -187,9 +187,9 @@ class Shop:
         await self.until("everything is over", is_over, within)
 
     async def judge(self, ids: Sequence[str], *, or_more: bool = False) -> Tally:
-        """Every item is complete and left its effect once.
+        """Assert that every item is complete and left its effect once.
 
-        ``or_more``: who was cut off while he was waiting for the answer does not know; what he enqueued may be there.
+        ``or_more``: an enqueue that was cut off may have been written, so unknown items are allowed.
         """
         everything = [row["id"] for row in await self.ask("SELECT id FROM tasks")]
         tally = await self.tally({*ids, *everything} if or_more else ids)
@@ -199,7 +199,7 @@ class Shop:
         return tally
 
     async def tally(self, ids: Collection[str]) -> Tally:
-        """What became of these, and how many effects there are of all."""
+        """Count the results of these items, and the effects of all items."""
         complete = {row["id"] for row in await self.ask("SELECT id FROM tasks WHERE status = 'complete'")}
         effects, runs = await self.effects(), self.runs()
         return Tally(
@@ -213,13 +213,13 @@ class Shop:
 
 @dataclass
 class Customer:
-    accepted: list[str] = field(default_factory=list)  # what he was told is kept
+    accepted: list[str] = field(default_factory=list)  # acknowledged items
     refused: int = 0
 
 
 @asynccontextmanager
 async def shop(folder: Path, url: str, **options: Any) -> AsyncIterator[Shop]:
-    """An open database without workers; whatever still runs at the end is killed."""
+    """Open a database without workers; kill every remaining process at the end."""
     await processes_are_ready()
     plan = Plan(url=url, folder=str(folder), **options)
     made = Shop(plan, queue_plant.build(plan))

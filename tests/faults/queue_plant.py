@@ -35,7 +35,8 @@ from tests.faults.points import PointedDatabase, Points
 
 VARIABLE = "FAULTS_SHOP"
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
-# The first is claimed first, and keeps a place; how often the endpoint is told of the others and of what one of them emits.
+# The first holds a slot; WAYS_NOTED is the number of calls to the endpoint by the others and the item that one of them
+# emits.
 WAYS, WAYS_NOTED = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
 STAGES = ("lida", "limpa", "lotada", "lavrada", "lacrada")
 LINE = QueueTable(
@@ -56,7 +57,7 @@ CREATE UNIQUE INDEX esteira_chave ON esteira (chave);
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Times in seconds. ``looks_every``: how often a worker asks the table although nobody rang."""
+    """Times in seconds. ``looks_every``: the poll interval of a worker without a wake-up."""
 
     url: str
     folder: str
@@ -67,20 +68,20 @@ class Plan:
     has_line: bool = False
     queues: tuple[str, ...] = ("default",)
     effect_limit: float = 3.0  # the time limit of a task whose effect never returns
-    sink: int = 0  # the port of an endpoint with a book of its own
+    sink: int = 0  # the port of an endpoint that logs its calls
     role: str = "worker"
-    jobs: tuple[str, ...] = ()  # each is a function that runs one long statement
+    jobs: tuple[str, ...] = ()  # names of jobs, each a function that runs one long statement
     statement: float = 0.0  # seconds that a long statement takes
-    times_calls: bool = False  # of the path that claims, settles and renews: one line for each in a file
-    clock: str = ""  # a file that says by how many seconds the wall clock of this process is off
-    dies_at: str | None = None  # the point where the process is gone; empty: it only writes down what points there are
+    times_calls: bool = False  # log each call that claims, settles or renews to a file
+    clock: str = ""  # a file with the offset of this process's wall clock in seconds
+    dies_at: str | None = None  # the point where the process exits; empty: it only records the points
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def run(encoded: Mapping[str, Any]) -> None:
-    """The life of one worker process."""
+    """Run one worker process."""
     plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())
@@ -91,7 +92,7 @@ def run(encoded: Mapping[str, Any]) -> None:
 
 
 def _set_clock(file: Path) -> None:
-    """From now on the wall clock of this process is off, by what the file says at that moment."""
+    """Shift the wall clock of this process by the seconds that the file holds at each reading."""
 
     def now(_: SystemClock) -> datetime:
         return datetime.now(UTC) + timedelta(seconds=float(file.read_text() or 0))
@@ -126,7 +127,7 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
 
 
 def __getattr__(name: str) -> object:
-    """``python -m batuta --app tests.faults.queue_plant:work worker``: what the environment says."""
+    """Build ``work`` from the environment: ``python -m batuta --app tests.faults.queue_plant:work worker``."""
     if name != "work":
         raise AttributeError(name)
     encoded = json.loads(os.environ[VARIABLE])
@@ -134,7 +135,7 @@ def __getattr__(name: str) -> object:
 
 
 def note(plan: Plan, *words: str, log: str = "runs") -> None:
-    """One write, so that lines of several processes do not mix and a killed process leaves whole ones."""
+    """Append with one write: lines of several processes do not mix, and a killed process leaves whole lines."""
     file = os.open(Path(plan.folder) / log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())
@@ -169,7 +170,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def teimosa(ctx: TaskContext, seconds: float) -> Done:
-        """Does not let itself be cancelled."""
+        """Ignore cancellation."""
         done, loop = begin(ctx), asyncio.get_running_loop()
         ends = loop.time() + seconds
         while loop.time() < ends:
@@ -183,13 +184,13 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 def add_lease_tasks(work: Batuta, plan: Plan) -> None:
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def anota(ctx: TaskContext, seconds: float) -> None:
-        """Has no effect: it is settled together with others."""
+        """A task without an effect: it is settled in a batch."""
         note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
         await asyncio.sleep(seconds)
 
     @work.task(retry=[], timeout=plan.effect_limit, queue=plan.queues[0])
     async def presa(ctx: TaskContext) -> Done:
-        """Its effect never returns."""
+        """A task whose effect never returns."""
         note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
 
         async def hang(transaction: Any) -> None:
@@ -212,7 +213,7 @@ def add_jobs(work: Batuta, plan: Plan) -> None:
 
 
 async def long_statement(database: Database, seconds: float) -> None:
-    """PostgreSQL waits; SQLite has no such function, and counts."""
+    """Run one long statement: PostgreSQL sleeps, SQLite counts because it has no sleep function."""
     if database.dialect == "postgres":
         text = f"SELECT pg_sleep({seconds})"
     else:
@@ -222,10 +223,11 @@ async def long_statement(database: Database, seconds: float) -> None:
 
 
 def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
-    """A task for each way there is through a worker, and for each queue. All of them tell the endpoint.
+    """Add a task for each path through a worker, and for each queue. All of them call the endpoint.
 
-    A task belongs to one queue, so its name ends with the queue's: otherwise the first worker would move the items of the others.
-    In a process that is to be gone, one never ends by itself: it is renewed, and given back when the process is to stop.
+    A task belongs to one queue, so its name ends with the queue's name: otherwise the first worker would move the
+    items of the others. In a process that will die, one task never ends by itself: its lease is renewed, and the
+    item is released on shutdown.
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
 
@@ -257,9 +259,9 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
 
     async def espera(ctx: TaskContext) -> None:
         if plan.dies_at is not None:
-            # Now and then the least urgent come first, which on PostgreSQL is a statement of its own.
+            # At intervals the claim takes the least urgent first, which on PostgreSQL is a separate statement.
             wanted = ["committed claim_reversed" if work.database.dialect == "postgres" else "after renew"]
-            # The worker of another queue may release what this one is to: then it is tried again.
+            # Another queue's worker may rescue the item first; then the test tries again.
             wanted += ["after rescue_seen"] if "rescue_seen" in (plan.dies_at or "rescue_seen") else []
             ends = asyncio.get_running_loop().time() + 10
             while (
@@ -294,7 +296,7 @@ async def write_effect(database: Database, item: str, what: str, transaction: An
 
 
 def add_line(work: Batuta, plan: Plan) -> None:
-    """Five stages. What happens to an item at which stage stands in its key: ``17 lotada=dies limpa=fails``."""
+    """Five stages. An item's key says at which stage it fails or dies: ``17 lotada=dies limpa=fails``."""
     line = Pipeline(table=LINE, stages=tuple(stage(work, plan, name) for name in STAGES), dropped="fora")
     lease = timedelta(seconds=plan.lease)
     lease_holder = LeaseHolder(owner=work.ids.new(), lease=lease)

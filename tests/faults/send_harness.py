@@ -1,4 +1,4 @@
-"""Workers that send to the simulated WhatsApp, killed and restarted, judged by what the simulator says really left."""
+"""Workers that send to the simulated WhatsApp, killed and restarted, judged by the simulator's record of sent messages."""
 
 import asyncio
 import random
@@ -33,7 +33,7 @@ from tests.servers import free_port
 # A Wednesday, ten o'clock in São Paulo.
 MORNING = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
 TIMEOUT = 60.0
-# Between two steps of the clock: time for whoever may work now to begin.
+# Pause between two steps of the clock, so that due work can begin.
 PAUSE = 1.0 if LONG else 0.4
 LOOK = 0.5 if LONG else 0.05
 CAMPAIGN = 77
@@ -59,7 +59,7 @@ class PostOffice:
     doctors: list[tuple[str, str]] = field(default_factory=list)  # id, phone
     accepted: list[Accepted] = field(default_factory=list)
     living: list[ForkServerProcess] = field(default_factory=list)
-    left: list[dict[str, Any]] = field(default_factory=list)  # receipts, as far as they were asked for
+    left: list[dict[str, Any]] = field(default_factory=list)  # receipts read so far
     killed: int = 0
 
     def begin(self, life: Callable[[Mapping[str, Any]], None] = ensaio.work, **other: Any) -> ForkServerProcess:
@@ -91,7 +91,7 @@ class PostOffice:
 
     @asynccontextmanager
     async def storm(self, count: int, chance: random.Random, pause: tuple[float, float]) -> AsyncIterator[None]:
-        """So many workers, one of which is killed -9 now and then, and another comes in its place."""
+        """Run ``count`` workers, kill -9 a random one at intervals, and replace it."""
         workers = await self.begin_until_up(count)
 
         async def kill_some() -> None:
@@ -111,7 +111,7 @@ class PostOffice:
         assert isinstance(ending, asyncio.CancelledError), ending
 
     async def put(self, count: int, tipo: str = "followup", **values: Any) -> list[str]:
-        """One message to each of so many doctors, the next ones in turn; its text carries its id."""
+        """Enqueue one message to each of the next ``count`` doctors in turn; its text carries its id."""
         now, first = self.clock.now(), len(self.accepted)
         whom = [self.doctors[(first + n) % len(self.doctors)] for n in range(count)]
         ids = [self.work.ids.new() for _ in whom]
@@ -134,7 +134,7 @@ class PostOffice:
         return ids
 
     async def behave(self, **behaviour: Any) -> None:
-        """The gateway is to behave like this."""
+        """Set the behaviour of the simulated gateway."""
         answer = await self.client.patch("/controle/evolution/", json=behaviour)
         assert answer.status_code == 200, answer.text
 
@@ -143,7 +143,7 @@ class PostOffice:
         assert answer.status_code == 200, answer.text
 
     async def receipts(self) -> list[dict[str, Any]]:
-        """What really left, all of it; what was told once is not asked for again."""
+        """All messages that really left; each call reads only new receipts."""
         while page := (await self.client.get(f"/controle/evolution/recibos?depois={len(self.left)}")).json():
             self.left += page
         return list(self.left)
@@ -153,7 +153,7 @@ class PostOffice:
         return found
 
     async def deliveries(self) -> list[Delivery]:
-        """A message that does not carry its id in its text is the one of its reader: in a campaign there is no other."""
+        """A message without its id in the text is identified by its recipient: a campaign sends one message to each."""
         known = {each.recipient: each.id for each in self.accepted}
         return [delivery(each, known) for each in await self.receipts()]
 
@@ -165,7 +165,7 @@ class PostOffice:
         return {id: end_of(row) for id, row in (await self.rows()).items()}
 
     async def until_over(self, within: float = TIMEOUT, by: timedelta = timedelta(minutes=3)) -> None:
-        """Every message has an end."""
+        """Wait until every message has an end."""
 
         async def is_over() -> bool:
             return End.OPEN not in (await self.ends()).values()
@@ -175,7 +175,9 @@ class PostOffice:
     async def hurry(
         self, what: str, true: Callable[[], Any], by: timedelta, within: float = TIMEOUT, every: float = PAUSE
     ) -> None:
-        """Until it is true. While nobody is at work and some wait, for a proof or another try, the clock is put forward."""
+        """Wait until it is true. While no item is in progress and some wait for a proof or a retry, the clock steps
+        forward.
+        """
         stepped = time.monotonic()
 
         async def is_true() -> bool:
@@ -191,7 +193,7 @@ class PostOffice:
         await self.until(what, is_true, within)
 
     async def judge(self, **rules: Any) -> list[Delivery]:
-        """M1 to M6, by the simulator's receipts: what left."""
+        """Judge rules M1 to M6 by the simulator's receipts."""
         left = await self.deliveries()
         rules = {"read_at": self.clock.now(), "within": timedelta(0), **rules}
         wrong = judge_messages(self.accepted, left, await self.ends(), SendRules(**rules))
@@ -213,7 +215,7 @@ class PostOffice:
         raise AssertionError(f"{what}: not within {within} s; {counts}\n{self.log()}")
 
     async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
-        """``by``: as in ``hurry``, where every chip may be at rest."""
+        """``by``: as in ``hurry``, for when every chip may be resting."""
 
         async def have_left() -> bool:
             return len(await self.receipts()) >= count
@@ -245,7 +247,9 @@ class PostOffice:
 
 
 async def revive(office: PostOffice, within: float = TIMEOUT) -> int:
-    """Whoever was there at three kills is given up, and provably unsent; a person looks, and tries again. How many they were."""
+    """Revive messages that are dead after three worker crashes and provably unsent, as an operator would. Return how
+    many.
+    """
     await office.until_over(within)
     dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]
     for row in dead:
@@ -256,7 +260,7 @@ async def revive(office: PostOffice, within: float = TIMEOUT) -> int:
 
 
 async def tally(office: PostOffice, left: Sequence[Delivery]) -> Tally:
-    """What became of everything that was accepted; whatever is parked is a person's, and not lost."""
+    """Count the results of everything accepted; a parked message waits for an operator and does not count as lost."""
     times, ends = Counter(each.id for each in left), await office.ends()
     unsent = [each for each in office.accepted if not times[each.id] and ends[each.id] is not End.PARKED]
     return Tally(
@@ -295,9 +299,9 @@ async def post_office(
     hears: bool = False,
     **options: Any,
 ) -> AsyncIterator[PostOffice]:
-    """The simulator runs, and the api if it ``hears``; no worker does. Whatever still runs at the end is killed.
+    """Start the simulator, and the api if it ``hears``; start no worker. Kill every remaining process at the end.
 
-    Two seconds from the decision to the call are the machine's, however fast the clock is.
+    The two seconds from decision to call are real seconds, whatever the clock's rate.
     """
     await processes_are_ready()
     clock = FastClock.start(origin, rate, folder / "steps")

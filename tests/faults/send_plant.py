@@ -1,4 +1,4 @@
-"""A worker that sends, and is gone at one point of its way, as by a power cut."""
+"""A worker that sends, and exits at one point on its path, as by a power cut."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tests.faults.points import PointedDatabase, Points
 
 
 def run(encoded: Mapping[str, Any]) -> None:
-    """``dies_at`` empty: it only writes down what points there are."""
+    """Run one worker. With an empty ``dies_at`` it only records the points."""
     plano = ensaio.plano_of(encoded)
     points = Points(plano.dies_at or "", lambda label: ensaio.note(plano, "point", label))
     ensaio.log_into(plano)

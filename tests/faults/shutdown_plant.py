@@ -1,6 +1,7 @@
-"""An application whose processes are asked to stop at a bad moment: ``--app tests.faults.shutdown_plant:work``.
+"""An application whose processes receive a stop signal at a bad moment: ``--app tests.faults.shutdown_plant:work``.
 
-``SHUTDOWN_PLAN`` holds the plan as JSON. Handlers and runs append a line to ``notes`` when they begin and when they end.
+``SHUTDOWN_PLAN`` holds the plan as JSON. Handlers and runs append a line to ``notes`` when they begin and when they
+end.
 """
 
 import asyncio
@@ -22,15 +23,15 @@ QUEUES = ("first", "second")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Times in seconds; 0: there is no such loop or job."""
+    """Times in seconds; 0: without this loop or job."""
 
     notes: str
     lease: float = 30.0
-    poll: float = 0.0  # a loop without a drain whose tick takes so long
-    tick: float = 0.0  # a loop with a drain whose tick takes so long
-    run: float = 0.0  # a scheduled function that takes so long
-    request: float = 0.0  # an endpoint, /jobs/wait, that answers after so long
-    is_deaf: bool = False  # handlers and drains ignore their cancellation
+    poll: float = 0.0  # duration of a tick of a loop without a drain
+    tick: float = 0.0  # duration of a tick of a loop with a drain
+    run: float = 0.0  # duration of a scheduled function
+    request: float = 0.0  # delay of an endpoint, /jobs/wait
+    is_deaf: bool = False  # handlers and drains ignore cancellation
 
 
 def build(plan: Plan, settings: EngineSettings) -> Batuta:
@@ -50,7 +51,7 @@ def build(plan: Plan, settings: EngineSettings) -> Batuta:
 
 
 def note(plan: Plan, *words: object) -> None:
-    """One write, so that lines of several processes do not mix."""
+    """Append with one write, so that lines of several processes do not mix."""
     file = os.open(Path(plan.notes), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(map(str, words))}\n".encode())

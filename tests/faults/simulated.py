@@ -1,4 +1,4 @@
-"""Schedulers driven by hand on a real database, where the test says what time it is."""
+"""Schedulers driven by hand on a real database, on a fake clock."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ UTC_ZONE = ZoneInfo("UTC")
 
 
 class RecordingEndpoint:
-    """An endpoint that runs each key once, at once, and writes it down."""
+    """An endpoint that runs each key once, at once, and records it."""
 
     repeatable = True
     address = "/jobs/simulated"
@@ -51,20 +51,20 @@ def as_registry(jobs: Iterable[Job]) -> JobRegistry:
 
 
 async def look(scheduler: Scheduler, clock: FakeClock, at: datetime) -> None:
-    """It is ``at``: the scheduler looks, and what it started ends."""
+    """Set the clock to ``at``, run one tick of the scheduler, and wait for the runs it started."""
     clock.step(at - clock.now())
     await decide(scheduler)
     await scheduler.runner.finish()
 
 
 async def decide(scheduler: Scheduler) -> None:
-    """About everything that is due, in as many portions as it takes."""
+    """Tick the dispatcher until everything due is decided."""
     while isinstance(await scheduler.dispatcher.tick(), Again):
         pass
 
 
 def fires_of(jobs: Iterable[Job], since: datetime, until: datetime) -> list[Target]:
-    """Every fire in (since, until], as the oracle walks them."""
+    """Every fire in (since, until], computed by the oracle."""
     start = since.replace(second=0, microsecond=0)
     return [
         Target(job.name, fire)

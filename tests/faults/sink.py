@@ -1,7 +1,7 @@
-"""The other side of a fire, as a process of its own: runs each key once and keeps its own book, synced line by line.
+"""The target of a fire, as a separate process: it runs each key once and logs it, synced line by line.
 
-``POST /<job>?takes=3`` takes three seconds. A key that comes again gets the first answer, or 409 while its run is going.
-``POST /hostile/<kind>/<job>`` behaves as no endpoint should.
+``POST /<job>?takes=3`` takes three seconds. A repeated key gets the first answer, or 409 while its run is in
+progress. ``POST /hostile/<kind>/<job>`` behaves as no endpoint should.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Sink:
         if (run := self._runs.get(key)) is not None:
             self._write(key=key, job=job, repeated=self._clock.now().isoformat())
             return ("200 OK", OK) if run.done() else ("409 Conflict", STILL_RUNNING)
-        # A task of its own: whoever asked may be killed meanwhile, and what was begun goes on.
+        # A separate task: the caller may be killed meanwhile, and the run continues.
         self._runs[key] = asyncio.create_task(self._run(job, key, takes))
         await asyncio.shield(self._runs[key])
         return "200 OK", OK
@@ -72,12 +72,12 @@ class Sink:
 
 
 async def silent(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Takes the request and never answers."""
+    """Accept the request and never answer."""
     await asyncio.Event().wait()
 
 
 async def drip(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """One byte every five seconds."""
+    """Send one byte every five seconds."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
     while True:
         writer.write(b" ")
@@ -86,7 +86,7 @@ async def drip(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def headers(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Headers without an end."""
+    """Send headers without end."""
     writer.write(b"HTTP/1.1 200 OK\r\n")
     while True:
         writer.write(b"x-more: " + b"x" * 1000 + b"\r\n")
@@ -95,7 +95,7 @@ async def headers(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def flood(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """A gigabyte."""
+    """Send a gigabyte."""
     writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {GIGABYTE}\r\n\r\n".encode())
     for _ in range(GIGABYTE >> 16):
         writer.write(b"x" * (1 << 16))
@@ -103,7 +103,7 @@ async def flood(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def reset(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """The connection is torn down in the middle of the body."""
+    """Reset the connection in the middle of the body."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n" + b"x" * 10)
     await writer.drain()
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -111,7 +111,7 @@ async def reset(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def redirect(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Go where you are."""
+    """Redirect to itself."""
     writer.write(b"HTTP/1.1 302 Found\r\nlocation: /hostile/redirect/again\r\ncontent-length: 0\r\n\r\n")
     await writer.drain()
 

@@ -1,11 +1,11 @@
-"""What became of items that were accepted."""
+"""Counts of the results of accepted items."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """``in_vain``: how often a handler began and did not come to settle."""
+    """``in_vain``: runs of a handler that began and did not settle."""
 
     items: int
     lost: int

@@ -1,4 +1,4 @@
-"""Killed with -9 in the middle of writing: whoever was told "done" is in the database."""
+"""A process killed with -9 while it writes: every acknowledged row is in the database."""
 
 import os
 import random
@@ -40,7 +40,7 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 KILLS = 8
 
 
-def test_nothing_that_was_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+def test_killed_process_loses_no_acknowledged_write(tmp_path: Path) -> None:
     file, chance = tmp_path / "test.db", random.Random(20260105)
     acknowledged: set[int] = set()
     for round_ in range(KILLS):

@@ -1,6 +1,7 @@
-"""T48: a thousand people's data and secrets through every road of real processes, and none of it in anything they say.
+"""T48: the personal data and secrets of a thousand people pass through every path of real processes, and no output
+shows them.
 
-A CPF, a phone, a name, a token and a DSN's password travel together; every road has its share of the thousand.
+A CPF, a phone, a name, a token and a DSN's password travel together; the paths share the thousand people.
 """
 
 import json
@@ -52,13 +53,15 @@ class Canary:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What must not be seen. The DSN's secret is its password."""
+        """Strings that no output may contain. The DSN's secret is its password."""
         plain = self.cpf.translate({ord("."): None, ord("-"): None}), self.telefone.lstrip("+")
         return (self.cpf, self.telefone, self.nome, self.token, self.senha, *plain)
 
 
 def shown(given: Sequence[Canary], output: str) -> int:
-    """How many of them. By their first letters, for they are a thousand and there is much to read."""
+    """Count the people whose data the output shows. First match by prefix: a thousand people and a long output are slow
+    otherwise.
+    """
     beginnings = {output[at : at + FIRST] for at in range(len(output))}
     return sum(any(part[:FIRST] in beginnings and part in output for part in each.parts) for each in given)
 
@@ -186,7 +189,7 @@ def read_answer(answer: httpx2.Response) -> str:
 
 
 def kept(folder: Path) -> str:
-    """What anybody may read of what became of it; what it was called with is data, and stays."""
+    """The stored outcome that operators can read: errors, responses, endpoints. Arguments are data and may stay."""
     with sqlite3.connect(f"file:{folder}/canary.db?mode=ro", uri=True) as connection:
         rows = connection.execute("SELECT error FROM tasks").fetchall()
         rows += connection.execute("SELECT response, endpoint FROM job_calls").fetchall()
@@ -200,7 +203,7 @@ def failed(folder: Path) -> int:
 
 
 @pytest.mark.parametrize(("how", "count"), [("uvicorn", COUNT), ("batuta", COUNT if LONG else 5 * len(ROADS))])
-def test_of_a_thousand_people_and_secrets_nothing_is_said_anywhere(folder: Path, how: str, count: int) -> None:
+def test_processes_show_no_personal_data_or_secret_of_a_thousand_people(folder: Path, how: str, count: int) -> None:
     port = free_port()
     plant = "tests.faults.canary_plant"
     by_hand = ("-m", "uvicorn", f"{plant}:app", "--port", str(port), "--log-level", "debug")
@@ -215,7 +218,7 @@ def test_of_a_thousand_people_and_secrets_nothing_is_said_anywhere(folder: Path,
             said.setdefault(road, []).append(read_answer(ROADS[road](client, canary)))
         until("the tasks are over", lambda: failed(folder) >= count // len(ROADS))
         figures = client.get("/metrics", headers=GOOD).text
-        # A process that is shot leaves no core to read, and says nothing on its way; a stack is told without its values.
+        # A process that dies of SIGABRT leaves no core dump, and its stack trace shows no values.
         outputs = {"worker": worker.end(signal.SIGABRT), "api": api.end(), "metrics": figures, "database": kept(folder)}
     outputs |= {road: "\n".join(answers) for road, answers in said.items()}
     assert len(said) == len(ROADS)
@@ -225,7 +228,7 @@ def test_of_a_thousand_people_and_secrets_nothing_is_said_anywhere(folder: Path,
     assert {name: shown(given, text) for name, text in outputs.items()} == dict.fromkeys(outputs, 0)
 
 
-def test_a_process_that_dies_of_an_exception_does_not_quote_it(folder: Path) -> None:
+def test_process_that_dies_of_an_exception_does_not_quote_it(folder: Path) -> None:
     given = canaries()
     (folder / "data.json").write_text(json.dumps([each.params for each in given]))
     crash = Process(folder, "crash", "-m", "tests.faults.canary_plant", str(folder / "data.json"))
@@ -235,7 +238,7 @@ def test_a_process_that_dies_of_an_exception_does_not_quote_it(folder: Path) -> 
     assert shown(given, said) == 0
 
 
-def test_what_is_shown_is_found() -> None:
+def test_shown_counts_every_person_whose_data_is_in_the_output() -> None:
     given = canaries()
     for part in given[7].parts:
         assert shown(given, f"before{part}behind") == 1
@@ -246,7 +249,7 @@ def test_what_is_shown_is_found() -> None:
 @pytest.mark.parametrize(
     "form", ["postgresql://julia:{}@127.0.0.1:1/julia", "postgres//julia:{}@db.example/julia"], ids=["away", "misspelt"]
 )
-def test_a_process_that_cannot_start_does_not_tell_the_password(tmp_path: Path, form: str) -> None:
+def test_process_that_cannot_start_does_not_show_the_password(tmp_path: Path, form: str) -> None:
     password = canaries()[0].senha
     process = Process(
         tmp_path, "start", "-m", "batuta", "--app", "app.main:work", "worker", DATABASE_URL=form.format(password)

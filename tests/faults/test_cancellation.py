@@ -1,4 +1,6 @@
-"""Callers that are cancelled at any moment: nothing acknowledged is lost, nothing half-done stays, and the store works on."""
+"""Callers cancelled at any moment: no acknowledged write is lost, no transaction is half done, and the store still
+works.
+"""
 
 import asyncio
 import itertools
@@ -14,7 +16,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 
 SECONDS = 3.0
 CALLERS = 20
-FEWEST = 100  # of what is acknowledged, however busy the machine is
+FEWEST = 100  # acknowledged writes, however busy the machine is
 
 
 class Storm:
@@ -81,7 +83,7 @@ class Storm:
 
 
 @pytest.mark.filterwarnings("error")
-async def test_a_storm_of_cancellations_loses_nothing_and_halves_nothing(database_url: str) -> None:
+async def test_storm_of_cancellations_loses_no_write_and_leaves_none_half_done(database_url: str) -> None:
     database = connect(database_url, SystemClock())
     await database.open()
     storm = Storm(database, seed=20260105)

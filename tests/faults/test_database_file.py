@@ -19,7 +19,7 @@ PLANT = "tests.faults.parent_plant:work"
 ROLES = ("api", "scheduler", "worker")
 
 
-def test_every_process_restarts_on_the_file_that_replaced_its_database(tmp_path: Path) -> None:
+def test_every_process_restarts_on_the_file_that_replaces_its_database(tmp_path: Path) -> None:
     figures = Figures("T40", "SQLite", "the database file replaced by a copy under `batuta up`")
     file = tmp_path / "julia.db"
     with tree(tmp_path, "up", app=PLANT) as running:

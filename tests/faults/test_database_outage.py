@@ -1,4 +1,4 @@
-"""The database goes away and comes back: loops wait for it and go on, and nobody has to restart anything."""
+"""The database goes away and comes back: loops wait for it and continue without a restart."""
 
 import asyncio
 import sqlite3
@@ -21,7 +21,7 @@ from tests.servers import postgres_server
 GRACE = timedelta(seconds=2)
 
 
-async def test_loops_survive_a_database_that_is_stopped_and_started() -> None:
+async def test_loops_survive_a_database_that_stops_and_starts() -> None:
     with postgres_server() as server:
         if server is None:
             lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
@@ -56,8 +56,8 @@ async def test_loops_survive_a_database_that_is_stopped_and_started() -> None:
             await running
 
 
-async def test_a_transaction_that_never_got_the_writer_is_told_so_and_the_next_one_works(tmp_path: Path) -> None:
-    """Another program keeps the file locked for longer than anybody waits. Nothing may wait for ever after that."""
+async def test_transaction_that_never_gets_the_writer_fails_and_the_next_one_works(tmp_path: Path) -> None:
+    """Another program keeps the file locked for longer than every timeout. Afterwards no transaction may wait forever."""
     put = query_of("put", "INSERT INTO things (n) VALUES (:n)", writes=True)
     database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=timedelta(milliseconds=300)))
     await database.open()
@@ -70,7 +70,7 @@ async def test_a_transaction_that_never_got_the_writer_is_told_so_and_the_next_o
 
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    # The first meets the lock, the others the writer that waits for it.
+    # The first transaction meets the lock, the others the writer that waits for it.
     waiting = [asyncio.create_task(transaction(n)) for n in (1, 2, 3)]
     done, late = await asyncio.wait(waiting, timeout=60)
     other.execute("ROLLBACK")

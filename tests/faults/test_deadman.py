@@ -1,4 +1,4 @@
-"""A dead scheduler alarms, from inside and from outside; a living one never does, whatever the hour."""
+"""A dead scheduler raises an alarm, from inside and from outside; a living one never does, at any hour."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days
 
 
 class Tower:
-    """Processes of ours on a fast clock, and the world outside that they tell."""
+    """Processes on a fast clock, and the simulated services that receive their alerts."""
 
     def __init__(self, folder: Path, database_url: str, outside: str) -> None:
         self.clock = FastClock.start(ORIGIN, RATE)
@@ -68,7 +68,9 @@ class Tower:
         return started
 
     async def slack(self) -> list[str]:
-        """On a busy machine an answer may come after its time, a quarter of the usual one: then the same is told again."""
+        """Texts sent to Slack. On a busy machine an answer may miss its timeout (a quarter of the usual one), and the
+        alert repeats.
+        """
         texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
         return texts if LONG else list(dict.fromkeys(texts))
 
@@ -76,7 +78,7 @@ class Tower:
         return len((await self._received())["deadman"])
 
     async def until(self, what: str, true: Callable[[], Any], within: timedelta) -> timedelta:
-        """On the fast clock; how long it took."""
+        """Wait on the fast clock; return how long it took."""
         start = self.clock.now()
         while self.clock.now() - start < within:
             if await true():
@@ -106,7 +108,7 @@ async def tower(folder: Path, database_url: str) -> AsyncIterator[Tower]:
 
 
 @pytest.mark.calm
-async def test_a_scheduler_that_dies_is_told_within_ninety_seconds_and_its_return_too(places: dict[str, Path]) -> None:
+async def test_dead_scheduler_and_its_return_raise_alerts_within_ninety_seconds(places: dict[str, Path]) -> None:
     await together(*(_dies(url, folder) for url, folder in places.items()))
 
 
@@ -120,7 +122,7 @@ async def _dies(url: str, folder: Path) -> None:
         scheduler = watched.begin("scheduler")
         await watched.until("the world outside hears that it ticks", watched.pings, 3 * MINUTE)
         watched.begin("worker")
-        # Long enough for both to have settled, and to have said whatever they would say without a reason.
+        # Long enough for both to settle, and to send any unfounded alert.
         await watched.clock.sleep(100)
         assert await watched.slack() == []
         assert await watched.pings() >= 2
@@ -131,7 +133,7 @@ async def _dies(url: str, folder: Path) -> None:
         (alarm,) = await watched.slack()
         assert "the scheduler has not ticked for" in alarm
         assert "batuta scheduler" in alarm
-        assert await watched.pings() == pings  # outside they hear nothing either
+        assert await watched.pings() == pings  # the dead man's switch receives no ping either
         await _returns(watched)
         figures.record_bare(1, f"alarm after {took.total_seconds():.0f} s, bar {BAR.total_seconds():.0f} s")
 
@@ -143,7 +145,7 @@ async def _returns(watched: Tower) -> None:
     watched.begin("scheduler")
     await watched.until("the end of it", is_over, (2 if LONG else 8) * MINUTE)
     alerts = await watched.slack()
-    assert len(alerts) == 2  # one cause, one alert: not one for each job that was late
+    assert len(alerts) == 2  # one cause, one alert: not one for each late job
     assert "over: the scheduler has not ticked" in alerts[1]
 
 
@@ -159,7 +161,7 @@ class Notebook:
 
 
 @pytest.mark.parametrize("profile", PROFILES if LONG else ["janelas"])
-async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: Path, profile: str) -> None:
+async def test_a_week_with_nights_and_weekend_raises_no_alarm(tmp_path: Path, profile: str) -> None:
     clock = FakeClock(datetime(2026, 2, 27, 20, 0, tzinfo=UTC))  # a Friday, five in the afternoon in São Paulo
     work = Batuta(
         f"sqlite:///{tmp_path}/week.db",
@@ -168,7 +170,7 @@ async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: 
     )
     for entry in CATALOGUE:
         for each in PROFILES:
-            # Every minute is judged like every five; a week of it would only take longer.
+            # Jobs of every minute behave like those of every five; leaving them out saves time.
             if (schedule := entry.schedule(each)) is not None and schedule != "* * * * *":
                 options: dict[str, Any] = {
                     "critical": entry.critical,
@@ -195,14 +197,14 @@ async def test_a_week_with_its_nights_and_its_weekend_raises_no_alarm(tmp_path: 
                 pass
             await scheduler.runner.finish()
             if step % 6 == 0:
-                # A moment after the fires, and at odd minutes: nobody looks only when all is done.
+                # A moment after the fires, and at odd minutes, so that checks also run while work is unfinished.
                 await clock.advance((step // 6 % 4) * MINUTE + CALM + 7 * SECOND)
                 loops = {"dispatcher": {"last_progress_ago": 0.9, "failures": 0}}
                 await work.beats.beat("s:1", "scheduler", loops, now=clock.now())
                 await hub.tick()
         assert notebook.alerts == []
         assert await work.observability.incidents.list_between(start, clock.now()) == []
-        await clock.advance(BAR)  # and now it is silent
+        await clock.advance(BAR)  # now the scheduler is silent
         await hub.tick()
         assert [alert.cause for _, alert in notebook.alerts] == ["scheduler.silent"]
     figures.record_bare(7 * 24 * 2, "looks; false alarms 0")

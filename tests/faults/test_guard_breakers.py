@@ -1,4 +1,4 @@
-"""A service that is down, half down, flapping, or asks for peace: judged by what it received."""
+"""A service that is down, half down, flapping, or asks to wait: judged by the calls it received."""
 
 import asyncio
 import random
@@ -15,11 +15,11 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.guard_harness import Behaviour, Senders, broken, senders, well
 
 PROCESSES = 4
-# What another process found out is known after half a second; the rest is this machine's slowness.
+# Half a second until a process reads the state that another wrote; the rest allows for a slow machine.
 KNOWN_AFTER = LOOK_EVERY + timedelta(milliseconds=700)
 
 
-async def test_a_service_that_is_down_is_tried_once_in_each_reset_by_all_processes_together(
+async def test_processes_together_probe_a_service_that_is_down_once_per_reset(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_down(url, folder) for url, folder in places.items()))
@@ -56,7 +56,7 @@ async def _down(url: str, folder: Path) -> None:
         assert probes >= 2
 
 
-async def test_a_service_that_flaps_or_half_fails_never_gets_two_probes_at_once(places: Mapping[str, Path]) -> None:
+async def test_flapping_or_half_failing_service_never_gets_two_probes_at_once(places: Mapping[str, Path]) -> None:
     await together(*(_flapping(url, folder) for url, folder in places.items()))
 
 
@@ -93,7 +93,7 @@ async def _flapping(url: str, folder: Path) -> None:
         assert states["open"] >= 2
 
 
-async def test_when_it_says_come_back_later_nobody_comes_before(places: Mapping[str, Path]) -> None:
+async def test_no_process_calls_a_service_before_its_retry_after(places: Mapping[str, Path]) -> None:
     await together(*(_later(url, folder) for url, folder in places.items()))
 
 
@@ -119,7 +119,7 @@ async def _later(url: str, folder: Path) -> None:
         assert len(waves) >= 2
 
 
-async def test_a_crowd_that_was_held_comes_back_spread_out(places: Mapping[str, Path]) -> None:
+async def test_held_tasks_come_back_spread_out(places: Mapping[str, Path]) -> None:
     await together(*(_crowd(url, folder) for url, folder in places.items()))
 
 
@@ -145,7 +145,7 @@ async def _crowd(url: str, folder: Path) -> None:
             tasks,
             f"{while_down} calls while it was down; back within {span:.1f} s, {mean:.0f} a second, the busiest second {busiest}",
         )
-        assert while_down < 150  # those that were on their way when it opened
+        assert while_down < 150  # calls in flight when the circuit opened
         assert busiest <= 2 * mean
 
 
@@ -155,9 +155,10 @@ async def _history(running: Senders) -> list[Transition]:
 
 
 def _judge(running: Senders, history: list[Transition]) -> tuple[int, int]:
-    """How many probes there were, and how many calls came that nobody should have let through.
+    """Count the probes, and the calls that the circuit should have held.
 
-    From open to half open nobody calls, but for those who were on their way or did not know yet when it opened; half open, one.
+    While the circuit is open, only calls in flight and calls of processes that do not know yet are allowed; while it
+    is half open, one call.
     """
     calls = sorted(receipt.at for receipt in running.endpoint.receipts)
     probes, wrong = 0, 0
@@ -169,7 +170,7 @@ def _judge(running: Senders, history: list[Transition]) -> tuple[int, int]:
             wrong += len(inside)
         elif sooner.after is CircuitState.HALF_OPEN:
             probes += 1
-            # One whose process was killed before it could say what it found is replaced when its lease is over.
+            # A probe whose process was killed before it reported is replaced when its lease expires.
             lease = timedelta(seconds=running.plan.probe_within)
             wrong += sum(second - first < lease for first, second in pairwise(inside))
     return probes, wrong

@@ -1,4 +1,6 @@
-"""Limits for all processes together, under far more demand than they allow, and kills: judged by what the endpoint received."""
+"""Limits over all processes, under demand far above the limit, and kills: judged by the calls that the endpoint
+received.
+"""
 
 import asyncio
 import random
@@ -14,8 +16,8 @@ from tests.faults.guard_plant import ACCOUNTS
 PROCESSES = 8
 
 
-async def test_no_window_holds_more_than_allowed_and_little_of_it_is_left_unused(places: Mapping[str, Path]) -> None:
-    """Sixteen senders of each account, none of which rests: over ten times what is allowed would leave."""
+async def test_no_window_exceeds_the_limit_and_little_of_it_stays_unused(places: Mapping[str, Path]) -> None:
+    """Sixteen senders per account without pauses: unlimited, they would send over ten times the limit."""
     await together(*(_rush(url, folder) for url, folder in places.items()))
 
 
@@ -46,7 +48,7 @@ async def _rush(url: str, folder: Path) -> None:
             f"windows over 0; use {use:.1%} of {allowed}; asked {asked:.1f} times for each; {running.killed} kills",
             wrong=sum(violations.values()),
         )
-        assert use >= (0.95 if LONG else 0.2)  # the short form shares two cores with whatever else is tested
+        assert use >= (0.95 if LONG else 0.2)  # the short form shares two cores with other tests
 
 
 def of(receipts: list[Receipt], account: str) -> list[datetime]:

@@ -1,4 +1,4 @@
-"""The api, a worker, ARQ's worker and Redis are killed while a file is imported: every row is there once, and is read."""
+"""The api, a worker, an ARQ worker and Redis are killed during an import: every row is stored once, and is read."""
 
 import asyncio
 import random
@@ -39,11 +39,11 @@ LIVES = {"api": import_plant.api, "worker": import_plant.worker, "arq": import_p
 @dataclass
 class Office:
     plan: Plan
-    work: Batuta  # of this process, which only asks
+    work: Batuta  # of this process, which only reads
     redis: ExitStack
     living: dict[str, ForkServerProcess] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
-    ended: Counter[str] = field(default_factory=Counter)  # by themselves
+    ended: Counter[str] = field(default_factory=Counter)  # exits without a kill
 
     @property
     def roles(self) -> list[str]:
@@ -58,20 +58,20 @@ class Office:
         self.living[role] = process
 
     def kill(self, role: str) -> None:
-        """Without a word to it, and another begins: what an operator's supervisor does."""
+        """Kill a process without warning and start another, as a supervisor does."""
         self.killed[role] += 1
         self.end(role)
         self.begin(role)
 
     def end(self, role: str) -> None:
         if role == "redis":
-            self.redis.close()  # by SIGKILL; whatever it held is gone
+            self.redis.close()  # by SIGKILL; its data is lost
         elif process := self.living.pop(role, None):
             process.kill()
             process.join()
 
     async def keep(self) -> None:
-        """Whoever ends by himself begins anew: a plain ARQ worker does not outlive its Redis."""
+        """Restart processes that exit by themselves: a plain ARQ worker does not survive its Redis."""
         while True:
             for role, process in list(self.living.items()):
                 if not process.is_alive():
@@ -80,7 +80,7 @@ class Office:
             await asyncio.sleep(0.1)
 
     async def upload(self, content: bytes) -> int:
-        """Until somebody says that every row is kept; tells how often it was sent."""
+        """Send the file until an answer confirms that every row is stored; return how often it was sent."""
         address, headers = f"http://127.0.0.1:{self.plan.api}", {"Authorization": f"Bearer {TOKEN}"}
         ends, sent = time.monotonic() + TIMEOUT, 0
         async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False) as client:
@@ -93,20 +93,22 @@ class Office:
                     continue
                 if answer.status_code == 200 and answer.json()["success"]:
                     return sent
-                # 409: whoever goes on with what was interrupted made the same rows at the same time.
+                # 409: the process that resumes the interrupted import wrote the same rows at the same time.
                 assert answer.status_code >= 500 or answer.status_code == 409, answer.text
                 await asyncio.sleep(0.1)
         raise AssertionError(f"nobody took the file: {self.said()}")
 
     async def until_begun(self) -> None:
-        """The api has the file, and no answer has left."""
+        """Wait until the api has the file and has not answered yet."""
         ends = time.monotonic() + TIMEOUT
         while not await rows(self.work.database, "SELECT id FROM importacoes LIMIT 1"):
             assert time.monotonic() < ends, self.said()
             await asyncio.sleep(0.005)
 
     async def until_read(self) -> int:
-        """Tells how many were given up, because whoever had them was killed three times, and read again by an operator's word."""
+        """Wait until every row is read. Revive rows given up after three kills, as an operator would, and return how
+        many.
+        """
         agendamentos = julia_of(self.work).appointments.agendamentos
         ends, given_up = time.monotonic() + TIMEOUT, 0
         while time.monotonic() < ends:
@@ -123,7 +125,7 @@ class Office:
         try:
             states = await self._states()
             left = await rows(self.work.database, "SELECT id FROM importacoes WHERE status = 'em_andamento'")
-        except StoreUnavailable:  # whoever was killed holds it for a moment
+        except StoreUnavailable:  # a killed process still holds the lock for a moment
             return False
         return sum(states.values()) >= ROWS and not left and not {"pending", "processing"} & states.keys()
 
@@ -182,7 +184,9 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """The short form kills each once; the last is what holds the calls, so that nobody waits for a mark of ARQ's."""
+    """Kill processes during the import. The short form kills each role once, the one that holds the calls last, so that
+    the test need not wait for ARQ's lock to expire.
+    """
     await there.until_begun()
     if not LONG:
         for role in there.roles:
@@ -196,9 +200,7 @@ async def storm(there: Office, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("backend", ["sql", "arq"])
-async def test_kills_at_any_moment_of_an_import_lose_no_row_and_double_none(
-    places: dict[str, Path], backend: str
-) -> None:
+async def test_kills_during_an_import_neither_lose_nor_double_a_row(places: dict[str, Path], backend: str) -> None:
     with redis_server() as there:
         if backend == "arq" and there is None:
             lack("Redis", "install redis-server")

@@ -1,4 +1,4 @@
-"""What hangs is found from outside, told with its stack, ended and begun anew; its neighbours lose nothing."""
+"""The watchdog finds what hangs, reports it with its stack, ends and restarts it; the other tasks lose nothing."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ from tests.faults.proxy import proxy
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 NEIGHBOURS = 200 if LONG else 20
-# What docs/supervision.md promises, in seconds.
+# Promises of docs/supervision.md, in seconds.
 FOUND, SERVING, STUCK, REPLACED = 20.0, 30.0, 10.0, 60.0
 RATE = 1.0 if LONG else 6.0
 
@@ -39,7 +39,7 @@ async def enqueue_with_neighbours(running: House, ill: str) -> tuple[list[str], 
 
 
 @pytest.mark.parametrize(("test", "ill", "code"), [("T24", "bloqueia", EXIT_AGAIN), ("T25", "expressao", 1)])
-async def test_a_task_that_blocks_the_process_is_found_with_its_stack_and_the_others_are_served_again(
+async def test_blocking_task_is_found_with_its_stack_and_other_tasks_run_again(
     places: dict[str, Path], test: str, ill: str, code: int
 ) -> None:
     await together(*(_blocks(test, ill, code, url, folder) for url, folder in one_of(places, "sqlite").items()))
@@ -69,7 +69,7 @@ async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> Non
     figures.record_bare(len(ids) + 1, note)
 
 
-async def test_a_task_that_swallows_its_cancellation_is_fenced_and_its_process_drains_and_is_replaced(
+async def test_task_that_swallows_its_cancellation_is_fenced_and_process_replaced(
     places: dict[str, Path],
 ) -> None:
     await together(*(_swallows(url, folder) for url, folder in one_of(places, "sqlite").items()))
@@ -89,7 +89,7 @@ async def _swallows(url: str, folder: Path) -> None:
         await running.until("everything is done", lambda: running.is_done([*ids, poison]))
         served = float(running.notes("up")[1][-1]) - began
         assert len({note[1] for note in running.notes("done")}) == len(ids)
-        assert len(running.notes("done")) == len(ids)  # none of them began twice
+        assert len(running.notes("done")) == len(ids)  # no task began twice
         if LONG:
             assert served <= REPLACED
     figures.record_bare(
@@ -97,7 +97,7 @@ async def _swallows(url: str, folder: Path) -> None:
     )
 
 
-async def test_a_listener_that_died_without_a_word_is_found_by_its_silence_while_the_heart_beats_on(
+async def test_listener_that_dies_silently_is_found_while_heartbeats_continue(
     places: dict[str, Path],
 ) -> None:
     await together(*(_is_deaf(url, folder) for url, folder in one_of(places, "sqlite").items()))
@@ -124,7 +124,7 @@ async def _is_deaf(url: str, folder: Path) -> None:
         assert "in tick" in row["stack"]
         heard = [note[1] for note in running.notes("heard")]
         assert heard == ["first", "dies", *(f"line{n}" for n in range(10))]
-        assert running.exits == []  # nobody else had to notice
+        assert running.exits == []  # the process did not need a restart
         (beat,) = await running.ask("SELECT status, loops_status FROM worker_heartbeats")
         assert beat["loops_status"]["listener"]["restarts"] == 1
         if LONG:
@@ -133,9 +133,7 @@ async def _is_deaf(url: str, folder: Path) -> None:
 
 
 @pytest.mark.skipif(not LONG, reason="a connection is only missed after the time that a slow one may take")
-async def test_a_connection_that_listens_and_is_half_open_is_found_and_replaced(
-    postgres_url: str, tmp_path: Path
-) -> None:
+async def test_half_open_listening_connection_is_found_and_replaced(postgres_url: str, tmp_path: Path) -> None:
     figures = Figures("T27", "PostgreSQL", "the listening connection stays open and carries nothing; nobody polls")
     parts = urlsplit(postgres_url)
     async with proxy(parts.port or 5432) as way:
@@ -143,8 +141,8 @@ async def test_a_connection_that_listens_and_is_half_open_is_found_and_replaced(
         async with house(plan(url, tmp_path, looks_every=3600.0)) as running:
             (first,) = await running.work.enqueue_many("conta", [(0.0,)])
             await running.until("it is heard", lambda: running.is_done([first]))
-            await asyncio.sleep(3)  # it rests
-            # The test's own process listens to nothing: there is one such connection, and it is the worker's.
+            await asyncio.sleep(3)  # the worker is idle
+            # The test's own process does not listen: the only such connection is the worker's.
             assert way.freeze(b"batuta-listener") == 1
             began = time.monotonic()
             ids = list(await running.work.enqueue_many("conta", [(0.0,)] * NEIGHBOURS))
@@ -155,7 +153,7 @@ async def test_a_connection_that_listens_and_is_half_open_is_found_and_replaced(
     figures.record_bare(len(ids), f"heard again {took:.1f} s after")
 
 
-async def test_a_process_that_is_old_enough_drains_and_asks_to_be_started_again(tmp_path: Path) -> None:
+async def test_process_of_recycle_age_drains_and_asks_for_a_restart(tmp_path: Path) -> None:
     async with house(plan(f"sqlite:///{tmp_path}/test.db", tmp_path, recycle_after=1.0)) as running:
         ids = list(await running.work.enqueue_many("conta", [(0.5,)] * NEIGHBOURS))
         await running.until("it has ended", lambda: running.exits)
@@ -169,7 +167,7 @@ async def test_a_process_that_is_old_enough_drains_and_asks_to_be_started_again(
         )
 
 
-async def test_a_stopped_process_that_goes_on_is_not_taken_for_a_blocked_one(tmp_path: Path) -> None:
+async def test_stopped_process_that_continues_is_not_mistaken_for_a_blocked_one(tmp_path: Path) -> None:
     planned = plan(f"sqlite:///{tmp_path}/test.db", tmp_path, blocked=60.0)
     async with house(planned) as running:
         assert running.worker is not None

@@ -1,6 +1,6 @@
-"""Acceptance tests of the resilient worker: a network outage, a loop that hangs for ever, a heartbeat that goes on.
+"""Acceptance tests of the resilient worker: a network outage, a loop that hangs forever, heartbeats that continue.
 
-And for a long time: whatever is started again leaves nothing behind.
+The soak test: restarts leave nothing behind.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ MARGIN = 10.0
 
 @asynccontextmanager
 async def network(folder: Path) -> AsyncIterator[Proxy]:
-    """Somebody who answers, and the way there."""
+    """A server that echoes one line, and a proxy in front of it."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.readline())
@@ -45,7 +45,7 @@ async def network(folder: Path) -> AsyncIterator[Proxy]:
         yield way
 
 
-async def test_without_a_network_the_worker_says_timeout_and_goes_on(tmp_path: Path) -> None:
+async def test_worker_reports_a_timeout_and_continues_without_a_network(tmp_path: Path) -> None:
     figures = Figures("S3.1", "SQLite", f"no network for {AWAY:g} s")
     planned = Plan(url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("calls",), stuck_after=30)
     async with network(tmp_path) as way, house(planned) as running:
@@ -62,7 +62,7 @@ async def test_without_a_network_the_worker_says_timeout_and_goes_on(tmp_path: P
     figures.record_bare(1, f"{timeouts} timeouts logged, and went on by itself")
 
 
-async def test_a_loop_that_sleeps_for_ever_is_restarted_within_its_silence_and_ten_seconds(
+async def test_loop_that_hangs_is_restarted_ten_seconds_after_its_allowed_silence(
     places: dict[str, Path],
 ) -> None:
     await together(*(_sleeps(url, folder) for url, folder in one_of(places, "postgresql").items()))
@@ -85,7 +85,7 @@ async def _sleeps(url: str, folder: Path) -> None:
     figures.record_bare(1, f"ticks again after {took:.1f} s of its clock; max_silence {MAX_SILENCE:g} s")
 
 
-async def test_the_heart_beats_on_while_every_loop_is_stuck_and_says_so(places: dict[str, Path]) -> None:
+async def test_heartbeats_continue_and_report_while_every_loop_is_stuck(places: dict[str, Path]) -> None:
     await together(*(_beats_on(url, folder) for url, folder in one_of(places, "postgresql").items()))
 
 
@@ -96,7 +96,7 @@ async def _beats_on(url: str, folder: Path) -> None:
         await running.until("it hangs", lambda: running.notes("ill", "sync"))
         beats = await _beats(running, 4)
         gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(beats)]
-        if LONG:  # on a fast clock the machine's own delays count as many times
+        if LONG:  # on a fast clock the machine's own delays are multiplied
             assert max(gaps) <= EVERY.total_seconds() + 5
     figures.record_bare(
         len(gaps), f"beats {statistics.median(gaps):.1f} s apart, at most {max(gaps):.1f} s, of its clock"
@@ -122,8 +122,8 @@ async def _have_ended(running: House, count: int) -> bool:
     return bool(row["ended"] >= count)
 
 
-async def test_for_a_long_time_nothing_grows(tmp_path: Path) -> None:
-    """Tasks all the time, a loop that fails every seventh and hangs every fortieth time."""
+async def test_nothing_grows_over_a_long_run(tmp_path: Path) -> None:
+    """Tasks run all the time, beside a loop that fails every seventh and hangs every fortieth tick."""
     figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
     planned = Plan(
         url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("soaks",), stuck_after=0.5, blocked=15.0

@@ -1,4 +1,6 @@
-"""Tasks on ARQ while the processes around them stop, start and die: each runs once. Beside the api an ARQ worker is enough."""
+"""Tasks on ARQ while the processes around them stop, start and die: each runs once. Beside the api, an ARQ worker is
+enough.
+"""
 
 import asyncio
 import os
@@ -48,7 +50,7 @@ class Office:
         return process
 
     async def stop(self, process: ForkServerProcess) -> float:
-        """Return the seconds it took."""
+        """Stop a process with SIGTERM; return the seconds it took."""
         assert process.pid is not None
         began = time.monotonic()
         os.kill(process.pid, signal.SIGTERM)
@@ -101,7 +103,7 @@ async def office(folder: Path, url: str, arq_claims: int = 2) -> AsyncIterator[O
 
 
 @pytest.mark.calm
-async def test_stops_and_kills_of_those_who_hand_tasks_over_run_no_task_twice(places: dict[str, Path]) -> None:
+async def test_stops_and_kills_of_workers_and_arq_workers_run_no_task_twice(places: dict[str, Path]) -> None:
     await together(*(_stops(url, folder) for url, folder in places.items()))
 
 
@@ -148,7 +150,7 @@ async def _stops(url: str, folder: Path) -> None:
         figures.record_items(tally, f"a stop took {max(took):.1f} s at most, of {DRAIN:g} s")
 
 
-async def test_an_arq_worker_alone_recovers_what_dead_processes_left(places: dict[str, Path]) -> None:
+async def test_arq_worker_alone_recovers_work_of_dead_processes(places: dict[str, Path]) -> None:
     await together(*(_alone(url, folder) for url, folder in one_of(places, "postgresql").items()))
 
 
@@ -180,10 +182,10 @@ async def _alone(url: str, folder: Path) -> None:
 
 
 async def _interrupted(there: Office, importacao: object, lines: int) -> None:
-    """The state that a killed api leaves: half a file, tasks leased by a dead process, an appointment without its task."""
+    """Leave the state of a killed api: half a file, tasks leased by a dead process, an appointment without its task."""
 
     class Killed(BaseException):
-        """The process ends here."""
+        """Stands for the end of the process."""
 
     def progress(done: int, at_most: int) -> None:
         raise Killed

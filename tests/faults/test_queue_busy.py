@@ -1,4 +1,4 @@
-"""Every handler runs a long statement, and all connections for handlers are taken: no lease is lost."""
+"""Every handler runs a long statement and holds all connections for handlers: no lease is lost."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import Shop, shop
 
-# The fire of the next minute may be there too: skipped, for the run before it is still going.
+# The fire of the next minute may exist too, skipped because the run before it is in progress.
 ENDED = "finished_at IS NOT NULL AND status NOT IN ('missed', 'skipped')"
 
 
@@ -30,7 +30,7 @@ async def _tasks(url: str, folder: Path) -> None:
         await running.begin_until_up(1)
         ids = await running.work.enqueue_many("consulta", [()] * tasks)
         await running.until("all of them run", lambda: len(running.runs()) == tasks)
-        await running.begin_until_up(1)  # it would take over what the other loses
+        await running.begin_until_up(1)  # it would take over items that the first worker loses
         await running.until_over(within=300)
         tally = await running.judge(ids)
         lost = [words for words in running.notes() if words[0] == "lost"]
@@ -38,12 +38,12 @@ async def _tasks(url: str, folder: Path) -> None:
         assert (lost, crashed) == ([], [])
         assert (
             LONG or tally.in_vain == 0
-        )  # in the long form some wait for a connection until they are refused, and try again
+        )  # in the long form some tasks are refused a connection after waiting, and retry
         figures.record_items(tally, f"leases lost 0, crashes 0; {tally.in_vain} runs repeated for want of a connection")
 
 
 async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url: str, tmp_path: Path) -> None:
-    """The lease of runs is 6 s, and shorter than the statements: one that is not renewed shows."""
+    """The lease of runs is 6 s, shorter than the statements: a lease that is not renewed expires visibly."""
     seconds = 12.0 if LONG else 9.0
     names = tuple(f"resumo_{n}" for n in range(5))
     figures = Figures(
@@ -66,7 +66,7 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
 
 
 async def _shortest_left(running: Shop) -> float:
-    """Seconds that a running job's lease had left at worst, until this is cancelled."""
+    """The shortest remaining lease of a running job in seconds, measured until this is cancelled."""
     text = "SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS left FROM job_executions"
     shortest = float("inf")
     try:
@@ -83,7 +83,7 @@ async def _are_registered(running: Shop, count: int) -> bool:
 
 
 async def _make_due(running: Shop) -> None:
-    """The fire of the minute before: nobody has to wait for the next."""
+    """Make the fire of the previous minute due, so that the test need not wait for the next."""
     text = "UPDATE job_schedules SET accounted_until = accounted_until - INTERVAL '59 seconds'"
     await running.work.database.run(in_dialect(query_of("due", text, writes=True), running.work.database.dialect))
 

@@ -1,4 +1,4 @@
-"""Clocks that are wrong, or that are set while workers run: nothing waits for them, nothing is lost, and nothing is doubled."""
+"""Clocks that are wrong, or set while workers run: nothing waits for them, and no item is lost or doubled."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ async def test_clocks_one_hour_off_hold_nothing_back(places: Mapping[str, Path])
 
 
 async def _clocks_off(url: str, folder: Path) -> None:
-    """On PostgreSQL two workers disagree about the time; a SQLite file has one machine, whose clock is set while they run."""
+    """On PostgreSQL two workers disagree about the time; SQLite has one machine, whose clock is set while they run."""
     is_file = kind(url) == "SQLite"
     what = (
         "clock put 1 h back and forward under two workers"
@@ -49,7 +49,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
 
 
 async def _steps(running: Shop, clock: Path) -> None:
-    """Back while half of them wait, and forward again while a quarter does."""
+    """Set the clock back while half of the tasks wait, and forward again while a quarter waits."""
     for off, share in ((-HOUR, 0.5), (0, 0.25)):
         await running.until("some are done", lambda share=share: running.runs().total() >= TASKS * (1 - share))  # type: ignore[misc]
         _write(clock, off)
@@ -57,7 +57,7 @@ async def _steps(running: Shop, clock: Path) -> None:
 
 
 def _write(clock: Path, seconds: int) -> None:
-    """Whole or not at all: the workers read it all the time."""
+    """Replace the file atomically: the workers read it all the time."""
     new = clock.with_suffix(".new")
     new.write_text(str(seconds))
     new.replace(clock)

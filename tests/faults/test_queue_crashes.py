@@ -1,4 +1,4 @@
-"""Workers die, freeze and restart under load: nothing is lost, and what was done through the fence was done once."""
+"""Workers die, freeze and restart under load: no item is lost, and every fenced effect happens once."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import Shop, shop
 
 
-async def test_a_storm_of_kills_loses_nothing_and_doubles_nothing(places: Mapping[str, Path]) -> None:
+async def test_storm_of_kills_neither_loses_nor_doubles_an_item(places: Mapping[str, Path]) -> None:
     await together(*(_storm(url, folder) for url, folder in places.items()))
 
 
@@ -40,7 +40,7 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _revive_the_dead(running: Shop) -> int:
-    """Whoever was there at three kills is dead with the evidence, as it should be; a person looks, and tries again."""
+    """Revive items that are dead after three worker crashes, as an operator would; return how many."""
     dead = await running.ask("SELECT id, error, attempts FROM tasks WHERE status = 'failed'")
     for row in dead:
         assert row["error"] == "its worker died 3 times while it ran"
@@ -48,7 +48,7 @@ async def _revive_the_dead(running: Shop) -> int:
     return len(dead)
 
 
-async def test_a_worker_that_is_started_again_takes_up_what_it_held_before(places: Mapping[str, Path]) -> None:
+async def test_restarted_worker_takes_up_the_items_it_held_before(places: Mapping[str, Path]) -> None:
     await together(*(_restart(url, folder) for url, folder in places.items()))
 
 
@@ -71,7 +71,7 @@ async def _restart(url: str, folder: Path) -> None:
         )
 
 
-async def test_a_frozen_worker_that_thaws_writes_nothing(places: Mapping[str, Path]) -> None:
+async def test_frozen_worker_that_resumes_writes_nothing(places: Mapping[str, Path]) -> None:
     await together(*(_frozen(url, folder) for url, folder in places.items()))
 
 
@@ -92,14 +92,14 @@ async def _frozen(url: str, folder: Path) -> None:
         await running.until("it notices", lambda: sum(words[0] in lost for words in running.notes()) >= len(ids))
         assert await running.ask("SELECT * FROM tasks ORDER BY id") == rows
         await running.judge(ids)
-        # It goes on with what is still its own to take.
+        # It continues with items that it may still claim.
         more = await running.work.enqueue_many("conta", [(0.0,) for _ in range(40)])
         await running.until_over()
         figures.record_items(await running.judge([*ids, *more]), "written by the thawed worker: 0")
 
 
 async def _freeze(running: Shop, worker: ForkServerProcess) -> None:
-    """Not in the middle of a transaction: whoever is frozen there holds SQLite's file, and all others with it."""
+    """Freeze a worker outside a transaction: frozen inside one, it would hold SQLite's file against all others."""
     while True:
         running.signal(worker, signal.SIGSTOP)
         if running.work.database.dialect != "sqlite" or _is_free(running.plan.url.removeprefix("sqlite:///")):
@@ -118,12 +118,12 @@ def _is_free(file: str) -> bool:
     return True
 
 
-async def test_a_slow_worker_that_lives_keeps_its_items(places: Mapping[str, Path]) -> None:
+async def test_slow_living_worker_keeps_its_items(places: Mapping[str, Path]) -> None:
     await together(*(_slow(url, folder) for url, folder in places.items()))
 
 
 async def _slow(url: str, folder: Path) -> None:
-    # All of them end at once, each in a transaction of its own, and the signs of life wait among them.
+    # All of them end at once, each in its own transaction, and the lease renewals wait among them.
     tasks, lease = (1_000, 5.0) if LONG else (40, 0.5)
     figures = Figures("T07", kind(url), f"{tasks} tasks that take ten leases, in two workers")
     async with shop(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:

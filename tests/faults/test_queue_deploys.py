@@ -1,4 +1,4 @@
-"""Workers come and go in order, and many want the same thing at once."""
+"""Workers come and go in order, and many processes compete for the same item."""
 
 import asyncio
 import json
@@ -23,14 +23,14 @@ from tests.faults.queue_harness import Shop, shop
 from tests.faults.queue_plant import VARIABLE
 
 
-async def test_a_rolling_deploy_neither_loses_nor_repeats(places: Mapping[str, Path]) -> None:
+async def test_rolling_deploy_neither_loses_nor_repeats_an_item(places: Mapping[str, Path]) -> None:
     await together(*(_deploys(url, folder) for url, folder in places.items()))
 
 
 async def _deploys(url: str, folder: Path) -> None:
     workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
     figures = Figures("T05", kind(url), f"{workers} workers replaced {rounds} times by SIGTERM, {tasks} tasks")
-    # Many that write to one file wait for each other: a lease must allow for it, as the real one of half a minute does.
+    # Many writers on one file wait for each other: the lease must allow for it, like the real one of half a minute.
     async with shop(folder, url, lease=10.0) as running:
         ids = await running.work.enqueue_many("conta", [(0.15,) for _ in range(tasks)])
         slowest = 0.0
@@ -48,12 +48,14 @@ async def _deploys(url: str, folder: Path) -> None:
         figures.record_items(tally, f"none begun twice; the slowest end took {slowest:.2f} s")
 
 
-async def test_the_first_signal_drains_a_worker_and_the_second_leaves_now(places: Mapping[str, Path]) -> None:
+async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(places: Mapping[str, Path]) -> None:
     await together(*(_signals(url, folder) for url, folder in places.items()))
 
 
 async def _signals(url: str, folder: Path) -> None:
-    """The real role, as an operator starts it. In between one that has three seconds, and gives back what did not end."""
+    """The real role, as an operator starts it; in between, a worker with a drain of three seconds that releases
+    unfinished items.
+    """
     figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
     async with shop(folder, url, limit=1) as running:
         short, waiting = await running.work.enqueue_many("conta", [(0.5,), (60.0,)])
@@ -62,7 +64,7 @@ async def _signals(url: str, folder: Path) -> None:
             worker.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(worker.wait, 60) == 0
         assert (await running.row(short))["status"] == "complete"
-        assert running.runs()[waiting] == 0  # nothing new is taken
+        assert running.runs()[waiting] == 0  # the worker claims nothing new
         (hasty,) = await running.begin_until_up(drain=3.0)
         await running.until("the other runs", lambda: running.runs()[waiting] == 1)
         assert await running.stop(hasty) == 0
@@ -98,12 +100,12 @@ def _role(running: Shop, drain: float) -> Iterator["subprocess.Popen[bytes]"]:
         worker.wait()
 
 
-async def test_of_fifty_one_gets_it(places: Mapping[str, Path]) -> None:
+async def test_one_of_fifty_competing_claims_wins(places: Mapping[str, Path]) -> None:
     await together(*(_fifty(url, folder) for url, folder in places.items()))
 
 
 async def _fifty(url: str, folder: Path) -> None:
-    """Ten databases as ten processes would open them, five claimers each."""
+    """Ten databases, opened as by ten processes, with five claimers each."""
     rounds = 500 if LONG else 10
     figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
     async with shop(folder, url) as running:
@@ -130,7 +132,7 @@ async def _fifty(url: str, folder: Path) -> None:
         figures.record_bare(2 * rounds, "one of fifty, each time")
 
 
-async def test_an_enqueue_elsewhere_wakes_a_worker_that_would_not_look_for_an_hour(places: Mapping[str, Path]) -> None:
+async def test_enqueue_in_another_process_wakes_a_worker_that_polls_hourly(places: Mapping[str, Path]) -> None:
     await together(*(_wakes(url, folder) for url, folder in places.items()))
 
 
@@ -140,9 +142,9 @@ async def _wakes(url: str, folder: Path) -> None:
     )
     async with shop(folder, url, looks_every=3600) as running:
         await running.begin_until_up()
-        first = await running.work.enqueue("conta")  # it may look once when it begins
+        first = await running.work.enqueue("conta")  # the worker polls once when it begins
         await running.until("it is done", lambda: running.runs()[first])
-        later = await running.work.enqueue("conta", delay=3000)  # what is far away must not hide what is near
+        later = await running.work.enqueue("conta", delay=3000)  # a distant item must not hide a near one
         took = []
         for _ in range(5):
             asked_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""A disk that is full, or fails, for a while: nothing is acknowledged that is not kept, and nothing begins that was not written."""
+"""A disk that is full or fails for a while: every acknowledged item is stored, and no item begins unrecorded."""
 
 import asyncio
 import shutil
@@ -18,7 +18,7 @@ PIECE = b"x" * 4096
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of sixteen megabytes; only root may have one."""
+    """A file system of sixteen megabytes; mounting it needs root."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "batuta-faults", str(folder)]
@@ -28,9 +28,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-async def test_while_the_disk_is_full_nothing_begins_and_nothing_accepted_is_lost(
-    small_disk: Path, tmp_path: Path
-) -> None:
+async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: Path, tmp_path: Path) -> None:
     rounds, away = (2, 45.0) if LONG else (1, 1.0)
     figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")
     slowest = 0.0
@@ -50,7 +48,7 @@ async def test_while_the_disk_is_full_nothing_begins_and_nothing_accepted_is_los
         await running.until_over()
         tally = await running.judge(customer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
-        assert tally.in_vain == 0  # nobody died, so nobody may have been taken for dead
+        assert tally.in_vain == 0  # no worker died, so no item may have been rescued
         note = f"{customer.refused} enqueues refused; begun while it was full 0; serving {slowest:.1f} s after"
         figures.record_items(tally, note)
 
@@ -65,8 +63,8 @@ def _full(disk: Path) -> Iterator[None]:
     ballast.unlink()
 
 
-async def test_a_disk_that_does_not_sync_is_no_disk(tmp_path: Path) -> None:
-    """The system calls by which a commit becomes durable fail in the only worker there is."""
+async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) -> None:
+    """The system calls that make a commit durable fail in the only worker."""
     if shutil.which("strace") is None:
         pytest.skip("system calls are made to fail by strace")
     away, faults = (20.0, ["fdatasync:error=EIO", "pwrite64:error=ENOSPC"]) if LONG else (1.0, ["fdatasync:error=EIO"])

@@ -1,4 +1,4 @@
-"""Messages of groups through a pipeline whose stages fail, die and repeat: every row ends, and no vaga stands there twice."""
+"""Messages of groups through a pipeline whose stages fail, die and repeat: every row ends, and every vaga exists once."""
 
 import asyncio
 import os
@@ -27,13 +27,13 @@ from tests.julia.grupos.bancada import Bancada, bancada, vaga
 RATE = 20.0
 OVER = ("finalizado", "descartado", "erro")
 WAITING = f"SELECT count(*) AS n FROM fila_processamento_grupos WHERE estagio NOT IN {OVER}"
-# A server counts how often it had to choose one of two that waited for each other.
+# PostgreSQL counts the deadlocks that it resolved.
 DEADLOCKS = "SELECT deadlocks AS n FROM pg_stat_database WHERE datname = current_database()"
 STEP = timedelta(minutes=16)
 
 
 class Said:
-    """What was said, and which vagas must come of it: told by which messages."""
+    """The messages of the groups, and the vagas expected of them, each with the messages that mention it."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -47,12 +47,12 @@ class Said:
                 self.ids_by_line[line].add(id)
             text = "Plantões:\n" + "\n".join(lines) if lines else f"bom dia a todos, {n}"
             group = f"1203630000{self.chance.randrange(60):08d}@g.us"
-            # The gateway tells of one message again, and through several chips.
+            # The gateway repeats a message, also through several chips.
             again = 1 + (self.chance.random() < 0.2) + (self.chance.random() < 0.05)
             await asyncio.gather(*(self._tell(mesa, text, group, id) for _ in range(again)))
 
     async def _tell(self, mesa: Bancada, text: str, group: str, id: str) -> None:
-        """As the worker on deliveries does: a database that is away, or refuses for a moment, is told again."""
+        """Deliver as the worker for deliveries does: retry while the database is away or refuses."""
         await insist(lambda: mesa.dizem(text, grupo=group, id=id), SystemClock())
 
     def _lines(self) -> list[str]:
@@ -69,7 +69,7 @@ class Said:
 
 
 async def judged(mesa: Bancada, said: Said) -> Tally:
-    """Every row is over, every vaga stands there once, and every message that told of it is one of its sources."""
+    """Assert that every row has ended, every vaga exists once, and each message that mentions it is one of its sources."""
     assert set(await mesa.fila()) <= {"finalizado", "descartado"}
     vacancies = await mesa.rows("SELECT vaga_grupo_id FROM vagas")
     assert len(vacancies) == len(said.ids_by_line)
@@ -96,7 +96,7 @@ async def revive(mesa: Bancada) -> int:
     return sum([each async for each in mesa.operacao.reprocessar(dead)])
 
 
-async def test_every_row_ends_and_no_vaga_stands_there_twice(places: dict[str, Path]) -> None:
+async def test_every_row_ends_and_every_vaga_exists_once(places: dict[str, Path]) -> None:
     if LONG:
         for url, folder in places.items():
             await _in_processes(url, folder, 10_000, kills=40)
@@ -106,7 +106,7 @@ async def test_every_row_ends_and_no_vaga_stands_there_twice(places: dict[str, P
 
 
 async def _in_one(url: str, count: int) -> None:
-    """The same in one process, by hand: whoever dies claims and is not heard of again."""
+    """The same in one process, by hand: a dead worker is one that claims and never settles."""
     clock, said = FakeClock(), Said(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:
         await said.say(mesa, count)

@@ -1,4 +1,6 @@
-"""A transaction stays open under load (T23): nothing is lost, the queue's pace is measured, and health says what to end."""
+"""A transaction stays open under load (T23): nothing is lost, the queue's throughput is measured, and health names the
+transaction to end.
+"""
 
 import asyncio
 import time
@@ -14,24 +16,24 @@ from batuta.health.checks import CAUSE, OLD, judge_transaction
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import Shop, shop
 
-RATE = 500 if LONG else 100  # items in a second
+RATE = 500 if LONG else 100  # items per second
 BATCH = 0.1
 BASE, HELD = (60.0, 600.0) if LONG else (2.0, 6.0)
 THRESHOLD = OLD.total_seconds() if LONG else 2.0
-# After this the alert hub has looked at least once, and spoken.
+# After this time the alert hub has run at least once, and sent its alerts.
 HUB = 40.0
 MOST = 120.0
 
 
 @dataclass
 class Offering:
-    """What is enqueued at a steady rate."""
+    """Enqueues items at a steady rate."""
 
     running: Shop
     accepted: list[str]
 
     async def offer(self) -> None:
-        """Late by one batch, it catches up: the rate is kept over any second."""
+        """Enqueue in batches; a late batch is caught up, so that the rate holds over any second."""
         began, batches = time.monotonic(), 0
         while True:
             self.accepted += await self.running.work.enqueue_many("conta", [(0.0,)] * int(RATE * BATCH))
@@ -48,7 +50,7 @@ class Offering:
             await asyncio.gather(offering, return_exceptions=True)
 
     async def measured(self, seconds: float) -> float:
-        """Items that were done in a second, from now on."""
+        """Items done per second, from now on."""
         before, began = await self._done(), time.monotonic()
         await asyncio.sleep(seconds)
         return (await self._done() - before) / (time.monotonic() - began)
@@ -58,9 +60,7 @@ class Offering:
         return int(row["n"])
 
 
-async def test_a_transaction_that_stays_open_under_load_is_found_and_loses_nothing(
-    postgres_url: str, tmp_path: Path
-) -> None:
+async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_url: str, tmp_path: Path) -> None:
     figures = Figures("T23", "PostgreSQL", f"a snapshot held for {HELD:g} s at {RATE} items in a second")
     async with shop(tmp_path, postgres_url, lease=30.0, times_calls=True) as running:
         await running.begin_until_up(2)
@@ -91,7 +91,7 @@ async def test_a_transaction_that_stays_open_under_load_is_found_and_loses_nothi
 
 @asynccontextmanager
 async def _held(url: str) -> AsyncIterator[int]:
-    """Somebody's report: one snapshot, open for as long as the block runs."""
+    """A reporting tool's snapshot, open for as long as the block runs."""
     connection = await asyncpg.connect(url, server_settings={"application_name": "relatorio"})
     try:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -102,7 +102,7 @@ async def _held(url: str) -> AsyncIterator[int]:
 
 
 async def _found(running: Shop, pid: int) -> float:
-    """How long it takes until health has a finding that names the process."""
+    """Seconds until health has a finding that names the process."""
     began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
 
     async def finding() -> bool:

@@ -1,4 +1,4 @@
-"""A living worker keeps its leases: while a row is locked for longer than a lease, and while effects never return."""
+"""A living worker keeps its leases, while a row is locked for longer than a lease and while effects never return."""
 
 import asyncio
 import sqlite3
@@ -15,7 +15,7 @@ from tests.faults.queue_harness import Shop, shop
 TASKS = 10
 
 
-async def test_a_row_that_is_locked_for_longer_than_a_lease_costs_no_item_of_its_worker(
+async def test_row_locked_for_longer_than_a_lease_costs_its_worker_no_item(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_locked(url, folder) for url, folder in places.items()))
@@ -32,7 +32,7 @@ async def _locked(url: str, folder: Path) -> None:
         ids = await running.work.enqueue_many("conta", [(short,), (long,)] * (TASKS // 4))
         ids += await running.work.enqueue_many("conta", [(short,)] * (TASKS % 4))
         await running.until("they run", lambda: len(running.runs()) == TASKS)
-        await running.begin_until_up()  # it would take over whatever the first one loses
+        await running.begin_until_up()  # it would take over items that the first worker loses
         async with _lock(url, plain[0]):
             await asyncio.sleep(locked)
         await running.until_over(within=long + 3 * lease + 30)
@@ -47,7 +47,7 @@ async def _locked(url: str, folder: Path) -> None:
 
 @asynccontextmanager
 async def _lock(url: str, id: str) -> AsyncIterator[None]:
-    """What an operator's shell does. SQLite has no row locks: there it holds the only writer."""
+    """Lock like an operator's shell. SQLite has no row locks: there it holds the only writer."""
     if url.startswith("sqlite"):
         file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
         file.execute("BEGIN IMMEDIATE")
@@ -66,7 +66,7 @@ async def _lock(url: str, id: str) -> AsyncIterator[None]:
         await connection.close()
 
 
-async def test_effects_that_never_return_fail_their_own_items_only(places: Mapping[str, Path]) -> None:
+async def test_effects_that_never_return_fail_only_their_own_items(places: Mapping[str, Path]) -> None:
     await together(*(_hung(url, folder) for url, folder in places.items()))
 
 

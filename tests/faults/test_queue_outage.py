@@ -1,4 +1,4 @@
-"""The database goes away under the workers: nothing is lost, nothing is done twice, and they find their way back."""
+"""The database goes away under the workers: no item is lost or done twice, and the workers recover."""
 
 import asyncio
 import sqlite3
@@ -32,8 +32,8 @@ LEASE = timedelta(seconds=30)
 
 
 @pytest.mark.calm
-async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping[str, Path]) -> None:
-    # Made before the runs begin: a transaction of one of them would be left alone for as long as that takes.
+async def test_database_outage_loses_no_item(places: Mapping[str, Path]) -> None:
+    # Create the server before the runs begin: this takes long, and their open transactions would stay idle meanwhile.
     with postgres_server(durable=LONG) as server:
         runs = [
             _locked(url, folder) if url.startswith("sqlite") else _cut(url, folder) for url, folder in places.items()
@@ -43,14 +43,14 @@ async def test_a_database_that_is_away_for_a_while_loses_no_item(places: Mapping
         await together(*runs)
 
 
-async def test_a_server_that_is_read_only_for_a_while_ends_no_worker(places: Mapping[str, Path]) -> None:
+async def test_read_only_server_ends_no_worker(places: Mapping[str, Path]) -> None:
     for url, folder in places.items():
         if url.startswith("postgresql"):
             await _read_only(url, folder)
 
 
 async def _read_only(url: str, folder: Path) -> None:
-    """As during a failover. With a lease of 1 s a loop fails more often than it may within 4 s, if these failures count."""
+    """As during a failover. With a lease of 1 s, a loop would exceed its failures within 4 s if these failures counted."""
     seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
     figures = Figures("T33", "PostgreSQL", f"server read-only for {seconds:g} s under two workers, {tasks} tasks")
     async with shop(folder, url, lease=lease) as running:
@@ -82,7 +82,7 @@ async def _set_read_only(url: str, is_read_only: bool) -> None:
 
 
 async def _cut(url: str, folder: Path) -> None:
-    """Every connection is terminated, again and again, also those that listen."""
+    """Terminate every connection, again and again, including the listeners."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
     figures = Figures("T33", "PostgreSQL", f"all connections of two workers terminated {rounds} times, {tasks} tasks")
     async with shop(folder, url, looks_every=3600) as running:
@@ -97,7 +97,7 @@ async def _cut(url: str, folder: Path) -> None:
         healed = time.monotonic() - cut_at
         tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
-        # The listener reconnects: only the event can wake the worker within the hour.
+        # The listener reconnects: only its notification can wake the worker within the hour.
         deaf = await _listeners(running)
         await _terminate(url, "application_name = 'batuta-listener'")
         await running.until("they listen again", lambda: _has_others(running, deaf))
@@ -108,7 +108,7 @@ async def _cut(url: str, folder: Path) -> None:
 
 @asynccontextmanager
 async def _looking_away(running: Shop) -> AsyncIterator[None]:
-    """What is done to every connection is not done to those that only look."""
+    """Close the test's own connection while all connections are terminated."""
     await running.work.database.close()
     yield
     await running.work.database.open()
@@ -156,7 +156,7 @@ async def _stopped(folder: Path, server: Postgres) -> None:
 
 
 async def _locked(url: str, folder: Path) -> None:
-    # The longest is more than anybody waits for the file.
+    # The longest lock outlasts every wait for the file.
     tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5])
     figures = Figures("T35", "SQLite", f"the file locked by another program for {aways} s, {tasks} tasks")
     async with shop(folder, url, lease=1.0) as running:
@@ -174,7 +174,7 @@ async def _locked(url: str, folder: Path) -> None:
                 slowest = max(slowest, await running.serves())
         await running.until_over(within=300 if LONG else 90)
         tally = await running.judge([*ids, *customer.accepted], or_more=True)
-        assert tally.in_vain == 0  # nobody died, so nobody may have been taken for dead
+        assert tally.in_vain == 0  # no worker died, so no item may have been rescued
         figures.record_items(tally, _seen(customer, slowest, tally))
 
 
@@ -184,7 +184,7 @@ def _seen(customer: Customer, slowest: float, tally: Tally) -> str:
 
 @asynccontextmanager
 async def _lent(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
-    """An item that a worker has, which lives and could not say so; and who looks for the dead."""
+    """Lease an item to a worker that lives and cannot renew the lease; yield the queue and a rescuer."""
     database = SqliteDatabase(file, SystemClock(), Limits(lock=timedelta(milliseconds=300)))
     await database.open()
     await Migrator(database, engine_migrations(), clock, events).migrate()
@@ -205,7 +205,7 @@ def _lock_on(file: Path) -> Iterator[sqlite3.Connection]:
     other.close()
 
 
-async def test_a_rescuer_that_is_kept_waiting_takes_nothing_from_the_living(
+async def test_rescuer_that_waits_for_the_lock_rescues_no_item_of_a_living_worker(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
     async with _lent(tmp_path / "test.db", clock, events) as (queue, rescuer):
@@ -222,10 +222,10 @@ async def test_a_rescuer_that_is_kept_waiting_takes_nothing_from_the_living(
         for _ in range(2):
             await clock.advance(LEASE * 0.6)
             await rescuer.tick()
-        assert await queue.counts() == {"queued": 1}  # it lived no longer
+        assert await queue.counts() == {"queued": 1}  # its worker stopped renewing
 
 
-async def test_a_rescuer_whose_patience_is_over_before_the_outage_takes_nothing_from_the_living(
+async def test_rescuer_rescues_no_item_of_a_living_worker_after_an_outage(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
     async with _lent(tmp_path / "test.db", clock, events) as (queue, rescuer):

@@ -1,4 +1,4 @@
-"""A worker is gone at every point of its way, before and after each commit: others end what it began, and nothing twice."""
+"""A worker exits at every point on its path, before and after each commit: others finish its items, none of them twice."""
 
 import asyncio
 import json
@@ -24,8 +24,8 @@ from tests.faults.queue_plant import WAYS
 from tests.faults.tally import Tally
 
 CONCURRENCY = 5  # processes
-TIMES = 4 if LONG else 1  # how many passages of one point are tried
-# What must be among the points, so that a sweep that has become shorter is noticed.
+TIMES = 4 if LONG else 1  # passages of one point that are tried
+# Points that a sweep must pass: a shorter sweep fails.
 EVERYWHERE = {
     "start", "noted", "before renew", "after renew", "before lapsing", "after lapsing", "before rescue_seen",
     "after rescue_seen", "before next_at", "after next_at", "open settle", "open insert", "open put", "committed settle",
@@ -39,7 +39,7 @@ OF = {
 
 
 @pytest.mark.calm
-async def test_wherever_a_worker_is_cut_off_nothing_is_lost_and_nothing_is_done_twice(
+async def test_worker_that_exits_at_any_point_neither_loses_nor_repeats_an_item(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_sweep(url, folder) for url, folder in places.items()))
@@ -66,7 +66,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _recorded(running: Shop, ids: dict[str, list[str]]) -> Counter[str]:
-    """The points there are. Not every run comes by each: on a busy machine there may be several."""
+    """Record the points. One run may miss some of them, so a busy machine needs several runs."""
     wanted = OF[kind(running.plan.url)]
     for n in range(8):
         ids[f"recorded{n}"] = await _enqueue(running, f"recorded{n}")
@@ -89,7 +89,7 @@ async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[Shop]:
 
 
 async def _enqueue(running: Shop, name: str, *, rescues: bool = True) -> list[str]:
-    """One task for each way. ``rescues``: and one whose worker is gone already."""
+    """Enqueue one task for each path. ``rescues``: also one whose worker is dead already."""
     work = running.work
     queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
     args = AsJson([[], {}])
@@ -101,7 +101,9 @@ async def _enqueue(running: Shop, name: str, *, rescues: bool = True) -> list[st
 
 
 async def _die_at(running: Shop, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
-    """What came by in one run, as a second passage may, need not in the next: then it is tried again, and at last left."""
+    """Run a worker that exits at this point. A later run may miss a point, such as a second passage: retry, then skip
+    it.
+    """
     async with places_left:
         for n in range(5):
             queue = f"q{len(ids)}_{n}"
@@ -117,7 +119,7 @@ async def _die_at(running: Shop, point: str, ids: dict[str, list[str]], places_l
 
 
 async def _attempts(running: Shop) -> dict[str, list[int]]:
-    """The endpoint's book: of each item, by which attempts it was told."""
+    """Attempts of each item, from the endpoint's log."""
     attempts: dict[str, list[int]] = {}
     for line in (Path(running.plan.folder) / "receipts").read_text().splitlines():
         words = json.loads(line)
@@ -129,13 +131,15 @@ async def _attempts(running: Shop) -> dict[str, list[int]]:
 async def _judge(
     running: Shop, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
 ) -> Tally:
-    """By the table and by the endpoint's book."""
+    """Judge by the table and by the endpoint's log."""
     rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes FROM tasks")}
     known = {id for some in ids.values() for id in some}
-    assert Counter(rows[id]["queue"] for id in rows.keys() - known) == dict.fromkeys(ids, 1)  # one emits one
+    assert Counter(rows[id]["queue"] for id in rows.keys() - known) == dict.fromkeys(
+        ids, 1
+    )  # each task that emits adds one item
     assert attempts_by_item.keys() == rows.keys() | known
     for id, attempts in attempts_by_item.items():
-        # Each time by a later claim, and again only because the worker before was gone, which happened once in a queue.
+        # Each attempt belongs to a later claim; a repeat needs a dead worker, and each queue has one.
         assert list(attempts) == sorted(set(attempts)), (rows[id], attempts)
         deaths = 0 if rows[id]["queue"].startswith("recorded") else 1
         assert len(attempts) <= 1 + deaths, (rows[id], attempts)

@@ -1,4 +1,4 @@
-"""Items that kill their workers, rows that cannot be read, stages that fail: each is its own trouble and nobody else's."""
+"""Items that kill their workers, rows that cannot be decoded, stages that fail: each affects only itself."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,14 +16,14 @@ from tests.faults.tally import Tally
 
 
 @pytest.mark.calm
-async def test_an_item_that_kills_its_workers_is_dead_after_three_and_takes_nobody_with_it(
+async def test_item_that_kills_its_workers_is_dead_after_three_crashes_alone(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_poison(url, folder) for url, folder in places.items()))
 
 
 async def _poison(url: str, folder: Path) -> None:
-    """The poison is claimed in one batch with slow neighbours, which are charged with its first two crashes."""
+    """The poison is claimed in one batch with slow neighbours, which also count its first two crashes."""
     figures = Figures("T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) among slow and quick ones")
     async with shop(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
@@ -43,7 +43,7 @@ async def _poison(url: str, folder: Path) -> None:
         figures.record_items(tally, "each poison dead at its third attempt; the others were its neighbours")
 
 
-async def test_a_row_that_cannot_be_read_is_its_own_failure(places: Mapping[str, Path]) -> None:
+async def test_row_that_cannot_be_decoded_fails_alone(places: Mapping[str, Path]) -> None:
     await together(*(_rows(url, folder) for url, folder in places.items()))
 
 
@@ -81,7 +81,7 @@ async def _rows(url: str, folder: Path) -> None:
 
 
 async def _planted(running: Shop, args: str, name: str = "conta") -> str:
-    """A row as nobody of ours would write it."""
+    """Enqueue a row that the product never writes."""
     id = await running.work.enqueue("conta", delay=3600)
     database = running.work.database
     now = "now()" if database.dialect == "sqlite" else "statement_timestamp()"
@@ -92,12 +92,12 @@ async def _planted(running: Shop, args: str, name: str = "conta") -> str:
     return id
 
 
-async def test_whatever_a_stage_does_every_item_ends_and_has_its_effects_once(places: Mapping[str, Path]) -> None:
+async def test_every_item_ends_with_its_effects_once_whatever_a_stage_does(places: Mapping[str, Path]) -> None:
     await together(*(_stages(url, folder) for url, folder in places.items()))
 
 
 async def _stages(url: str, folder: Path) -> None:
-    # With so many writers on one file, a sign of life every quarter of a second would come too late.
+    # With so many writers on one file, a renewal every quarter of a second would come too late.
     items, lease = (10_000, 5.0) if LONG else (120, 0.8)
     figures = Figures("T31", kind(url), f"{items} items through five stages, each of which fails, dies and repeats")
     async with shop(folder, url, has_line=True, limit=20, lease=lease, looks_every=60) as running:
@@ -106,7 +106,7 @@ async def _stages(url: str, folder: Path) -> None:
             some = [NewItem(key=key, values={"estagio": STAGES[0]}) for key in keys[start : start + 500]]
             queue = line_queue(running.work, STAGES[0])
             assert None not in await queue.put(some)
-            assert set(await queue.put(some)) == {None}  # the same again: nothing is added
+            assert set(await queue.put(some)) == {None}  # the same keys again: nothing is added
         async with running.kept(2):
             await running.until("every item has ended", lambda: _all_ended(running), within=900 if LONG else 90)
         rows = {row["chave"]: row for row in await running.ask("SELECT * FROM esteira")}
@@ -130,7 +130,9 @@ async def _stages(url: str, folder: Path) -> None:
 
 
 def _key(n: int, items: int) -> str:
-    """Few die, for each takes its neighbours' time with it; one in seven fails at first, one in thirteen for good."""
+    """An item's key with its faults. Few die, because each death delays its neighbours; one in seven fails at first,
+    one in thirteen always.
+    """
     stage = STAGES[n % 5]
     trouble = "dies" if n % (items // 5) == n % 5 == (5 * n // items) else "fails" if n % 7 == 0 else ""
     trouble = "never" if n % 13 == 0 and not trouble else trouble
@@ -147,12 +149,12 @@ async def _all_ended(running: Shop) -> bool:
     )
 
 
-async def test_a_handler_that_will_not_be_cancelled_keeps_nobody_waiting(places: Mapping[str, Path]) -> None:
+async def test_handler_that_ignores_cancellation_delays_no_other_item(places: Mapping[str, Path]) -> None:
     await together(*(_stubborn(url, folder) for url, folder in places.items()))
 
 
 async def _stubborn(url: str, folder: Path) -> None:
-    """Its item is taken away under it: the worker tells it, and goes on with the others."""
+    """The handler's item is taken away: the worker cancels the handler and continues with other items."""
     async with shop(folder, url, looks_every=0.2) as running:
         stubborn = await running.work.enqueue("teimosa", 300.0)
         await running.begin_until_up()

@@ -1,4 +1,6 @@
-"""Workers behind a transaction pooler: every item is done once, and work starts within a second or so although nothing listens."""
+"""Workers behind a transaction pooler: every item is done once, and starts within about a second although LISTEN is
+unavailable.
+"""
 
 import asyncio
 import signal

@@ -1,4 +1,6 @@
-"""A crash that a process on the same host can see is recovered at once, and only a crash: the lease stays at half a minute."""
+"""Work of a process that crashed is recovered at once by a process of the same host, and only after a crash: the lease
+stays at half a minute.
+"""
 
 import asyncio
 import json
@@ -28,11 +30,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel prov
 LEASE = 30.0
 TASKS = 20
 WITHIN = 2.0
-# Beside eight other test processes even the survivor's handlers start late.
+# Beside eight other test processes even the surviving worker's handlers start late.
 ALLOWED = WITHIN if LONG else 15.0
 
 
-async def test_twenty_tasks_of_a_killed_worker_are_taken_up_at_once_by_another(places: Mapping[str, Path]) -> None:
+async def test_tasks_of_a_killed_worker_are_taken_over_at_once_by_another(places: Mapping[str, Path]) -> None:
     await together(*(_beside_another(url, folder) for url, folder in places.items()))
 
 
@@ -57,12 +59,12 @@ async def _taken_up_within(running: Shop, killed_at: float) -> float:
     return time.monotonic() - killed_at
 
 
-async def test_under_up_a_sibling_takes_up_the_tasks_of_a_killed_worker_at_once(places: Mapping[str, Path]) -> None:
+async def test_sibling_under_up_takes_over_tasks_of_a_killed_worker_at_once(places: Mapping[str, Path]) -> None:
     await together(*(_under_up(url, folder) for url, folder in places.items()))
 
 
 @pytest.mark.skipif(not LONG, reason="a child has to work for a minute before it is started again without a wait")
-async def test_under_up_the_only_worker_takes_up_its_tasks_when_it_is_started_again(places: Mapping[str, Path]) -> None:
+async def test_only_worker_under_up_takes_over_its_tasks_after_a_restart(places: Mapping[str, Path]) -> None:
     await together(*(_alone_under_up(url, folder) for url, folder in places.items()))
 
 
@@ -126,7 +128,7 @@ def _by_process(running: Shop) -> Counter[int]:
     return Counter(int(words[2]) for words in running.notes() if words[0] == "run")
 
 
-async def test_a_worker_that_is_stopped_but_not_dead_keeps_its_tasks(places: Mapping[str, Path]) -> None:
+async def test_frozen_worker_keeps_its_tasks(places: Mapping[str, Path]) -> None:
     await together(*(_stopped(url, folder) for url, folder in places.items()))
 
 
@@ -157,7 +159,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("mounted", ["--mount-proc", ""], ids=["its own /proc", "the /proc of the host"])
-def test_across_pid_namespaces_no_process_is_proven_dead(mounted: str) -> None:
+def test_no_process_is_proven_dead_across_pid_namespaces(mounted: str) -> None:
     unshare = [*filter(None, ["unshare", "--pid", "--fork", "--kill-child", mounted])]
     if shutil.which("unshare") is None or subprocess.run([*unshare, "true"], capture_output=True).returncode != 0:
         pytest.skip("this user may not make a pid namespace")

@@ -1,4 +1,4 @@
-"""Nights on which the clocks change, and clocks that somebody puts forward or back."""
+"""Nights on which the clocks change, and clocks that are set forward or back."""
 
 import asyncio
 import resource
@@ -45,7 +45,7 @@ STEPS = [timedelta(hours=1), timedelta(days=1), timedelta(days=3653)]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change:%Y-%m-%d}")
-async def test_the_nights_on_which_sao_paulo_changed_its_clocks_fire_as_the_oracle_says(
+async def test_nights_of_sao_paulos_clock_changes_fire_as_the_oracle_says(
     house: House, clock: FakeClock, database_url: str, change: datetime
 ) -> None:
     around = 36 * HOUR if LONG else 3 * HOUR
@@ -68,7 +68,7 @@ async def test_the_nights_on_which_sao_paulo_changed_its_clocks_fire_as_the_orac
 
 
 @pytest.mark.parametrize("step", STEPS, ids=["an hour", "a day", "ten years"])
-async def test_a_clock_put_forward_runs_each_job_at_most_once_and_is_soon_done(
+async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
     count = 500 if LONG else 50
@@ -86,7 +86,7 @@ async def test_a_clock_put_forward_runs_each_job_at_most_once_and_is_soon_done(
     grown = _memory() - memory
     runs = [each for each in endpoint.receipts.values() if each.start == ahead]
     assert len({each.job for each in runs}) == len(runs) == len(endpoint.receipts) - before
-    assert took < (10 if LONG else 1)  # of ten looks at fifty jobs, or of one
+    assert took < (10 if LONG else 1)  # for ten ticks over fifty jobs, or for one tick
     assert grown < 50
     await look(scheduler, clock, (ahead + MINUTE).replace(second=0))
     on_time = [each for each in endpoint.receipts.values() if each.scheduled_for == (ahead + MINUTE).replace(second=0)]
@@ -98,7 +98,7 @@ async def test_a_clock_put_forward_runs_each_job_at_most_once_and_is_soon_done(
 
 
 @pytest.mark.parametrize("back", [5 * SECOND, 50 * SECOND, HOUR, DAY], ids=["5 s", "50 s", "an hour", "a day"])
-async def test_a_clock_put_back_doubles_nothing_and_the_next_fire_is_on_time(
+async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
     house: House, clock: FakeClock, database_url: str, back: timedelta
 ) -> None:
     figures = Figures("T18", kind(database_url), f"clock put {back} back")
@@ -127,7 +127,7 @@ async def test_a_clock_put_back_doubles_nothing_and_the_next_fire_is_on_time(
 
 
 @pytest.mark.parametrize("step", STEPS, ids=["an hour", "a day", "ten years"])
-async def test_a_clock_that_was_ahead_by_mistake_silences_nothing_when_it_is_put_right(
+async def test_clock_corrected_after_being_ahead_silences_no_job(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
     figures = Figures("T18", kind(database_url), f"clock {step} ahead for half a minute, then put right")
@@ -150,7 +150,7 @@ async def test_a_clock_that_was_ahead_by_mistake_silences_nothing_when_it_is_put
     figures.record_bare(len(owed), f"{len(done_before & owed)} of them had run while the clock was ahead")
 
 
-async def test_a_clock_put_forward_takes_no_run_from_the_living(house: House, clock: FakeClock) -> None:
+async def test_clock_set_forward_takes_no_run_from_a_living_scheduler(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event(), repeatable=False)
     living, other = (house.scheduler(job(target=endpoint)) for _ in range(2))
     await look(living, clock, T0)
@@ -174,7 +174,7 @@ async def test_a_clock_put_forward_takes_no_run_from_the_living(house: House, cl
     assert await house.statuses() == ["success"]
 
 
-async def test_a_clock_put_forward_hides_no_death(house: House, clock: FakeClock) -> None:
+async def test_clock_set_forward_hides_no_dead_scheduler(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     dead, other = (house.scheduler(job(target=endpoint)) for _ in range(2))
     await look(dead, clock, T0)
@@ -194,5 +194,5 @@ async def test_a_clock_put_forward_hides_no_death(house: House, clock: FakeClock
 
 
 def _memory() -> float:
-    """The most this process has had, in MB."""
+    """Peak memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,4 +1,6 @@
-"""Rolling deploys with real schedulers: only the newest timetable fires, and a locked row costs no run its owner."""
+"""Rolling deploys with real schedulers: only the newest timetable fires, and every run stays with its owner while a row
+is locked.
+"""
 
 import asyncio
 import signal
@@ -29,7 +31,7 @@ RUNNING = "SELECT id, owner FROM job_executions WHERE status = 'running'"
 
 
 @pytest.mark.calm
-async def test_an_old_version_restarted_in_the_middle_of_a_deploy_fires_nothing(places: Mapping[str, Path]) -> None:
+async def test_old_version_restarted_during_a_deploy_fires_nothing(places: Mapping[str, Path]) -> None:
     await together(*(_deployed(url, folder) for url, folder in places.items()))
 
 
@@ -64,7 +66,7 @@ def _stand_by(folder: Path, count: int) -> bool:
 
 
 async def _judge(running: Plant, before: datetime, figures: Figures) -> None:
-    """Before the new version was active, ``moved`` fired by its old schedule."""
+    """Judge the fires; before the new version was active, ``moved`` fired by its old schedule."""
     deployed_at, end = running.since["moved"], running.clock.now()
     early = [replace(target, must_run=False) for target in expected(MOVED, before, deployed_at, ())]
     await running.until("every fire has its end", lambda: running.are_settled(running.targets(end)), 90)
@@ -79,7 +81,7 @@ async def _judge(running: Plant, before: datetime, figures: Figures) -> None:
     figures.record(verdict, "every fire after the deploy by the new schedules")
 
 
-async def test_a_row_that_is_locked_for_longer_than_the_lease_costs_no_run_its_owner(
+async def test_row_locked_for_longer_than_the_lease_costs_no_run_its_owner(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_locked(url, folder) for url, folder in places.items() if not url.startswith("sqlite")))

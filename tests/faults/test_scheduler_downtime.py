@@ -1,4 +1,4 @@
-"""Nobody was there: what becomes of each fire is what its policy says, to the row."""
+"""Downtime of every scheduler: each fire ends as its catch-up policy says, row by row."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ AGES = [timedelta(minutes=3), timedelta(minutes=20), timedelta(hours=2)]
 
 
 @pytest.mark.parametrize("policy", ["skip", "latest", "all"])
-async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy_says(
+async def test_hours_without_a_scheduler_are_caught_up_as_the_policy_says(
     house: House, clock: FakeClock, database_url: str, policy: str
 ) -> None:
     down = timedelta(hours=12 if LONG else 3)
@@ -58,14 +58,14 @@ async def test_hours_without_any_scheduler_are_made_up_for_exactly_as_the_policy
 
 def _wanted(job: str, fire: datetime, fires: list[datetime], back: datetime, policy: str, max_age: timedelta) -> Target:
     if fire > back:
-        return Target(job, fire, back + 3 * MINUTE if policy == "all" else None)  # it waits for those before it
+        return Target(job, fire, back + 3 * MINUTE if policy == "all" else None)  # it waits for the earlier fires
     young = back - fire <= max_age
     owed = [each for each in fires if each <= back]
     runs = {"skip": False, "latest": young and fire == owed[-1], "all": young}[policy]
     return Target(job, fire, back + 3 * MINUTE, must_run=runs)
 
 
-async def test_a_restart_across_the_due_second_neither_skips_nor_doubles_it(
+async def test_restart_across_the_due_second_neither_skips_nor_doubles_the_fire(
     house: House, clock: FakeClock, database_url: str
 ) -> None:
     restarts = 1000 if LONG else 100

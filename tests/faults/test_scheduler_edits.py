@@ -1,4 +1,4 @@
-"""Editing is not firing: whatever people change about a schedule, no run begins because of it."""
+"""An edit of a schedule starts no run."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ from tests.faults.simulated import HOUR, SECOND, RecordingEndpoint, decide, decl
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
-# Every field there is, in values of which each would have been due a moment ago.
+# Every field, with values that would each have been due a moment ago.
 EDITS: list[dict[str, Any]] = [
     {"schedule": "* * * * *"},
     {"schedule": "*/5 * * * *"},
@@ -39,7 +39,7 @@ EDITS: list[dict[str, Any]] = [
 
 
 def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) -> JobRegistry:
-    """A timetable of each profile, all of them edited alike."""
+    """A timetable for each profile, all with the same edit."""
     timetable = JobRegistry(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
     for profile in ("one", "two"):
         for n in range(count):
@@ -48,7 +48,7 @@ def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) ->
     return timetable
 
 
-async def test_no_edit_fires_anything(house: House, clock: FakeClock, database_url: str) -> None:
+async def test_no_edit_fires_a_job(house: House, clock: FakeClock, database_url: str) -> None:
     count = 1000 if LONG else 100
     figures = Figures("T20", kind(database_url), f"every field of {count} schedules edited and put back")
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
@@ -57,7 +57,7 @@ async def test_no_edit_fires_anything(house: House, clock: FakeClock, database_u
         scheduler = house.scheduler(registry=registries(endpoint, edit, count))  # a restart with other code
         for change in (None, *chance.sample(range(6), 3)):
             await _turn(house, change)
-            # A few seconds only, in the middle of a minute: nothing is due by itself.
+            # A few seconds in the middle of a minute: no schedule is due.
             await look(scheduler, clock, at)
             at += timedelta(milliseconds=200)
             looks += 1
@@ -88,7 +88,7 @@ async def _turn(house: House, change: int | None) -> None:
             await house.pause("pause.category.default", on=False)
 
 
-async def test_a_pause_that_ends_fires_nothing_of_what_it_held(house: House, clock: FakeClock) -> None:
+async def test_end_of_a_pause_fires_nothing_that_the_pause_held(house: House, clock: FakeClock) -> None:
     endpoint = RecordingEndpoint(clock)
     timetable = registries(endpoint, {"schedule": "*/10 * * * *"}, 20)
     await look(house.scheduler(registry=timetable), clock, T0 + 30 * SECOND)
@@ -103,8 +103,8 @@ async def test_a_pause_that_ends_fires_nothing_of_what_it_held(house: House, clo
     assert set(await house.statuses()) == {"skipped"}
 
 
-async def test_whoever_registers_and_whoever_fires_never_wait_for_each_other(house: House, clock: FakeClock) -> None:
-    """Two timetables in force by turns while two others fire: no deadlock, which PostgreSQL would end with an error."""
+async def test_registration_and_dispatch_never_deadlock(house: House, clock: FakeClock) -> None:
+    """Two timetables replace each other while two schedulers fire: PostgreSQL would end a deadlock with an error."""
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
     timetable = registries(endpoint, {"schedule": "* * * * *"}, len(names))

@@ -1,4 +1,4 @@
-"""Endpoints that behave as none should: each of their runs ends in time, and the others do not notice."""
+"""Hostile endpoints: each of their runs ends in time, and other jobs are unaffected."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,16 +10,16 @@ from tests.faults.harness import ORIGIN, SECOND, Plant, Spec, plant, rss
 from tests.faults.sink import HOSTILE
 
 MEGABYTE = 1 << 20
-ENDS = {"silent": "timeout", "drip": "timeout"}  # every other kind is an error, and soon
+ENDS = {"silent": "timeout", "drip": "timeout"}  # every other kind is an error, and fails fast
 
 
-async def test_an_endpoint_that_never_ends_an_answer_holds_up_nobody(places: Mapping[str, Path]) -> None:
+async def test_endpoint_that_never_finishes_its_answer_delays_no_other_job(places: Mapping[str, Path]) -> None:
     chosen = list(places.items()) if LONG else list(places.items())[:1]
     await together(*(_hostile(url, folder) for url, folder in chosen))
 
 
 async def _hostile(url: str, folder: Path) -> None:
-    # Short, it must pass on any machine however busy: the long form is the one that measures.
+    # The short form must pass on a busy machine; only the long form measures.
     rate, count, timeout, margin, rounds = (1.0, 200, 10.0, 1, 1) if LONG else (1.0, 30, 4.0, 60, 1)
     figures = Figures("T38", kind(url), f"{count} hostile jobs: {', '.join(HOSTILE)}")
     kinds = list(HOSTILE)

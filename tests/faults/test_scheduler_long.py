@@ -1,4 +1,4 @@
-"""What only means something when it is long: hours of three schedulers, and every zone there is."""
+"""Scheduler tests that need the long form: hours of three schedulers, and every time zone."""
 
 import random
 import time
@@ -38,7 +38,7 @@ async def _three_schedulers(url: str, folder: Path) -> None:
         assert verdict.served >= 2000
 
 
-async def test_restarts_across_the_due_second_neither_skip_nor_double_it(places: Mapping[str, Path]) -> None:
+async def test_restarts_across_the_due_second_neither_skip_nor_double_a_fire(places: Mapping[str, Path]) -> None:
     await together(*(_restarts(url, folder) for url, folder in places.items()))
 
 
@@ -60,12 +60,14 @@ async def _restarts(url: str, folder: Path) -> None:
         figures.record(verdict, running.lateness(await running.log()))
 
 
-async def test_a_clock_put_forward_and_back_under_running_processes_harms_nothing(places: Mapping[str, Path]) -> None:
+async def test_clock_set_forward_and_back_under_running_processes_harms_no_fire(places: Mapping[str, Path]) -> None:
     await together(*(_stepped(url, folder) for url, folder in places.items()))
 
 
 async def _stepped(url: str, folder: Path) -> None:
-    """An hour forward, after a minute an hour back. One run is going all the while and must stay with its process."""
+    """The clock steps an hour forward and, after a minute, an hour back. One run lasts throughout and must stay with
+    its process.
+    """
     figures = Figures("T18", kind(url), "clock put 1:00:00 forward and back under two processes")
     hour = timedelta(hours=1)
     jobs = [Spec(name="slow", path="slow", category="slow", takes=600), *many(24)]
@@ -82,7 +84,7 @@ async def _stepped(url: str, folder: Path) -> None:
         end = running.clock.now()
 
         def known(target: Target) -> Target:
-            """What was passed over by the step says so, unless its minute came again."""
+            """A fire that the step skipped has a row that says so, unless its minute came again."""
             passed_over = before - 5 * SECOND < target.at <= before + hour and not ahead - hour < target.at <= end
             return replace(target, until=before + hour + 50 * SECOND, must_run=False) if passed_over else target
 
@@ -91,8 +93,8 @@ async def _stepped(url: str, folder: Path) -> None:
         figures.record(verdict, "no run was taken from the living")
 
 
-def test_any_cron_is_right_around_the_changes_of_any_zone() -> None:
-    """For a while, as many as can be: a zone, one of its changes since 1972, and a cron, all by chance."""
+def test_random_crons_are_right_around_clock_changes_of_all_zones() -> None:
+    """Random zones, clock changes since 1972 and crons, as many as fit in the time."""
     figures = Figures(
         "T16", "none", f"crons by chance around changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s"
     )
@@ -121,9 +123,9 @@ def _walk_zones(seed: int) -> int:
 
 
 def _change(zone: ZoneInfo, chance: random.Random) -> datetime:
-    """A day on which the zone changed its clocks, looked for from a day of chance on; that day itself, if there is none.
+    """Find a day on which the zone changed its clocks, from a random day on; return the random day if there is none.
 
-    Since 1972 every zone is whole minutes away from UTC, which the oracle takes for granted.
+    Since 1972 every zone is whole minutes away from UTC, as the oracle assumes.
     """
     first = datetime(1972, 2, 1, tzinfo=UTC) + chance.randrange(65 * 365) * DAY
     for n in range(400):

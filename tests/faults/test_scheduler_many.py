@@ -1,4 +1,4 @@
-"""Several schedulers on one database: a fire happens once, whoever lives and whoever dies."""
+"""Several schedulers on one database: a fire happens once, whichever of them live or die."""
 
 import asyncio
 import random
@@ -16,13 +16,13 @@ from tests.faults.simulated import HOUR, RecordingEndpoint, as_registry, decide,
 from tests.judges.evidence import Rules
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
-# Each fire may be as late as the machine is, without running into the next.
+# Each fire may be late on a slow machine without reaching the next.
 ONCE_A_DAY = [f"{minute} 12 * * *" for minute in range(16)]
 LAST = "SELECT owner FROM job_executions WHERE owner IS NOT NULL ORDER BY started_at DESC, id DESC LIMIT 1"
 
 
 def many(count: int, takes: float = 0.0, crons: Sequence[str] = CRONS) -> list[Spec]:
-    """Spread over categories, so that their lanes are no bottleneck."""
+    """Jobs spread over categories, so that their lanes do not limit the rate."""
     return [
         Spec(name=f"job_{n}", schedule=crons[n % len(crons)], category=f"lane_{n % 12}", takes=takes * (n % 3))
         for n in range(count)
@@ -49,7 +49,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
     figures.record(await judged(house, endpoint, targets, Rules(read_at=clock.now() + MINUTE, epsilon=SECOND)))
 
 
-async def test_whoever_fired_last_is_killed_again_and_again_and_nothing_is_lost_or_doubled(
+async def test_repeated_kills_of_the_last_firing_scheduler_lose_and_double_nothing(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_kill_loop(url, folder) for url, folder in places.items()))
@@ -75,7 +75,7 @@ async def _kill_loop(url: str, folder: Path) -> None:
 
 
 async def _near_the_next_minute(running: Plant, chance: random.Random) -> None:
-    """Where killing hurts: fires are being decided, are on their way, or are going."""
+    """Wait for the start of a minute, when fires are being decided, delivered or running."""
     into = timedelta(seconds=running.clock.now().second, microseconds=running.clock.now().microsecond)
     await running.passes(MINUTE - into + chance.uniform(0, 6) * SECOND)
 

@@ -26,7 +26,7 @@ AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """In the long form one of them is going whenever something happens, and is not judged by its fires."""
+    """In the long form one job is always running; its fires are not judged."""
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
     crons = ["* * * * *"] * 4 if LONG else ONCE_A_DAY
     return [slow] * LONG + [
@@ -43,7 +43,7 @@ def jobs() -> list[Spec]:
     ]
 
 
-async def test_a_database_that_is_away_for_a_while_loses_no_fire(places: Mapping[str, Path]) -> None:
+async def test_database_outage_loses_no_fire(places: Mapping[str, Path]) -> None:
     runs = [
         _locked(url, folder) if url.startswith("sqlite") else _cut_off(url, folder) for url, folder in places.items()
     ]
@@ -74,7 +74,7 @@ async def _stopped(folder: Path) -> None:
 
 
 async def _cut_off(url: str, folder: Path) -> None:
-    """One of two schedulers. The other stands in for it, so no fire is owed anything."""
+    """Cut off one of two schedulers. The other covers for it, so every fire must run."""
     rate, rounds, away = (4.0, 1, 200 * SECOND) if LONG else (40.0, 1, 40 * SECOND)
     figures = Figures(
         "T12", "PostgreSQL", f"one of two schedulers cut off for {away} and frozen as long, {rounds} times"
@@ -113,14 +113,16 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _down(running: Plant, start: datetime) -> Down:
-    """What was being decided when it went away may have been lost with it: the seconds before count as well."""
+    """A decision in progress at the start of the outage may be lost with it: the five seconds before count as well."""
     return Down(start - 5 * SECOND, running.clock.now(), running.clock.now() + RECOVERS)
 
 
-async def test_a_file_that_was_locked_for_long_takes_no_run_from_the_living(
+async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
-    """While it was, nobody could show a sign of life; whoever gets in first must not take that for death."""
+    """During the lock no scheduler can renew its lease; the first one to write must not conclude that the others are
+    dead.
+    """
     database = connect(f"sqlite:///{tmp_path}/test.db", SystemClock())
     await database.open()
     await Migrator(database, engine_migrations(), clock, events).migrate()
@@ -151,12 +153,14 @@ async def test_a_file_that_was_locked_for_long_takes_no_run_from_the_living(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """And of another it ends: a fire of the last ten seconds is on time, and skipped if one before it is being caught up."""
+    """An outage begins and ends in the middle of a minute: a fire of the last ten seconds is on time, and skipped if an
+    earlier one is being caught up.
+    """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 
 
 async def _judge(running: Plant, figures: Figures, downs: list[Down]) -> None:
     verdict = await running.verdict(RECOVERS, longest_run=10 * SECOND, downs=downs)
-    if LONG and downs:  # nobody died, so nobody may have been taken for dead
+    if LONG and downs:  # no scheduler died, so no run may have been taken over
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
     figures.record(verdict, f"{verdict.explained} recorded as missed, {running.repeats()} repeated deliveries")

@@ -1,4 +1,4 @@
-"""A run that takes longer than its period, a process that dies in the middle of it, and one that stops in an orderly way."""
+"""A run that takes longer than its period, a process that dies in the middle of it, and an orderly stop."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 
 
 @pytest.mark.calm
-async def test_a_run_of_three_periods_never_overlaps_and_a_kill_in_its_middle_leaves_no_lock_behind(
+async def test_run_of_three_periods_never_overlaps_and_a_kill_leaves_no_lock(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_long_runs(url, folder) for url, folder in places.items()))
 
 
 async def _long_runs(url: str, folder: Path) -> None:
-    """The period is a minute and the run takes three. What is skipped for it says so."""
+    """The period is a minute and a run takes three. Skipped fires have a row that says so."""
     rate, kills, lease = (10.0, 3, 6) if LONG else (80.0, 1, 40)
     figures = Figures("T21", kind(url), f"runs of three periods, {kills} times SIGKILL in the middle of one")
     jobs = [Spec(name=f"slow_{n}", takes=180, category=f"lane_{n}") for n in range(4)]
@@ -58,10 +58,8 @@ async def _long_runs(url: str, folder: Path) -> None:
         assert taken >= 1
 
 
-async def test_a_scheduler_that_has_just_begun_gives_up_nothing_it_does_not_know_yet(
-    house: House, clock: FakeClock
-) -> None:
-    """Its reaper may look before its dispatcher has followed the controls: the run is delivered again all the same."""
+async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: House, clock: FakeClock) -> None:
+    """Its reaper may run before its dispatcher has read the controls: the run is still delivered again."""
     endpoint = Endpoint(gate=asyncio.Event())
     dead, begun = (house.scheduler(job(target=endpoint)) for _ in range(2))
     await dead.dispatcher.tick()
@@ -79,8 +77,8 @@ async def test_a_scheduler_that_has_just_begun_gives_up_nothing_it_does_not_know
     assert await house.statuses() == ["success"]
 
 
-async def test_an_orderly_stop_gives_back_only_what_is_its_own(house: House, clock: FakeClock) -> None:
-    """The first was taken for dead and its run taken over: when it stops, the second keeps it."""
+async def test_orderly_stop_releases_only_own_runs(house: House, clock: FakeClock) -> None:
+    """The first scheduler was presumed dead and its run taken over: when it stops, the second keeps the run."""
     endpoint = Endpoint(gate=asyncio.Event())
     first, second, third = (house.scheduler(job(target=endpoint)) for _ in range(3))
     for each in (first, second, third):

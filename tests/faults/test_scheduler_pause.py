@@ -1,4 +1,4 @@
-"""A pause, or the end of the hours, in the middle of a batch: what still waits for its place does not begin."""
+"""A pause, or the end of the window, in the middle of a batch: runs that still wait for a slot do not begin."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ COUNT = 2000 if LONG else 150
 
 
 class Slow(RecordingEndpoint):
-    """Its runs end when the test says so."""
+    """An endpoint whose runs end when the test says so."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
@@ -52,7 +52,7 @@ def endpoint(clock: FakeClock) -> Slow:
     return Slow(clock)
 
 
-async def test_after_a_pause_nothing_of_the_batch_begins(
+async def test_pause_lets_no_waiting_run_of_the_batch_begin(
     house: House, clock: FakeClock, endpoint: Slow, database_url: str
 ) -> None:
     figures = Figures("T22", kind(database_url), f"{COUNT} jobs wait for {PLACES} places, and a pause comes")
@@ -78,7 +78,7 @@ async def test_after_a_pause_nothing_of_the_batch_begins(
     assert len(endpoint.receipts) == before + COUNT
 
 
-async def test_when_the_hours_end_nothing_of_the_batch_begins(
+async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
     house: House, clock: FakeClock, endpoint: Slow, database_url: str
 ) -> None:
     figures = Figures("T22", kind(database_url), f"{COUNT} jobs wait for {PLACES} places, and their window closes")
@@ -108,8 +108,8 @@ async def test_when_the_hours_end_nothing_of_the_batch_begins(
     assert len(endpoint.receipts) == before + COUNT
 
 
-async def test_a_run_whose_process_died_is_not_delivered_again_during_a_pause(house: House, clock: FakeClock) -> None:
-    """Nobody knows whether it was delivered before: its row says neither that it ran nor that it did not."""
+async def test_run_of_a_dead_process_is_not_delivered_again_during_a_pause(house: House, clock: FakeClock) -> None:
+    """Whether it was delivered is unknown: its row claims neither that it ran nor that it did not."""
     endpoint = Endpoint(gate=asyncio.Event())
     dead, alive = (house.scheduler(job(target=endpoint)) for _ in range(2))
     for each in (dead, alive):
@@ -129,7 +129,7 @@ async def test_a_run_whose_process_died_is_not_delivered_again_during_a_pause(ho
     await alive.runner.finish()
 
 
-async def test_what_waits_for_its_endpoint_to_come_back_is_stopped_by_a_pause(house: House, clock: FakeClock) -> None:
+async def test_pause_stops_a_run_that_waits_for_its_endpoint_to_come_back(house: House, clock: FakeClock) -> None:
     said: list[str | None] = []
 
     class Restarting(Endpoint):
@@ -146,7 +146,7 @@ async def test_what_waits_for_its_endpoint_to_come_back_is_stopped_by_a_pause(ho
     assert code_of(said[1]) == "paused_job"
 
 
-async def test_a_refused_delivery_asks_before_every_further_try() -> None:
+async def test_refused_delivery_asks_before_every_retry() -> None:
     clock = FastClock.start(T0, rate=50)
     caller = HttpCaller(clock)
     answers = iter([None, None, "switch pause.all is on"])

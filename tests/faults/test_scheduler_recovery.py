@@ -14,7 +14,7 @@ from tests.faults.harness import Spec, plant
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel proves a crash through /proc")
 
 RATE = 10.0
-LEASE = 300  # seconds of the plant's clock: thirty of the machine's
+LEASE = 300  # seconds of the plant's clock: thirty real seconds
 ALLOWED = 2.0 if LONG else 15.0
 RUNNING = "SELECT owner, attempt FROM job_executions WHERE status = 'running'"
 

@@ -1,4 +1,6 @@
-"""A campaign goes out while its workers are killed all the time: it reaches everybody once, and counts what really left."""
+"""A campaign goes out while its workers are killed all the time: it reaches each recipient once, and counts messages
+that really left.
+"""
 
 import random
 from pathlib import Path
@@ -14,13 +16,13 @@ from tests.judges.messages import Accepted, End
 from tests.julia.tables import one
 
 RATE = 5.0
-# So slowly that some kills come in the middle of it, however fast the machine is.
+# Slow enough that some kills come in the middle of it, however fast the machine is.
 PACE: dict[str, Any] = {"most": 8, "per": 5.0}
 TIMEOUT = 1200.0 if LONG else 150.0
 KILLS = 150
 
 
-async def test_a_campaign_reaches_everybody_once_however_often_its_workers_are_killed(
+async def test_campaign_reaches_each_recipient_once_under_repeated_kills(
     places: dict[str, Path],
 ) -> None:
     await together(*(_goes_out(url, folder) for url, folder in one_of(places, "sqlite").items()))
@@ -70,7 +72,7 @@ async def _campaign(office: PostOffice, id: int) -> dict[str, Any]:
 
 
 async def _is_past(office: PostOffice, count: int) -> bool:
-    """Sent, or given up by who was there at three kills: both are behind it."""
+    """Whether every message was sent or given up after three worker crashes."""
     given_up = sum(row["status"] == "erro" for row in (await office.rows()).values())
     return office.killed >= KILLS or len(await office.receipts()) + given_up >= count
 

@@ -1,4 +1,6 @@
-"""A backup is taken while messages leave, and restored later: what left since does not leave again, opt-outs since count."""
+"""A backup is taken while messages leave, and restored later: messages that left since do not leave again, and later
+opt-outs count.
+"""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +20,7 @@ RATE = 5.0
 
 @pytest.mark.calm
 @pytest.mark.parametrize("lost", [False, True] if LONG else [True], ids=lambda lost: "lost" if lost else "there")
-async def test_a_backup_taken_under_load_and_restored_sends_nothing_again(places: dict[str, Path], lost: bool) -> None:
+async def test_backup_taken_under_load_and_restored_sends_nothing_again(places: dict[str, Path], lost: bool) -> None:
     await together(*(_restored(url, folder, lost=lost) for url, folder in places.items()))
 
 

@@ -6,7 +6,7 @@ import sys
 from tests.faults.processes import ROOT
 
 
-def test_the_demonstration_ends_by_itself_and_nobody_got_a_message_twice() -> None:
+def test_demonstration_ends_by_itself_and_sends_no_message_twice() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "scripts.demo"], cwd=ROOT, capture_output=True, text=True, timeout=75, check=False
     )

@@ -1,4 +1,4 @@
-"""A pause, and the end of the day, in the middle of many: nothing leaves after them, and the rest goes on."""
+"""A pause, and the end of the day, in the middle of a batch: nothing leaves after them, and the rest leaves later."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ OPENS = datetime(2026, 3, 12, 8, 0, tzinfo=ZONE)
 
 
 @pytest.mark.calm
-async def test_a_pause_and_the_end_of_the_day_stop_a_batch_in_the_middle_and_it_goes_on_afterwards(
+async def test_pause_and_end_of_day_stop_a_batch_that_continues_afterwards(
     places: dict[str, Path],
 ) -> None:
     await together(*(_run(url, folder) for url, folder in one_of(places, "sqlite").items()))
@@ -29,7 +29,7 @@ async def _run(url: str, folder: Path) -> None:
     messages = 5_000 if LONG else 80
     done = f"{messages} messages due, a pause and then the end of the day in the middle"
     figures = Figures("T22", kind(url), done)
-    # So many in a second at most: however fast the machine is, some are left when the day ends.
+    # A limit per second: however fast the machine is, some messages are left when the day ends.
     async with post_office(folder, url, doctors=messages, origin=EVENING, most=messages // 7, per=1.0) as office:
         await office.put(messages * 3 // 5)
         await office.begin_until_up(2)
@@ -53,7 +53,7 @@ async def _run(url: str, folder: Path) -> None:
 
 
 async def _paused(office: PostOffice) -> Shut:
-    """A second after the pause was acknowledged nothing leaves any more, until it is over."""
+    """Pause for two seconds. From one second after the acknowledgement nothing may leave until the pause ends."""
     await office.work.switches.set("pause.all", True, by="test", reason="-", now=office.clock.now())
     acknowledged = office.clock.now()
     await office.passes(2 * SECOND)

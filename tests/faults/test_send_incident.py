@@ -1,4 +1,6 @@
-"""The campaign that never went out, again: this time somebody is told, the backlog is not dumped, and one refusal is enough."""
+"""A campaign without a consumer: it raises an alert, the backlog leaves at the chip's pace, and one refusal stops the
+chip.
+"""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -16,12 +18,12 @@ RATE = 5.0
 MINUTE = timedelta(minutes=1)
 STEP = timedelta(seconds=10 if LONG else 20)
 CHIP, GAP = "julia-sim", 45
-# As a chip in operation is set.
+# Limits of a chip in operation.
 PACED = "UPDATE chips SET limite_hora = 30, limite_dia = 100, delay_minimo_segundos = 45 WHERE tipo = 'julia'"
 
 
 @pytest.mark.calm
-async def test_nobody_sends_and_it_is_told_within_two_minutes_and_one_refusal_stops_the_chip(
+async def test_missing_consumer_raises_an_alert_and_one_refusal_stops_the_chip(
     places: dict[str, Path],
 ) -> None:
     await together(*(_incident(url, folder) for url, folder in one_of(places, "sqlite").items()))
@@ -33,13 +35,13 @@ async def _incident(url: str, folder: Path) -> None:
     )
     async with post_office(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
         await write(office.work.database, PACED)
-        await office.stop(*await office.begin_until_up())  # it starts, and ends clean
+        await office.stop(*await office.begin_until_up())  # the worker starts, and ends in order
         campaign = await office.campaign()
         await office.put(50, "campanha", campanha_id=campaign)
         enqueued = office.clock.now()
         await office.hurry("somebody is told", lambda: _is_deserted(office), timedelta(seconds=15), every=0.3)
-        told_after = office.clock.now() - enqueued
-        assert told_after <= 2 * MINUTE
+        alerted_after = office.clock.now() - enqueued
+        assert alerted_after <= 2 * MINUTE
         await office.begin_until_up(2)
         await office.hurry("some leave", lambda: _left(office, 3), STEP, every=0.3)
         await office.behave(restricted=[CHIP])
@@ -56,9 +58,9 @@ async def _incident(url: str, folder: Path) -> None:
         gaps = [(later - sooner).total_seconds() for sooner, later in pairwise(instants)]
         assert min(gaps) >= GAP
         counted = await one(office.work.database, "SELECT enviados FROM campanhas")
-        assert counted["enviados"] == len(instants)  # what was sent, not what was put into the queue
+        assert counted["enviados"] == len(instants)  # messages sent, not messages enqueued
         assert datetime.fromisoformat(refusals[0]["at"]) > instants[-1]
-        note = f"reported after {told_after.total_seconds():.0f} s; left at least {min(gaps):.0f} s apart; 1 refusal, then none"
+        note = f"reported after {alerted_after.total_seconds():.0f} s; left at least {min(gaps):.0f} s apart; 1 refusal, then none"
         figures.record_bare(50, note)
 
 

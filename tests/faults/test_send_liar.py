@@ -1,4 +1,6 @@
-"""A gateway that lies: closed while it is open, everything told twice and out of order, slow, and in the middle a ban."""
+"""A gateway with wrong answers: "closed" while it is open, events doubled and out of order, slow, and a ban in the
+middle.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,11 +15,11 @@ from tests.julia.tables import one, rows
 
 RATE = 5.0
 SENDER, OTHER = "julia-sim", "julia-outra"
-# Acknowledgements come before the answer, and everything is told twice and overtaken.
+# Acknowledgements come before the answer, and events are doubled and reordered.
 LIES = {"slow_seconds": 1.5, "sent_after": 0, "delivered_after": 0.5, "read_after": 1, "duplicated": 0.7, "late": 0.5}
 
 
-async def test_a_gateway_that_lies_gets_nothing_sent_twice_and_a_ban_is_final(places: dict[str, Path]) -> None:
+async def test_gateway_with_wrong_answers_gets_no_send_twice_and_a_ban_is_final(places: dict[str, Path]) -> None:
     await together(*(_lies(url, folder) for url, folder in one_of(places, "postgresql").items()))
 
 
@@ -35,7 +37,7 @@ async def _lies(url: str, folder: Path) -> None:
         await office.put(third)
         await office.until("some hear that it is closed", lambda: _heard(office, 2), 600 if LONG else 60)
         await office.behave(connection_closed=False, lost_answers=0.2)
-        # Whoever heard it rests for five minutes, and by chance that is every chip.
+        # A chip that met the closed connection rests for five minutes; by chance that may be every chip.
         await office.until_left(third, within=600 if LONG else 60, by=timedelta(minutes=3))
         await office.instance(SENDER, state="close", code=403)
         banned_at = office.clock.now()
@@ -54,7 +56,7 @@ async def _lies(url: str, folder: Path) -> None:
 
 
 def _since(at: datetime, calls: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
-    """By the number that was shut out."""
+    """Calls of the banned number after ``at``."""
     return [each for each in calls if each["instance"] == SENDER and datetime.fromisoformat(each["at"]) > at]
 
 
@@ -68,7 +70,7 @@ async def _is_quiet(office: PostOffice) -> bool:
 
 
 async def _alerts_once(office: PostOffice) -> None:
-    """Whatever was told twice is there once."""
+    """Assert that doubled events are recorded once."""
     said = await rows(office.work.database, "SELECT provider_message_id FROM interacoes WHERE tipo = 'saida'")
     assert max(Counter(row["provider_message_id"] for row in said).values()) == 1
     assert len(said) == len(await office.receipts())

@@ -1,4 +1,4 @@
-"""Many are due at once and the limit is small: they leave at its pace, from several processes, and no window holds more."""
+"""Many messages are due at once and the limit is small: several processes send at its pace, and no window exceeds it."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ PROCESSES = 8 if LONG else 3
 
 
 @pytest.mark.calm
-async def test_many_at_once_leave_at_the_pace_of_the_limit_and_no_window_holds_more(places: dict[str, Path]) -> None:
+async def test_many_messages_leave_at_the_pace_of_the_limit_and_no_window_exceeds_it(places: dict[str, Path]) -> None:
     await together(*(_pace(url, folder) for url, folder in one_of(places, "postgresql").items()))
 
 
@@ -34,16 +34,17 @@ async def _pace(url: str, folder: Path) -> None:
         instants = sorted(each.at for each in left)
         assert over(instants, MOST, PER) == 0
         assert set((await office.ends()).values()) == {End.DELIVERED}
-        # The first of each window: so long after the first of the one before as the limit says, and hardly longer.
+        # From the first message of each window to the first of the next: at least the limit's period, and hardly
+        # longer.
         cycles = [(instants[n + MOST] - instants[n]).total_seconds() for n in range(0, len(instants) - MOST, MOST)]
         used = PER * len(cycles) / sum(cycles)
-        assert used >= (0.95 if LONG else 0.2)  # of a short window, what a busy machine takes is the larger part
+        assert used >= (0.95 if LONG else 0.2)  # in a short window the delays of a busy machine are the larger part
         became, alone = await tally(office, left), f"; {await _quickly(office)}" if LONG else ""
         figures.record_items(became, f"windows over 0, use {used:.0%}{alone}")
 
 
 async def _quickly(office: PostOffice) -> str:
-    """From the enqueuing to the receipt when nothing holds a message back."""
+    """Time from enqueue to receipt when nothing holds a message back."""
     await office.passes(timedelta(seconds=PER))
     ids: list[str] = []
     for _ in range(MOST - 5):

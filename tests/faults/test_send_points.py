@@ -1,4 +1,4 @@
-"""A worker is gone at every step of a send: what it began is found out, and nothing leaves twice."""
+"""A worker exits at every step of a send: its sends are reconciled, and nothing leaves twice."""
 
 import asyncio
 from collections import Counter
@@ -15,13 +15,13 @@ from tests.judges.messages import End
 RATE = 8.0
 CONCURRENCY = 5
 FOLLOWS = "left>confirm>went>count_on_chip>count_on_doctor>count_on_conversation"
-# Between the commits of the protocol, by the share of answers that is lost. The long form has every point that comes by.
+# Points between the commits of the protocol, by the share of lost answers. The long form tries every point it passes.
 STEPS = {0.0: ("before the call", "after the call", f"committed settle>{FOLLOWS}"), 1.0: ("committed doubt",)}
-# What a send is made of: a point whose name has one of these is a point of it.
+# Parts of a send: a point whose label has one of these words belongs to a send.
 WORDS = ("call", "facts", "intend", "take", "left", "doubt", "settle", "absent", "looked", "confirm", "went", "release")
 
 
-async def test_wherever_a_sender_is_cut_off_nothing_leaves_twice_and_nothing_is_lost(
+async def test_sender_that_exits_at_any_point_neither_repeats_nor_loses_a_message(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_sweep(url, folder) for url, folder in places.items()))
@@ -43,7 +43,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _die_at(office: PostOffice, point: str, lost: float) -> str:
-    """Nobody else is there: it comes by."""
+    """Run one worker that exits at this point; without another worker it must pass it."""
     await office.behave(lost_answers=lost)
     await office.put(2)
     doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
@@ -54,14 +54,14 @@ async def _die_at(office: PostOffice, point: str, lost: float) -> str:
 
 
 async def _others(office: PostOffice, known: Collection[str]) -> Sequence[str | None]:
-    """Every point besides that comes by, several at once: None, where it did not."""
+    """Try every other point, several at once; None where a run did not pass it."""
     room = asyncio.Semaphore(CONCURRENCY)
     points = sorted({*await _recorded(office)} - {*known})
     return await asyncio.gather(*(_perhaps_die_at(office, point, room) for point in points))
 
 
 async def _recorded(office: PostOffice) -> Collection[str]:
-    """The points there are: in a run in which nobody dies."""
+    """Record the points in a run without a crash."""
     await office.put(40)
     recording = office.begin(send_plant.run, dies_at="")
     await office.until_over(within=120)

@@ -1,4 +1,4 @@
-"""Answers are lost and workers are killed all the time: no message leaves twice, and every one has a truthful end."""
+"""Answers are lost and workers are killed all the time: no message leaves twice, and each gets a truthful end."""
 
 import random
 from collections import Counter
@@ -13,7 +13,7 @@ from tests.julia.tables import one
 RATE = 5.0
 
 
-async def test_lost_answers_and_a_storm_of_kills_double_nothing_and_lose_nothing(places: dict[str, Path]) -> None:
+async def test_lost_answers_and_a_storm_of_kills_double_and_lose_no_message(places: dict[str, Path]) -> None:
     await together(*(_storm(url, folder) for url, folder in one_of(places, "postgresql").items()))
 
 

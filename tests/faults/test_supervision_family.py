@@ -1,4 +1,4 @@
-"""A parent and children that are small programs: what becomes of each when one of them goes wrong in every way there is."""
+"""A parent with small programs as children: the effect on each of every kind of failure of one."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ from tests.faults.processes import is_gone, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-# A child that needs nothing of ours: it says that it is ready and, ten times within the limit, that it lives.
+# A child without our code: it reports that it is ready and, ten times within the limit, that it lives.
 LIVING = """
 import os, signal, socket, subprocess, sys, threading, time
 address = os.environ["NOTIFY_SOCKET"].replace("@", chr(0), 1)
@@ -42,9 +42,9 @@ say("WATCHDOG=1\\nREADY=1")
 threading.Thread(target=beat, daemon=True).start()
 """
 WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(600)\n"
-# What a child does when it is asked to end, set up before it says that it is ready.
+# The child's SIGTERM handler, installed before the child reports ready.
 ENDS_BY = "import signal, sys, time\ndef end(*_): {}\nsignal.signal(signal.SIGTERM, end)\n"
-# The interpreter is held by one match for longer than anybody waits: no thread of it says anything any more.
+# One match holds the interpreter for longer than every timeout: none of its threads can report.
 HOLDS = "import re\ntime.sleep(0.2)\nre.match('(a+)+$', 'a' * 40 + '!')\n"
 QUICK = Timeouts(living=timedelta(seconds=2), stack=timedelta(seconds=2))
 BUDGET = Budget(base=timedelta(milliseconds=50), cap=timedelta(milliseconds=200))
@@ -80,7 +80,7 @@ class Watched:
         return next(child.process.pid for child in self.family.children if child.spec.role == role and child.process)
 
     async def ready(self, role: str, times: int = 1) -> float:
-        """The instant at which it was ready for so many times."""
+        """The instant at which the role was ready for the ``times``-th time."""
         await self.until(lambda: len([each for each in self.events.of(ChildReady) if each.role == role]) >= times)
         return time.monotonic()
 
@@ -107,7 +107,7 @@ async def watched(
         watching.socket.close()
 
 
-async def test_a_stopped_child_is_found_killed_and_replaced_and_its_sibling_does_not_notice() -> None:
+async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() -> None:
     figures = Figures("T28", "–", "SIGSTOP of a small child whose limit is 2 s")
     async with watched(worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
         await tree.ready("worker")
@@ -133,7 +133,7 @@ async def test_a_stopped_child_is_found_killed_and_replaced_and_its_sibling_does
         figures.record_bare(1, f"replaced {took:.1f} s after it was stopped")
 
 
-async def test_a_child_that_holds_its_interpreter_is_found_from_outside_with_its_stack() -> None:
+async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> None:
     figures = Figures("T25", "–", "a regular expression without end in a small child whose limit is 2 s")
     async with watched(worker=LIVING + HOLDS) as tree:
         await tree.ready("worker", times=2)
@@ -153,7 +153,7 @@ async def test_a_child_that_holds_its_interpreter_is_found_from_outside_with_its
 
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """Held by the kernel, as by a disk that does not answer: not even SIGKILL ends it before it is let go."""
+    """Freeze a process in the kernel, as by a disk that does not answer: even SIGKILL ends it only after the release."""
     group = FREEZER / f"batuta-test-{pid}"
     group.mkdir()
     try:
@@ -161,7 +161,7 @@ def frozen(pid: int) -> Iterator[None]:
         (group / "freezer.state").write_text("FROZEN")
         yield
     finally:
-        os.kill(pid, signal.SIGKILL)  # it has not ended yet, or is not buried
+        os.kill(pid, signal.SIGKILL)  # it still runs, or is not reaped
         (group / "freezer.state").write_text("THAWED")
         until("it is gone", lambda: is_gone(pid))
         until("its group is empty", lambda: not (group / "cgroup.procs").read_text())
@@ -171,7 +171,7 @@ def frozen(pid: int) -> Iterator[None]:
 @pytest.mark.skipif(
     not os.access(FREEZER, os.W_OK), reason="only root can freeze a process, and only where cgroups are of version 1"
 )
-async def test_the_place_of_a_child_that_not_even_sigkill_ends_is_given_to_another() -> None:
+async def test_child_that_survives_sigkill_gets_a_replacement() -> None:
     hasty = replace(QUICK, stack=timedelta(milliseconds=500), kill=timedelta(seconds=1))
     async with watched(hasty, worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
         await tree.ready("worker")
@@ -185,7 +185,7 @@ async def test_the_place_of_a_child_that_not_even_sigkill_ends_is_given_to_anoth
             assert (restart.reason, restart.pid) == (Reason.STALLED, held)
 
 
-async def test_a_child_that_never_says_a_word_is_replaced_after_its_own_limit() -> None:
+async def test_child_that_never_reports_is_replaced_after_its_start_limit() -> None:
     hasty = Timeouts(starting=timedelta(milliseconds=500), stack=timedelta(milliseconds=300))
     async with watched(hasty, mute="import time\ntime.sleep(600)\n") as tree:
         silent = await tree.events.wait_for(ChildSilent)
@@ -193,7 +193,7 @@ async def test_a_child_that_never_says_a_word_is_replaced_after_its_own_limit() 
         await tree.until(lambda: len(tree.events.of(ChildStarted)) >= 2)
 
 
-async def test_a_child_that_is_ready_and_promised_no_signs_is_left_alone() -> None:
+async def test_ready_child_that_announced_no_watchdog_is_left_alone() -> None:
     speaks, _, _ = LIVING.partition('say("WATCHDOG=1\\nREADY=1")')
     quiet = speaks + 'say("READY=1")\ntime.sleep(2.5)\nsay("STATUS=well")\n'
     async with watched(quiet=quiet + WAITS, other=LIVING + WAITS) as tree:
@@ -202,8 +202,8 @@ async def test_a_child_that_is_ready_and_promised_no_signs_is_left_alone() -> No
         assert tree.events.of(ChildSilent) == []
 
 
-async def test_only_a_child_itself_can_say_that_it_lives() -> None:
-    """Its own child says it in its place, and is not believed."""
+async def test_only_the_child_itself_can_report_that_it_lives() -> None:
+    """A grandchild's report in its place is ignored."""
     other = "subprocess.Popen([sys.executable, '-c', os.environ['TEXT']], env={**os.environ, 'TEXT': ''})\n"
     os.environ["TEXT"] = LIVING + "time.sleep(600)"
     try:
@@ -215,20 +215,20 @@ async def test_only_a_child_itself_can_say_that_it_lives() -> None:
         del os.environ["TEXT"]
 
 
-async def test_whoever_was_away_himself_blames_nobody() -> None:
-    """The parent is held up for longer than the children's limit: as if it had been stopped, or the machine suspended."""
+async def test_parent_that_was_itself_suspended_blames_no_child() -> None:
+    """The parent is blocked for longer than the children's limit, as if stopped or on a suspended machine."""
     strict = Timeouts(living=timedelta(seconds=2), absence=timedelta(seconds=1))
     async with watched(strict, worker=LIVING + WAITS) as tree:
         await tree.ready("worker")
         os.kill(tree.pid("worker"), signal.SIGSTOP)
-        time.sleep(2.5)  # nothing of ours runs meanwhile
+        time.sleep(2.5)  # the event loop is blocked meanwhile
         os.kill(tree.pid("worker"), signal.SIGCONT)
         heard = tree.family.children[0].heard_at
         await tree.until(lambda: tree.family.children[0].heard_at > heard + 1)
         assert tree.events.of(ChildSilent) == []
 
 
-async def test_a_crash_loop_raises_an_alarm_once_and_is_tried_again_for_ever_while_the_others_go_on(
+async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others(
     tmp_path: Path,
 ) -> None:
     figures = Figures("T28", "–", "a small child that ends as often as it is started")
@@ -253,7 +253,7 @@ async def test_a_crash_loop_raises_an_alarm_once_and_is_tried_again_for_ever_whi
         figures.record_bare(len(waits), "one alarm; mended, it came back by itself")
 
 
-async def test_who_asks_to_be_started_afresh_is_at_once_and_nobody_is_alarmed(tmp_path: Path) -> None:
+async def test_child_that_asks_for_a_restart_gets_it_at_once_without_an_alarm(tmp_path: Path) -> None:
     figures = Figures("T26", "–", f"exit {EXIT_AGAIN}")
     worked = Budget(base=timedelta(hours=1), cap=timedelta(hours=1), too_young=timedelta(0))
     path = str(tmp_path / "once")
@@ -266,20 +266,20 @@ async def test_who_asks_to_be_started_afresh_is_at_once_and_nobody_is_alarmed(tm
         figures.record_bare(1, "started again without a wait")
 
 
-async def test_a_configuration_that_never_worked_ends_the_family_with_its_code() -> None:
+async def test_configuration_that_never_worked_ends_the_family_with_its_code() -> None:
     async with watched(wrong=f"import sys\nsys.exit({EXIT_CONFIG})\n", fine=LIVING + WAITS) as tree:
         await asyncio.wait_for(tree.stop.wait(), 20)
         assert tree.family.exit_code == EXIT_CONFIG
 
 
-async def test_a_configuration_that_worked_before_takes_nobody_along() -> None:
+async def test_configuration_error_after_a_good_start_stops_no_other_child() -> None:
     async with watched(worker=LIVING + f"time.sleep(0.2)\nos._exit({EXIT_CONFIG})\n", fine=LIVING + WAITS) as tree:
         await tree.ready("worker", times=2)
         assert not tree.stop.is_set()
         assert tree.family.exit_code == 0
 
 
-async def test_what_a_child_started_ends_with_it_and_its_pipe_keeps_nobody_waiting() -> None:
+async def test_grandchild_ends_with_its_child_and_its_open_pipe_delays_nothing() -> None:
     forks = "subprocess.Popen(['sleep', '600'])\ntime.sleep(0.2)\nprint('last words', flush=True)\nos._exit(3)\n"
     tells = "started = subprocess.Popen(['sleep', '600'])\nprint(started.pid, flush=True)\n"
     async with watched(worker=LIVING + tells + forks) as tree:
@@ -290,14 +290,14 @@ async def test_what_a_child_started_ends_with_it_and_its_pipe_keeps_nobody_waiti
         until("what it started is gone", lambda: is_gone(grandchild))
 
 
-async def test_a_line_without_end_and_one_that_is_no_text_are_passed_on() -> None:
+async def test_endless_line_and_invalid_text_are_passed_on() -> None:
     shouts = "sys.stdout.buffer.write(b'x' * 300_000 + b'\\n' + b'\\xff\\n'); sys.stdout.flush()\nprint('after', flush=True)\n"
     async with watched(worker=LIVING + shouts + WAITS) as tree:
         await tree.until(lambda: "worker: after" in tree.lines)
         assert sum(line.count("x") for line in tree.lines) == 300_000
 
 
-async def test_a_program_that_cannot_be_started_is_tried_again_and_the_others_go_on() -> None:
+async def test_program_that_cannot_be_started_is_retried_beside_the_others() -> None:
     async with watched(fine=LIVING + WAITS) as tree:
         tree.family.specs = [*tree.family.specs, ChildSpec("gone", ["/nowhere/python"], {})]
         ended = await tree.events.wait_for(ChildEnded)
@@ -307,20 +307,22 @@ async def test_a_program_that_cannot_be_started_is_tried_again_and_the_others_go
 
 
 @pytest.mark.calm
-async def test_a_stop_asks_all_children_at_the_same_time_and_each_has_the_whole_grace() -> None:
-    """Four children that take most of the grace each: one after the other, or with a share each, they would be killed."""
+async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() -> None:
+    """Four children that each take most of the grace: stopped one after the other, or with a share each, they would be
+    killed.
+    """
     slow = ENDS_BY.format("time.sleep(2.5); sys.exit(0)") + LIVING + "time.sleep(600)\n"
     async with watched(grace=timedelta(seconds=8), api=slow, scheduler=slow, worker=slow, simulator=slow) as tree:
         for role in ("api", "scheduler", "worker", "simulator"):
             await tree.ready(role)
         began = time.monotonic()
     took = time.monotonic() - began
-    assert tree.events.of(ChildEnded) == []  # an orderly end with code 0 needs no word
+    assert tree.events.of(ChildEnded) == []  # an orderly end with code 0 emits no event
     assert 2.5 <= took < 6
 
 
 @pytest.mark.calm
-async def test_a_child_that_does_not_end_is_killed_after_the_grace_and_not_before() -> None:
+async def test_child_that_does_not_end_is_killed_after_the_grace_not_before() -> None:
     clinging = ENDS_BY.format("pass") + LIVING + "while True: time.sleep(1)\n"
     quick = ENDS_BY.format("sys.exit(0)") + LIVING + "time.sleep(600)\n"
     async with watched(grace=timedelta(seconds=6), clinging=clinging, quick=quick) as tree:
@@ -332,7 +334,7 @@ async def test_a_child_that_does_not_end_is_killed_after_the_grace_and_not_befor
     assert 3 <= took < 6.5
 
 
-async def test_a_stopped_child_keeps_nobody_waiting() -> None:
+async def test_stopped_child_does_not_delay_a_shutdown() -> None:
     async with watched(grace=2 * LONG_GRACE, first=LIVING + WAITS, second=LIVING + WAITS) as tree:
         await tree.ready("first")
         await tree.ready("second")
@@ -355,7 +357,7 @@ def sleeping(count: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
             each.wait()
 
 
-def test_an_orphan_reaper_ends_every_group_of_its_last_list_also_when_one_is_gone_already() -> None:
+def test_orphan_reaper_ends_every_group_of_its_last_list_despite_a_gone_one() -> None:
     reaper = OrphanReaper()
     with sleeping(4) as (spared, first, gone, last):
         reaper.watch([spared.pid])
@@ -370,7 +372,7 @@ def test_an_orphan_reaper_ends_every_group_of_its_last_list_also_when_one_is_gon
         assert spared.poll() is None
 
 
-def test_an_orphan_reaper_that_is_dismissed_ends_no_process_and_one_that_was_killed_is_replaced() -> None:
+def test_dismissed_orphan_reaper_ends_no_process_and_a_killed_one_is_replaced() -> None:
     reaper = OrphanReaper()
     with sleeping(1) as (spared,):
         reaper.watch([spared.pid])

@@ -1,4 +1,4 @@
-"""Processes that are asked to stop at a bad moment: nothing they hold is lost, repeated or counted as a crash."""
+"""Processes that receive a stop signal at a bad moment: nothing they hold is lost, repeated or counted as a crash."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ TIMEOUT = 120.0 if LONG else 60.0
 
 @dataclass
 class Place:
-    """A database, the processes on it, and what their handlers noted."""
+    """A database, the processes on it, and the notes of their handlers."""
 
     url: str
     folder: Path
@@ -57,7 +57,7 @@ class Place:
         return Counter(words[1] for words in lines if words[0] == word)
 
     def runners(self) -> set[str]:
-        """The processes in which something has begun."""
+        """Processes in which a handler has begun."""
         file = Path(self.plan.notes)
         lines = file.read_text().splitlines() if file.exists() else []
         return {line.split()[2] for line in lines if line.startswith("begin ")}
@@ -99,7 +99,7 @@ async def place(folder: Path, url: str, **plan: Any) -> AsyncIterator[Place]:
 
 
 async def end(process: Tree) -> float:
-    """Ask it to end, and return the seconds it took; it must end in order."""
+    """Send SIGTERM, assert an orderly end, and return the seconds it took."""
     began = time.monotonic()
     process.process.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(process.process.wait, TIMEOUT)
@@ -107,7 +107,7 @@ async def end(process: Tree) -> float:
     return time.monotonic() - began
 
 
-async def test_a_long_poll_and_a_second_queue_cost_no_item_its_lease(places: Mapping[str, Path]) -> None:
+async def test_long_poll_and_second_queue_cost_no_item_its_lease(places: Mapping[str, Path]) -> None:
     await together(*(_polls(url, folder) for url, folder in places.items()))
 
 
@@ -121,20 +121,20 @@ async def _polls(url: str, folder: Path) -> None:
             await running.work.enqueue("second", 10 + number, long)
         stopping = running.begin("worker", BATUTA_DRAIN_SECONDS=f"{drain:g}")
         await running.until("all handlers run", lambda: len(running.notes("begin")) == 20 and running.notes("poll"))
-        running.begin("worker")  # would take over what the first one loses
+        running.begin("worker")  # would take over items that the first worker loses
         took = await end(stopping)
         tally = await running.tally()
         figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
         assert await _crashes(running) == 0
-        assert took <= long + MARGIN.total_seconds() / 2  # not the rest of the poll, and not the whole drain
+        assert took <= long + MARGIN.total_seconds() / 2  # neither the rest of the poll nor the whole drain
 
 
 async def _crashes(running: Place) -> int:
     return sum(row["crashes"] for row in await running.ask("SELECT crashes FROM tasks"))
 
 
-async def test_a_hanging_ping_costs_no_run_its_lease(places: Mapping[str, Path]) -> None:
+async def test_hanging_ping_costs_no_run_its_lease(places: Mapping[str, Path]) -> None:
     await together(*(_hangs(url, folder) for url, folder in places.items()))
 
 
@@ -144,7 +144,7 @@ async def _hangs(url: str, folder: Path) -> None:
     figures = Figures("stop", kind(url), f"SIGTERM of a scheduler during a ping that hangs and a run of {seconds:g} s")
     async with place(folder, url, run=seconds) as running, _silence() as one, _silence() as another:
         await running.work.scheduler().dispatcher.tick()
-        # A fire is owed: whichever scheduler is up first starts it at once.
+        # A fire is due: the first scheduler that is up starts it at once.
         owed_since = datetime.now(UTC) - timedelta(hours=2)
         await running.run("UPDATE job_schedules SET accounted_until = :at", at=owed_since)
         begun_by = {running.begin("scheduler", DEADMAN_URL=f"http://{each.host}/"): each for each in (one, another)}
@@ -188,7 +188,7 @@ async def _silence() -> AsyncIterator[Silence]:
         yield silence
 
 
-async def test_a_handler_longer_than_the_drain_is_handed_back_and_no_process_is_killed(
+async def test_handler_longer_than_the_drain_is_released_and_no_process_killed(
     places: Mapping[str, Path],
 ) -> None:
     await together(*(_hands_back(url, folder) for url, folder in places.items()))
@@ -216,21 +216,21 @@ async def _hands_back(url: str, folder: Path) -> None:
         figures.record_items(tally, f"{seen}, {len(killed)} processes killed, crashes {await _crashes(running)}")
         assert handed_back == 5, rows
         assert killed == []
-        assert running.notes("drain").total() == 1  # the slow tick was cut off, and its loop drained
+        assert running.notes("drain").total() == 1  # the slow tick was cancelled, and its loop drained
         assert took <= drain + MARGIN.total_seconds()
 
 
-async def test_a_database_that_hangs_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
-    """Nothing can be handed back, so the leases decide; but the process ends by itself before a parent would kill it."""
+async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
+    """Nothing can be released, so the leases expire; but the process exits before a parent would kill it."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):  # a disk that hangs cannot be simulated here
             await _hangs_up(url, folder)
 
 
-async def test_a_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_margin(
+async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_margin(
     places: Mapping[str, Path],
 ) -> None:
-    """Every step after the deadline takes as long as it may: the margin is longer than all of them together."""
+    """Every step after the deadline takes its full time: the margin is longer than all of them together."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):
             await _hangs_up(url, folder, is_deaf=True)

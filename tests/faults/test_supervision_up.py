@@ -1,4 +1,4 @@
-"""`batuta up` as an operator has it: one of its processes is stopped or killed, or the parent itself is."""
+"""`batuta up` in operation: one of its processes is stopped or killed, or the parent itself is."""
 
 import os
 import re
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 PLANT = "tests.faults.parent_plant:work"
 ROLES = ("api", "scheduler", "worker")
-# What every installation has, or what a test can wait for.
+# The limit of every installation in the long form; one that a test can wait for in the short form.
 LIMIT = 20.0 if LONG else 2.0
 REPLACED_WITHIN = 40.0 if LONG else TIMEOUT
 LONGEST_STOP = longest_stop(load_settings(EngineSettings, {}))
@@ -46,7 +46,7 @@ def read(folder: Path, statement: str) -> list[tuple[Any, ...]]:
     try:
         with closing(sqlite3.connect(f"file:{folder}/julia.db?mode=ro", uri=True)) as database:
             return database.execute(statement).fetchall()
-    except sqlite3.OperationalError:  # it is not there yet, or being made
+    except sqlite3.OperationalError:  # the file or table does not exist yet
         return []
 
 
@@ -55,7 +55,7 @@ def is_ready(fact: dict[str, Any]) -> bool:
 
 
 def ready(running: Tree) -> dict[str, int]:
-    """Once everybody has said it: who they are."""
+    """Wait until every role is ready; return role → process id."""
 
     def all_are() -> bool:
         ready = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
@@ -75,7 +75,7 @@ def replaced(running: Tree, role: str, before: int, began: float) -> float:
     return time.monotonic() - began
 
 
-def test_a_stopped_api_a_stopped_scheduler_and_a_stopped_worker_are_found_killed_and_replaced(tmp_path: Path) -> None:
+def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path: Path) -> None:
     figures = Figures("T28", "SQLite", f"SIGSTOP of api, scheduler and worker, limit {LIMIT:g} s")
     with plant(tmp_path) as running:
         before = ready(running)
@@ -107,7 +107,7 @@ def _stalls(folder: Path, pids: set[int]) -> list[tuple[Any, ...]]:
     return found if len(found) >= len(ROLES) and said >= {pid for *_, pid in found} else []
 
 
-async def test_the_work_goes_on_while_one_of_two_workers_is_stopped(tmp_path: Path) -> None:
+async def test_work_continues_while_one_of_two_workers_is_stopped(tmp_path: Path) -> None:
     many = 2000 if LONG else 120
     figures = Figures("T28", "SQLite", f"SIGSTOP of one of two workers with {many} tasks before them")
     with plant(tmp_path, "--workers", "2") as running:
@@ -125,7 +125,7 @@ async def test_the_work_goes_on_while_one_of_two_workers_is_stopped(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("test", "ill"), [("T24", "sleeps"), *([("T25", "matches")] if LONG else [])])
-async def test_a_task_that_blocks_its_worker_is_found_and_the_others_are_served_again(
+async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
     tmp_path: Path, test: str, ill: str
 ) -> None:
     limit, many = (15.0, 200) if LONG else (3.0, 20)
@@ -180,13 +180,13 @@ def _open_tasks(folder: Path) -> int | None:
     return counted[0][0] if counted else None
 
 
-def test_when_the_parent_is_killed_nobody_outlives_it_and_the_next_one_serves_at_once(tmp_path: Path) -> None:
+def test_no_process_outlives_a_killed_parent_and_the_next_one_serves_at_once(tmp_path: Path) -> None:
     figures = Figures("T09", "SQLite", "kill -9 of the parent, and `batuta up` again")
     with plant(tmp_path) as running:
         children = ready(running)
         until("the worker has a child of its own", (tmp_path / "grandchild").exists)
         grandchild = int(until("it is named", (tmp_path / "grandchild").read_text))
-        os.kill(children["scheduler"], signal.SIGSTOP)  # not even one that cannot hear anything
+        os.kill(children["scheduler"], signal.SIGSTOP)  # a stopped process must end too
         began = time.monotonic()
         running.process.kill()
         running.process.wait()
@@ -203,7 +203,7 @@ def test_when_the_parent_is_killed_nobody_outlives_it_and_the_next_one_serves_at
 
 
 @pytest.mark.skipif(not LONG, reason="the short form is the one above")
-def test_an_orphan_reaper_that_is_killed_too_leaves_the_kernel_to_end_the_children(tmp_path: Path) -> None:
+def test_kernel_ends_the_children_when_the_orphan_reaper_is_killed_too(tmp_path: Path) -> None:
     with plant(tmp_path) as running:
         children = ready(running)
         for pid in Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split():
@@ -215,7 +215,7 @@ def test_an_orphan_reaper_that_is_killed_too_leaves_the_kernel_to_end_the_childr
 
 
 @pytest.mark.skipif(not LONG, reason="its waits are those of an installation")
-def test_a_crash_loop_is_told_to_people_and_heals_by_itself(tmp_path: Path) -> None:
+def test_crash_loop_raises_an_alert_and_recovers_by_itself(tmp_path: Path) -> None:
     figures = Figures("T28", "SQLite", "a role that ends as often as it is started")
     (tmp_path / "broken").touch()
     (tmp_path / "words").mkdir()
@@ -250,7 +250,7 @@ def _batuta(folder: Path, running: Tree, *words: str) -> "subprocess.CompletedPr
 
 
 class Systemd:
-    """What a service manager hears, on a socket as it would give one."""
+    """The messages that a service manager receives on its notify socket."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -261,7 +261,7 @@ class Systemd:
         self.heard: list[str] = []
 
     def hears(self, words: str) -> None:
-        """From now on."""
+        """Wait for a message that begins with ``words``."""
         ends = time.monotonic() + 2 * TIMEOUT
         while time.monotonic() < ends:
             said = self._inbox.recv(4096).decode().split("\n")
@@ -277,7 +277,7 @@ class Systemd:
         self._inbox.close()
 
 
-def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Path) -> None:
+def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path: Path) -> None:
     with closing(Systemd(tmp_path)) as systemd, plant(tmp_path, **systemd.environment(2)) as running:
         systemd.hears("READY=1")
         until("the log says so too", lambda: {fact["role"] for fact in running.facts() if is_ready(fact)} == set(ROLES))
@@ -290,8 +290,8 @@ def test_systemd_hears_that_the_whole_tree_is_ready_lives_and_stops(tmp_path: Pa
         assert running.process.wait(TIMEOUT) == 0
 
 
-def test_systemd_hears_the_same_of_a_single_role(tmp_path: Path) -> None:
-    """All three at once: each has a manager of its own."""
+def test_systemd_receives_the_same_of_a_single_role(tmp_path: Path) -> None:
+    """All three roles at once, each with its own manager."""
     with ExitStack() as stack:
         managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
         started = {

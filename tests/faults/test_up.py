@@ -1,4 +1,4 @@
-"""`batuta up`, and what becomes of it when somebody kills a part."""
+"""`batuta up`, and the effect of killing one of its processes."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def test_up_serves_and_a_stop_drains_every_child_and_then_the_parent(tmp_path: P
         assert stopped[-1] == "up"
 
 
-def test_ctrl_c_is_an_orderly_end_too_and_each_line_for_people_begins_with_its_speaker(tmp_path: Path) -> None:
+def test_ctrl_c_ends_in_order_and_each_pretty_line_begins_with_its_process(tmp_path: Path) -> None:
     with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="pretty") as running:
         until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
         until("the address is announced", lambda: "Ctrl-C." in running.log.read_text())
@@ -41,7 +41,7 @@ def test_ctrl_c_is_an_orderly_end_too_and_each_line_for_people_begins_with_its_s
         assert speakers == {"up", "simulador", "api", "scheduler", "worker-1", "worker-2"}
 
 
-def test_each_line_for_machines_names_the_child_that_wrote_it(tmp_path: Path) -> None:
+def test_each_json_line_names_the_child_that_wrote_it(tmp_path: Path) -> None:
     with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="json") as running:
         until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
         assert running.end(signal.SIGINT) == 0
@@ -49,7 +49,7 @@ def test_each_line_for_machines_names_the_child_that_wrote_it(tmp_path: Path) ->
         assert {"up", "scheduler", "worker-1", "worker-2"} < {line["service"] for line in lines}
 
 
-def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_path: Path) -> None:
+def test_killed_child_comes_back_and_its_siblings_are_unaffected(tmp_path: Path) -> None:
     with tree(tmp_path, "up") as running:
         until("it answers", running.is_up)
         before = until("all are there", lambda: len(running.children()) == 4 and running.children())
@@ -61,7 +61,7 @@ def test_a_child_that_is_killed_comes_back_and_its_siblings_do_not_notice(tmp_pa
         assert (after["worker"], after["simulador"]) == (before["worker"], before["simulador"])
 
 
-def test_a_configuration_that_no_restart_can_heal_ends_the_whole_tree(tmp_path: Path) -> None:
+def test_configuration_that_no_restart_can_fix_ends_the_whole_tree(tmp_path: Path) -> None:
     marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32}
     with tree(tmp_path, "migrate", **marked, SUPABASE_PROJECT_REF="mine") as migrating:
         assert migrating.process.wait(TIMEOUT) == 0
@@ -70,7 +70,7 @@ def test_a_configuration_that_no_restart_can_heal_ends_the_whole_tree(tmp_path: 
         assert "este banco é do projeto 'mine', não de 'yours'" in running.log.read_text()
 
 
-def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development(tmp_path: Path) -> None:
+def test_outdated_schema_is_reported_in_production_and_migrated_in_development(tmp_path: Path) -> None:
     with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32) as refused:
         assert refused.process.wait(TIMEOUT) == 2
         assert "execute `batuta migrate`" in refused.log.read_text()
@@ -80,7 +80,7 @@ def test_a_schema_that_is_behind_is_said_in_production_and_mended_in_development
         assert running.end() == 0
 
 
-def test_the_second_signal_leaves_at_once(tmp_path: Path) -> None:
+def test_second_signal_exits_at_once(tmp_path: Path) -> None:
     program = (
         "import asyncio\nfrom batuta.processes.exit import stop_on_signals\n"
         "async def main():\n"

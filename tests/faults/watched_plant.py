@@ -1,4 +1,4 @@
-"""A Batuta that watches over itself, made of what the environment says: ``--app tests.faults.watched_plant:work``."""
+"""A Batuta that monitors itself, configured by the environment: ``--app tests.faults.watched_plant:work``."""
 
 import os
 from datetime import timedelta
