@@ -66,13 +66,13 @@ def pause(
     context: typer.Context, word: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False
 ) -> None:
     ctx = cli_context(context)
-    rule = holding(ctx.work(), word)
+    rule = holding(ctx.work(), word, ctx.texts())
     _change_switch(ctx, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.done", word)
 
 
 def resume(context: typer.Context, word: str, reason: Because = "-", as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rule = holding(ctx.work(), word)
+    rule = holding(ctx.work(), word, ctx.texts())
     change = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
     left = find_remaining_holds(list(ctx.work().registry), rule.key, change.switches, ctx.work().clock.now())
     document = {**_describe_change(ctx, change), "still_held_by": [each.key for each in left.rules]}
@@ -98,15 +98,16 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
     _change_switch(ctx, switch_key(ctx.work(), key), False, reason, span, as_json, "cli.switch.set_off", key)
 
 
-def holding(work: Batuta, word: str) -> SwitchRule:
+def holding(work: Batuta, word: str, texts: Texts) -> SwitchRule:
     """The switch that ``word`` names: everything, a category, a job, a queue, or a switch of the application."""
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")
-    jobs = {job.name for job in work.registry}
+    jobs, categories = {job.name for job in work.registry}, work.registry.categories
+    category = next((each for each in categories if name in (each, texts.category(each))), None)
     found = {
         "switch": work.extension.switches.get(name),
-        "category": SwitchRule(key=pause_of_category(name)) if name in work.registry.categories else None,
+        "category": None if category is None else SwitchRule(key=pause_of_category(category)),
         "job": SwitchRule(key=pause_of_job(name)) if name in jobs else None,
         "queue": SwitchRule(key=pause_of_queue(name)) if name in work.queues else None,
     }
@@ -117,7 +118,7 @@ def holding(work: Batuta, word: str) -> SwitchRule:
         raise InvalidName(name=name, kind="pause", why=why)
     if not rules:
         # Do not suggest "all": after a typing error it would pause everything.
-        known = [*work.registry.categories, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
+        known = [*categories, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
         raise unknown("job, queue or category", word, known)
     return next(iter(rules.values()))
 

@@ -209,7 +209,7 @@ def _jobs_table(ctx: CliContext, seen: JobsSeen) -> Table:
         job, last = health.job, health.facts.last
         table.add_row(
             Text(job.name, "bold" if job.critical else ""),
-            job.category,
+            texts.category(job.category),
             job.cron.text,
             Text(texts(f"state.{health.state.value}"), STYLES[health.state]),
             f"{ctx.local(last.started_at)} {status_word(texts, last.status)}" if last else "-",

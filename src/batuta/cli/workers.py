@@ -32,9 +32,8 @@ def workers(
 ) -> None:
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
-    fallen = {
-        each.worker_id for each in restarts if each.loop is None
-    }  # their parent reported the end before the heartbeat expired
+    # Processes whose parent reported the end before their heartbeat expired.
+    fallen = {each.worker_id for each in restarts if each.loop is None}
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, fallen) or _is_missing(beat, signs)]
     processes = [
         _process(ctx, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))

@@ -70,9 +70,8 @@ class Role:
     name: str
     run: Callable[[asyncio.Event], Awaitable[None]]
     in_up: bool = True  # started by `batuta up`
-    listens: tuple[str, int, str] | None = (
-        None  # host, port and the setting's name: `batuta up` refuses to start if the port is taken
-    )
+    # Host, port and the setting's name: `batuta up` refuses to start if the port is taken.
+    listens: tuple[str, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,10 @@ class Texts:
         """The text of ``key``; ``otherwise`` if the table lacks it."""
         return self._table.get(key, otherwise)
 
+    def category(self, name: str) -> str:
+        """The application's text for a category of jobs (``category.<name>``); without one, its name."""
+        return self.get(f"category.{name}", name)
+
     def error(self, error: BatutaError) -> str:
         key = f"{ERROR}{type(error).__name__}"
         return (
@@ -81,6 +85,13 @@ class Texts:
 
     def second(self, at: datetime) -> str:
         return at.strftime(self._table["format.second"])
+
+    def short_minute(self, at: datetime) -> str:
+        """Day, month and time, for tables."""
+        return at.strftime(self._table["format.short_minute"])
+
+    def short_second(self, at: datetime) -> str:
+        return at.strftime(self._table["format.short_second"])
 
     def span(self, length: timedelta) -> str:
         return exact(length)

@@ -95,6 +95,15 @@ async def test_when_nothing_is_wrong_it_says_so(work_url: str) -> None:
     assert "v-healthy" in html
 
 
+def test_panel_writes_instants_in_the_language_of_the_reader() -> None:
+    portuguese, english = words("pt-BR"), words("en")
+    assert portuguese.minute(START) == f"{START:%d/%m %H:%M}"
+    assert english.minute(START) == "Jan 05 12:00"
+    assert english.second(START) == "Jan 05 12:00:00"
+    assert english.whole(START) == "Mon 2026-01-05 12:00:00 +0000"
+    assert (portuguese.decimal(1.25), english.decimal(1.25)) == ("1,2", "1.2")
+
+
 async def test_a_row_says_when_it_ran_when_it_will_and_how_it_went(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     pulse = row(html, "pulse")

@@ -3,13 +3,17 @@
 import io
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from app.main import SECTIONS, build
 from app.settings import Settings
+from batuta.cli.controls import holding
 from batuta.config import load_settings
 from batuta.dispatch.runner import Lanes
 from batuta.health.finding import WHOLE
 from batuta.kernel.events import ExecutionStarted, ProcessStarted
 from batuta.logs import LogSubscriber
+from batuta.texts import LANGUAGES, Language, Texts
 from tests.engine.logs.log_lines import json_lines, logging_to
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -25,6 +29,17 @@ def test_the_log_has_the_phrases_that_operators_search_for() -> None:
     assert process["event"] == "process started. Hora atual: 05/01/2026 09:00:00 -0300"
     assert process["hora_atual"] == "2026-01-05T09:00:00-03:00"
     assert (job["event"], job["job"], job["categoria"]) == ("Executando job", "report_manha", "report")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_category_has_a_text_and_pause_accepts_it(language: Language) -> None:
+    work = build(load_settings(Settings, {})).work
+    texts = Texts(language, work.extension.texts)
+    for category in work.registry.categories:
+        shown = texts.get(f"category.{category}", "")
+        assert shown != "", category
+        assert holding(work, f"category:{shown}", texts).key == f"pause.category.{category}"
+    assert Texts("pt-BR", work.extension.texts).category("critico") == "crítico"
 
 
 def test_the_score_has_julias_sections_and_her_live_category_is_reserved() -> None:

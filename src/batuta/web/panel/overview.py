@@ -113,9 +113,7 @@ class WindowNow:
 
 
 def rows(seen: JobsSeen, asked: Asked, words: Words) -> list[Row]:
-    ordered = sorted(
-        seen.jobs, key=lambda health: _RANK[health.state]
-    )  # stable: within a rank in the order of the registry
+    ordered = sorted(seen.jobs, key=lambda health: _RANK[health.state])
     return [_row(health, seen, asked, words) for health in ordered]
 
 
@@ -123,7 +121,8 @@ def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
     job = health.job
     schedule = crons.in_words(job.cron, words)
     why = why_not(health, seen, words)
-    text = (job.name, job.category, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
+    names = (job.name, job.category, words.texts.category(job.category))
+    text = (*names, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
     searched = fold(" ".join(text))
     is_shown = (
         asked.state in (None, health.state)

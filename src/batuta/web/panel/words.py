@@ -36,10 +36,10 @@ class Words:
         return instant.astimezone(self.zone)
 
     def minute(self, instant: datetime) -> str:
-        return f"{self.local(instant):%d/%m %H:%M}"
+        return self.texts.short_minute(self.local(instant))
 
     def second(self, instant: datetime) -> str:
-        return f"{self.local(instant):%d/%m %H:%M:%S}"
+        return self.texts.short_second(self.local(instant))
 
     def hour(self, instant: datetime) -> str:
         return f"{self.local(instant):%H:%M}"
@@ -47,7 +47,7 @@ class Words:
     def whole(self, instant: datetime) -> str:
         """Date with year, time and offset, for a tooltip."""
         local = self.local(instant)
-        return f"{self.weekday(local.isoweekday() % 7)} {local:%d/%m/%Y %H:%M:%S} {local:%z}"
+        return f"{self.weekday(local.isoweekday() % 7)} {self.texts.second(local)} {local:%z}"
 
     def weekday(self, day: int) -> str:
         """0 is Sunday, as in a cron."""
@@ -88,7 +88,7 @@ class Words:
         return self.span(timedelta(seconds=milliseconds // 1000))
 
     def decimal(self, number: float) -> str:
-        return f"{number:.1f}".replace(".", self.texts("panel.decimal_point"))
+        return self.texts.number(number, 1)
 
     def number(self, number: int) -> str:
         """Thousands separated by a narrow space, which reads the same in every language."""
