@@ -4,8 +4,8 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-A doctor is left out who opted out, has no valid number, was offered this vacancy before, talks to a person of ours, is cooling off,
-has a later next contact, reached the weekly cap, or has another message of ours waiting.
+A doctor is left out who opted out, has no valid number, was offered this vacancy before, has a shift at that time, talks to a
+person of ours, is cooling off, has a later next contact, reached the weekly cap, or has another message of ours waiting.
 """
 
 import re
@@ -41,6 +41,7 @@ class Impedimento(StrEnum):
     OPTOUT = "optout"
     TELEFONE_INVALIDO = "telefone_invalido"
     JA_OFERECIDA = "ja_oferecida"
+    JA_TEM_PLANTAO = "ja_tem_plantao"
     CONVERSA_HUMANA = "conversa_humana"
     ESFRIANDO = "esfriando"
     PROXIMO_CONTATO = "proximo_contato"

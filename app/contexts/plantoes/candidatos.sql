@@ -21,6 +21,10 @@ SELECT id, telefone, primeiro_nome, impedimento, pontos FROM (
                                 AND other.permission_state = 'opted_out') THEN 'optout'
                 WHEN doctor.status_telefone = 'invalido' THEN 'telefone_invalido'
                 WHEN EXISTS (SELECT 1 FROM vagas_ofertas AS offer WHERE offer.vaga_id = :id AND offer.cliente_id = doctor.id) THEN 'ja_oferecida'
+                WHEN EXISTS (SELECT 1 FROM vagas AS held JOIN vagas AS wanted ON wanted.id = :id
+                             WHERE held.cliente_id = doctor.id AND held.status = 'reservada' AND held.deleted_at IS NULL
+                               AND held.data = wanted.data
+                               AND (held.periodo_id = wanted.periodo_id OR held.hora_inicio = wanted.hora_inicio)) THEN 'ja_tem_plantao'
                 WHEN EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = doctor.id AND talk.controlled_by = 'human'
                              AND talk.status IN ('active', 'paused', 'escalated')) THEN 'conversa_humana'
                 WHEN state.permission_state = 'cooling_off' AND (state.cooling_off_until IS NULL OR state.cooling_off_until > :now) THEN 'esfriando'

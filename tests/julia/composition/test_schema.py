@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from app.composition.julia import migrations
+from batuta.engine.batuta import Batuta
+from batuta.engine.extension import Extension
 from tests.command import Command
+from tests.julia.tables import one, write
 
+HISTORY_BEGINS = 26
+
+UUID = "00000000-0000-7000-8000-00000000000{}"
 JULIA = ("--app", "app.main:work")
 
 
@@ -27,3 +34,25 @@ def test_one_command_applies_the_engines_migrations_and_julias_once(batuta: Comm
     assert [finding["mark"] for finding in findings if "schema" in finding["what"] or "esquema" in finding["what"]] == [
         "ok"
     ]
+
+
+async def test_a_vacancy_of_an_older_database_gets_the_first_line_of_its_history(tmp_path: Path) -> None:
+    url, every = f"sqlite:///{tmp_path}/old.db", migrations()
+    older = [each for each in every if each.number < HISTORY_BEGINS]
+    async with Batuta(url, extension=Extension(migrations=older), migrate=True) as work:
+        now = work.clock.now()
+        for table, columns in (("hospitais", "'Hospital Fictício'"), ("especialidades", "'Pediatria'")):
+            sql = f"INSERT INTO {table} (id, nome, created_at) VALUES (:id, {columns}, :now)"
+            await write(work.database, sql, id=UUID.format(1), now=now)
+        await write(
+            work.database,
+            "INSERT INTO vagas (id, hospital_id, especialidade_id, data, status, created_at, updated_at)"
+            " VALUES (:id, :one, :one, '2026-03-20', 'anunciada', :now, :now)",
+            id=UUID.format(2),
+            one=UUID.format(1),
+            now=now,
+        )
+    async with Batuta(url, extension=Extension(migrations=every), migrate=True) as work:
+        line = await one(work.database, "SELECT * FROM vagas_historico")
+    assert (line["vaga_id"], line["ordem"], line["de"], line["para"]) == (UUID.format(2), 1, None, "anunciada")
+    assert (line["por"], line["em"]) == ("migracao", now)

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from app.contexts.plantoes.anuncios import Anuncio
+from app.contexts.plantoes.candidatos import Impedimento
 from app.contexts.plantoes.model import VagaDesconhecida
 from tests.julia.envio.sending import Office
 from tests.julia.plantoes.mesa import DAY, UNKNOWN_ID, add_doctors, add_vaga, shifts
@@ -86,6 +88,17 @@ async def test_who_is_left_out_is_not_among_the_candidates(office: Office) -> No
     await office.put(waits)
     assert list(await scores(office, id)) == [free]
     assert other not in await scores(office, id)
+
+
+async def test_a_doctor_with_a_shift_at_that_time_is_not_offered_another(office: Office) -> None:
+    busy, other_day, free = await add_doctors(office, 3)
+    plantoes, id = shifts(office).plantoes, await add_vaga(office)
+    await plantoes.reservar(await add_vaga(office, hospital="Hospital Inventado"), busy, por="gestora")
+    await plantoes.reservar(await add_vaga(office, data=DAY + timedelta(days=1)), other_day, por="gestora")
+    assert set(await scores(office, id)) == {other_day, free}
+    answer = await shifts(office).anuncios.anunciar(id, [busy], por="gestora")
+    assert isinstance(answer, Anuncio)
+    assert answer.recusadas == {busy: Impedimento.JA_TEM_PLANTAO}
 
 
 async def test_a_vacancy_that_does_not_exist_has_no_candidates(office: Office) -> None:
