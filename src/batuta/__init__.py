@@ -1,18 +1,19 @@
 """Background work on one SQLite file or a PostgreSQL cluster.
 
-The names here are those of a first program. The others are in the modules below; everything else in the package is internal.
+The names here are those of a first program. The others are in the modules below; everything else in the package is
+internal.
 
     batuta.jobs        options and calls of a job, windows         batuta.sql        databases, statements, migrations, audit
     batuta.queues      a table of your own as a queue              batuta.reasons    codes and facts instead of sentences
-    batuta.pipelines   stages of a queue                           batuta.errors     what the engine raises
-    batuta.guards      hours, limits, switches, circuits           batuta.events     what the engine announces
+    batuta.pipelines   stages of a queue                           batuta.errors     errors of the engine
+    batuta.guards      hours, limits, switches, circuits           batuta.events     events of the engine
     batuta.loops       loops and their supervisor                  batuta.kernel     clock, ids, JSON, batches, deadlines
     batuta.extension   roles, commands, boards, texts, logs        batuta.config     settings from the environment
     batuta.health      checks, findings, probes                    batuta.web        routes of your own beside the engine's
     batuta.testing     clocks, recorders, contracts                batuta.cli        commands of your own beside the engine's
     batuta.arq         tasks that ARQ runs
 
-Each name is loaded when it is first used: ``import batuta`` does no work.
+Each name is loaded on first use: ``import batuta`` does no work.
 """
 
 from importlib import import_module

@@ -22,7 +22,7 @@ _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 
 
 class Scope(StrEnum):
-    """What a token allows."""
+    """Permission of a token."""
 
     READ = "read"
     OPERATE = "operate"
@@ -47,9 +47,9 @@ class Token:
 def mint(
     name: str, scopes: Iterable[Scope], *, by: str, now: datetime, chance: Callable[[int], str]
 ) -> tuple[Token, str]:
-    """A token and the text that proves it: the only moment the secret exists outside its owner's hands.
+    """Make a token and its text, the only moment at which the secret exists outside its owner's hands.
 
-    ``chance(n)`` gives n bytes as hexadecimal, as ``secrets.token_hex`` does.
+    ``chance(n)`` returns n bytes as hexadecimal, like ``secrets.token_hex``.
     """
     wanted = frozenset(scopes)
     if not name.strip():
@@ -66,7 +66,7 @@ def mint(
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """The id and the secret, or None for what never was a token of ours."""
+    """Id and secret of a token, or None for any other text."""
     found = _FORM.match(text)
     return (found[1], found[2]) if found else None
 
@@ -80,7 +80,7 @@ def same(one: str, other: str) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    # The secret is 192 bits of chance, not a password somebody chose: one round is enough.
+    # The secret has 192 random bits, unlike a chosen password: one round of hashing is enough.
     return sha256(secret.encode()).hexdigest()
 
 
@@ -105,12 +105,12 @@ class Sessions:
         self._ended: dict[str, datetime] = {}
 
     def begin(self, holder: str, *, now: datetime, chance: str) -> str:
-        """The note for the browser. ``chance``: 16 bytes of it as hexadecimal."""
+        """Make the cookie of a session. ``chance``: 16 random bytes as hexadecimal."""
         text = Session(holder, now + LASTS, chance).text
         return f"{text}.{self._seal(text)}"
 
     def find(self, note: str, *, now: datetime) -> Session | None:
-        """None: it is not one of ours, or it is over."""
+        """Read a session; None: invalid or expired."""
         found = _SESSION_FORM.fullmatch(note)
         if found is None or not same(self._seal(note.rpartition(".")[0]), found[4]):
             return None
@@ -122,7 +122,7 @@ class Sessions:
         self._ended[session.chance] = session.expires_at
 
     def proof(self, session: Session) -> str:
-        """What a form of ours carries and nobody else's can know."""
+        """Proof that a form came from our page: a foreign site cannot know it."""
         return self._seal(f"form {session.text}")
 
     def _seal(self, text: str) -> str:

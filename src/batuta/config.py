@@ -42,7 +42,7 @@ SHORTEST_TOKEN = 16
 
 @cache
 def _zones() -> frozenset[str]:
-    """Asked for once: each time a whole folder is read."""
+    """Cached: each call reads a whole folder."""
     return frozenset(available_timezones())
 
 
@@ -62,7 +62,7 @@ def _upper(value: object) -> object:
 
 
 def _split_list(value: object) -> object:
-    """A list in the environment is written with commas."""
+    """Split a comma-separated list."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -70,7 +70,7 @@ def _hours(text: str) -> str:
     opens, dash, closes = text.partition("-")
     if not (dash and opens.isdecimal() and closes.isdecimal() and int(opens) < int(closes) <= 24):
         raise ValueError(
-            Reason("no_hours", "'{text}' is no span of hours: write the first and the last as in 8-20", text=text)
+            Reason("no_hours", "'{text}' is not a range of hours: write the first and the last, as in 8-20", text=text)
         )
     return text
 
@@ -183,7 +183,7 @@ SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
 
 
 def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
-    """``env`` wins over ``env_file``; both are checked."""
+    """Read and check the settings; ``env`` wins over ``env_file``."""
     given = {name.upper(): value for name, value in {**in_file(env_file), **env}.items() if value}
     known = names(kind)
     refuse_unknown(given, known)
@@ -196,7 +196,7 @@ def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Pa
 
 
 def in_file(env_file: Path | None) -> dict[str, str]:
-    """What a ``.env`` file says; nothing if there is none. A line that cannot be read is an error, not a warning."""
+    """Values of a ``.env`` file; empty if there is none. An unreadable line is an error, not a warning."""
     if env_file is None or not env_file.is_file():
         return {}
     from dotenv.parser import parse_stream  # most processes have no such file
@@ -212,7 +212,7 @@ def in_file(env_file: Path | None) -> dict[str, str]:
 
 
 def unset(defaults: Mapping[str, str], env: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
-    """What of it nobody has said himself, in the environment or in the file."""
+    """The given settings that neither the environment nor the file sets."""
     given = {name.upper().removesuffix("_FILE") for name, value in {**in_file(env_file), **env}.items() if value}
     return {name: value for name, value in defaults.items() if name not in given}
 
@@ -224,7 +224,7 @@ def names(kind: type[EngineSettings]) -> frozenset[str]:
 def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
     for name in sorted(given):
         if name.startswith(OURS) and name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
-            # What all of ours begin with likens them to anything that begins so.
+            # The common prefix of our names would make any name with it look similar.
             near = nearest(name.removeprefix(OURS), sorted(each.removeprefix(OURS) for each in known))
             if near is None:
                 raise StrangeSetting(name=name)
@@ -232,7 +232,7 @@ def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
 
 
 def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[str, str]]:
-    """Names that nobody reads but that look like one somebody does, with that one."""
+    """Unknown names that resemble a known setting, with that setting."""
     found = []
     for name in sorted(given):
         if name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
@@ -264,12 +264,12 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """What pydantic found. Our own validators raise a ``Reason``; what the library says itself goes by its type."""
+    """Reason of a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped by its type."""
     context = problem.get("ctx", {})
     given = getattr(context.get("error"), "args", ())
     if given and isinstance(given[0], Reason):
         return given[0]
-    # A sentence of the library's may hold braces: it is a fact, not a form.
+    # A sentence of the library may contain braces: it is a fact, not a template.
     facts: dict[str, object] = {**context, "said": problem["msg"].removeprefix("Value error, ").rstrip("?.")}
     if "expected" in facts:
         facts["expected"] = str(facts["expected"]).replace(" or ", ", ")
@@ -285,7 +285,7 @@ def _setting_name(where: tuple[int | str, ...]) -> str:
 
 
 def environment() -> Mapping[str, str]:
-    """The process's own. Everything else takes a mapping."""
+    """The environment of the process. All other code takes a mapping."""
     return dict(os.environ)
 
 
@@ -304,6 +304,6 @@ def system_language(env: Mapping[str, str]) -> Language:
 def find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # how zoneinfo says no depends on what was asked
+    except (ValueError, OSError, KeyError):  # the error of zoneinfo depends on the input
         why = Reason("no_zone", "'{name}' is not a time zone; write one as in America/Sao_Paulo", name=name)
         raise InvalidSetting(name="timezone", why=why) from None

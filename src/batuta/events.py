@@ -1,4 +1,4 @@
-"""Facts that the engine announces: one frozen dataclass each. ``work.events.subscribe(function)`` receives them."""
+"""Events of the engine: one frozen dataclass each. ``work.events.subscribe(function)`` receives them."""
 
 from batuta.kernel import events
 from batuta.kernel.events import *  # noqa: F403

@@ -1,8 +1,7 @@
-"""Batches calls that are made at the same time: one statement for many rows costs less than a statement for each row.
+"""Batches concurrent calls: one statement for many rows costs less than a statement for each row.
 
-Handlers that begin together ask together. Everything asked for in one turn of the event loop goes into one call, without a delay.
-An element that cannot go with the others (the call was refused, or had no answer for it) is asked for alone, so that it harms no
-other element.
+All calls within one turn of the event loop become one call, without a delay. An element that cannot go with the
+others (the call was refused, or had no answer for it) is requested alone, so that it harms no other element.
 """
 
 import asyncio
@@ -17,14 +16,14 @@ Answer = TypeVar("Answer")
 
 
 class Batcher(Generic[Asked, Answer]):
-    """Collects calls of one moment and makes one call of them."""
+    """Collects the calls of one event-loop turn into one call."""
 
     def __init__(
         self,
         together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer | None]]],
         alone: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
-        """``together`` answers in the order of the elements; None: ask for that element alone."""
+        """``together`` answers in the order of the elements; None: request that element alone."""
         self._together = together
         self._load_one = alone
         self._waiting: list[tuple[Asked, asyncio.Future[Answer | None]]] = []
@@ -52,7 +51,7 @@ class Batcher(Generic[Asked, Answer]):
 
 
 class BatchLoader(Generic[Asked, Answer]):
-    """Looks keys up in batches; ``load`` gets distinct keys in the order in which they were asked for."""
+    """Looks up keys in batches; ``load`` gets distinct keys in the order of the requests."""
 
     def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:
         self._load = load

@@ -33,7 +33,7 @@ _UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta
 
 
 def brief(length: timedelta) -> str:
-    """About how long: one number and one unit."""
+    """Approximate duration: one number and one unit."""
     seconds = max(0, round(length.total_seconds()))
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
@@ -42,7 +42,7 @@ def brief(length: timedelta) -> str:
 
 
 def exact(length: timedelta) -> str:
-    """A limit or a setting without rounding: 45 s, 1 h, 1 h 30 min."""
+    """Duration without rounding, for limits and settings: 45 s, 1 h, 1 h 30 min."""
     parts, left = [], length
     for unit, size in _UNITS:
         if left >= size:
@@ -54,7 +54,7 @@ def exact(length: timedelta) -> str:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A little further, and what one database wrote cannot be read back, or not in every zone.
+# Beyond this, a database returns instants that Python cannot represent in every zone.
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 FARTHEST = datetime(9999, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -65,7 +65,7 @@ def microseconds(instant: datetime) -> int:
 
 
 def in_microseconds(span: timedelta) -> int:
-    """A duration as statements take it."""
+    """Duration in the unit of SQL statements."""
     return span // _MICROSECOND
 
 

@@ -2,27 +2,27 @@
 
     BatutaError
     ├── ConfigError                 the environment or the command line asks for something impossible
-    │   ├── UnknownSetting          a name nobody reads, with the nearest one that somebody does
-    │   │   └── StrangeSetting      and none is called nearly that
-    │   ├── InvalidSetting          a value that cannot be
+    │   ├── UnknownSetting          an unknown name, with the nearest known one
+    │   │   └── StrangeSetting      no known name resembles it
+    │   ├── InvalidSetting          an invalid value
     │   ├── MissingSetting          production needs it
     │   │   └── MissingBeside       another setting needs it
     │   ├── MarkerMismatch          this database belongs to another project
     │   ├── UnknownApp              --app names nothing that can run
     │   ├── InvalidCron             a schedule that cannot be read, or would never fire
-    │   ├── InvalidName             a job, loop, scope or endpoint that cannot be called that
+    │   ├── InvalidName             an invalid name of a job, loop, scope or endpoint
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
     │   ├── InvalidLoop             a loop whose limits contradict each other
     │   ├── InvalidSections         a health score whose sections are not worth a hundred points
-    │   ├── InvalidWindow           hours that cannot be kept
-    │   ├── UnknownWord             no job, category, profile, window or switch is called that
-    │   │   └── StrangeWord         and none is called nearly that
+    │   ├── InvalidWindow           invalid hours
+    │   ├── UnknownWord             an unknown job, category, profile, window or switch
+    │   │   └── StrangeWord         no known word resembles it
     │   ├── AmbiguousId             the beginning of several ids
     │   ├── BackupDamaged           a backup file that cannot be trusted
     │   ├── BackupForeign           a backup of another kind or version of database
     │   ├── BackupUnwritable        the backup file cannot be written
     │   ├── RestoreRefused          a restore that would harm
-    │   ├── AddressTaken            somebody else listens there
+    │   ├── AddressTaken            another process listens there
     │   └── QueryFileError          the SQL texts and the code disagree
     ├── StoreError
     │   ├── StoreUnavailable        transient: rest and try again
@@ -33,26 +33,26 @@
     │   │   └── StoreReadOnly       the server accepts no writes now
     │   │       └── FileReadOnly    the folder or file cannot be written
     │   │           └── FolderMissing   there is no such folder
-    │   ├── StoreConflict           a unique key or another constraint said no
+    │   ├── StoreConflict           a unique key or another constraint is violated
     │   ├── SchemaOutOfDate         run the migrations
-    │   ├── MigrationChanged        an applied migration's text is not what it was
-    │   ├── StatementRefused        the database does not understand the statement: our mistake
+    │   ├── MigrationChanged        the text of an applied migration has changed
+    │   ├── StatementRefused        the database rejects the statement: a defect of the program
     │   └── TransactionMisuse       opened inside another, or used after its end
     │       └── ConcurrentStatements  two statements at the same time
     ├── UnstorableValue             a value that the database would not return as it was given
     │   └── PayloadTooLarge         it is larger than BATUTA_MAX_PAYLOAD_BYTES
-    ├── JobRefused                  a run that a person asked for may not start now
-    ├── ExitRefused                 the code of a job or a loop wanted to end the process, or its task
+    ├── JobRefused                  a requested run may not start now
+    ├── ExitRefused                 the code of a job or a loop tried to end the process
     ├── EffectFailed                the effect of an item met an outage elsewhere, or used up its time
-    ├── DeliveryRefused             somebody outside did not take what we sent
+    ├── DeliveryRefused             an external service rejected a delivery
     ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
-    ├── StartAgain                  the process has ended in order, and wants to be started again at once
+    ├── StartAgain                  the process ended in order and requests a restart
     │   ├── CancelIgnored           a task ignores its cancellation
     │   └── Recycled                it has grown too large or too old
-    └── DeadlineExceeded            the time somebody gave us is over
+    └── DeadlineExceeded            the time limit is over
 
-A class holds its sentence once, with names in braces for the facts; ``error.facts`` keeps them, so that an operator
-can be told the same in Portuguese (``batuta.texts``). Every sentence ends with the next step.
+A class holds its sentence once, with facts as names in braces; ``error.facts`` keeps them, so that ``batuta.texts`` renders the
+sentence in the operator's language. Every sentence ends with the next step.
 """
 
 from string import Formatter
@@ -197,7 +197,7 @@ class RowLocked(StoreTimeout):
 
 
 class StoreReplaced(StoreUnavailable):
-    """Nothing written since can be found again; the process must end and open the file that is there now."""
+    """Writes since then are lost; the process must end and open the current file."""
 
     sentence = (
         "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
@@ -217,7 +217,7 @@ class StoreConflict(StoreError):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """Unavailable for as long as it lasts: a cluster that elects another primary, or a file system that was remounted."""
+    """Unavailable while it lasts: a cluster that elects another primary, or a file system mounted read-only."""
 
     sentence = (
         "the database at {where} is read-only now ({why}): wait for the end of a failover, "
@@ -239,7 +239,7 @@ class FolderMissing(FileReadOnly):
 
 
 def is_store_away(error: BaseException) -> bool:
-    """Whether the store cannot be used for now: it is unreachable, too slow, or read-only. It is worth trying again."""
+    """Whether the store is temporarily unusable: unreachable, too slow or read-only. A retry may succeed."""
     return isinstance(error, StoreUnavailable)
 
 

@@ -15,7 +15,7 @@ class Event:
 class ProcessStarted(Event):
     role: str
     version: str
-    local_time: datetime  # in the application's zone, so that an operator can compare it with the wall
+    local_time: datetime  # in the application's zone, so that an operator can compare it with a wall clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ProcessServing(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProcessDraining(Event):
-    """It was asked to end: nothing new is taken, what runs may end."""
+    """The process was asked to end: it takes no new work, and running work may end."""
 
     role: str
 
@@ -61,7 +61,7 @@ class ChildReady(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChildSilent(Event):
-    """It showed its parent no sign of life for too long, and is ended. ``state``: why it cannot answer, where that is known."""
+    """A child showed no heartbeat for too long and is ended. ``state``: why it cannot answer, if known."""
 
     role: str
     pid: int
@@ -74,14 +74,14 @@ class ChildEnded(Event):
     role: str
     pid: int
     exit_code: int
-    again_in: timedelta | None  # None: it is not started again
+    again_in: timedelta | None  # None: not restarted
     how: str = ""
     stack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChildLooping(Event):
-    """It ends as often as it is started. From now on it is tried once in ``again_every``, for as long as it takes."""
+    """A child ends each time it is started. From now on it is restarted once per ``again_every``."""
 
     role: str
     ends: int
@@ -91,7 +91,7 @@ class ChildLooping(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChildRecovered(Event):
-    """It was in a crash loop, and lives."""
+    """A child left its crash loop."""
 
     role: str
     ends: int
@@ -107,7 +107,7 @@ class LoopFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopAbandoned(Event):
-    """It failed too often in a row; its process ends."""
+    """A loop failed too often in a row; its process ends."""
 
     loop: str
     error: BaseException
@@ -123,7 +123,7 @@ class LoopRecovered(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopStuck(Event):
-    """It made no note of progress for longer than it may, and is being stopped. ``stack``: where it was."""
+    """A loop recorded no progress for longer than allowed and is being stopped. ``stack``: its position."""
 
     loop: str
     silent_for: timedelta
@@ -133,7 +133,7 @@ class LoopStuck(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopRestarted(Event):
-    """It was stuck, has been stopped, and begins anew. ``restarts``: without a healthy stretch between them."""
+    """A stuck loop was stopped and restarted. ``restarts``: count without a healthy period in between."""
 
     loop: str
     silent_for: timedelta
@@ -162,14 +162,14 @@ class EventLoopBlocked(Event):
 
 @dataclass(frozen=True, slots=True)
 class EventLoopAnswers(Event):
-    """Again, after it was blocked."""
+    """The event loop answers again after it was blocked."""
 
     silent_for: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class StackFound(Event):
-    """What a process that ended without a word left behind."""
+    """The stack that a process left behind when it ended without a message."""
 
     role: str
     pid: int
@@ -178,7 +178,7 @@ class StackFound(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecycled(Event):
-    """It has grown too large or too old: it drains and ends, and is started again."""
+    """A process grew too large or too old: it drains, ends and is started again."""
 
     role: str
     why: str
@@ -201,7 +201,7 @@ class LoopEnded(Event):
     drained: bool
 
 
-# Imported by their own names: whoever announces or hears a fact finds all of them here.
+# Imported under their own names: this module lists all events.
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class JobCrashed(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobsRegistered(Event):
-    """The timetable that counts from now on. ``changed``: jobs that are new or have another schedule."""
+    """Registration of the current timetable. ``changed``: jobs that are new or have another schedule."""
 
     profile: str
     jobs: int
@@ -285,7 +285,7 @@ class ExecutionEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionCrashed(Event):
-    """Its target failed in a way nobody foresaw."""
+    """The target of a run raised an unexpected error."""
 
     job: str
     error: BaseException
@@ -293,7 +293,7 @@ class ExecutionCrashed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLost(Event):
-    """Somebody took it over; what we had to say about it was not written."""
+    """Another scheduler took the run over; the result of this process was not written."""
 
     job: str
     execution: str
@@ -302,7 +302,7 @@ class ExecutionLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTakenOver(Event):
-    """Its process does not run it any more. ``again``: it is delivered once more, with the same key; otherwise abandoned."""
+    """The owner of a run no longer runs it. ``again``: it is delivered again with the same key; otherwise abandoned."""
 
     job: str
     execution: str
@@ -313,7 +313,7 @@ class ExecutionTakenOver(Event):
 
 @dataclass(frozen=True, slots=True)
 class FireExplained(Event):
-    """A fire that did not become a run, and why."""
+    """A fire that did not become a run, with the reason."""
 
     job: str
     category: str
@@ -340,7 +340,7 @@ class TimetableStandsBy(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFailed(Event):
-    """The schedule of one job cannot be computed; the others go on."""
+    """The schedule of one job cannot be computed; the other jobs continue."""
 
     job: str
     error: BaseException
@@ -348,7 +348,7 @@ class ScheduleFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ClockStepped(Event):
-    """The wall clock went back. ``by`` is how far."""
+    """The wall clock was set back by ``by``."""
 
     by: timedelta
 
@@ -369,9 +369,9 @@ class ItemsClaimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemsSettled(Event):
-    """What became of a batch of items: how many ended in which way, and how many were somebody else's by then.
+    """Results of a batch of items: the count of each ending, and of items that belonged to another worker by then.
 
-    ``took``: the seconds that handlers worked which have ended since the last such fact.
+    ``took``: the seconds of the handlers that have ended since the last such event.
     """
 
     queue: str
@@ -382,7 +382,7 @@ class ItemsSettled(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemOverdue(Event):
-    """Its time limit is over: its handler is being stopped."""
+    """An item exceeded its time limit: its handler is being stopped."""
 
     queue: str
     item: str
@@ -398,7 +398,7 @@ class ItemCrashed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemLost(Event):
-    """Its lease was over before its worker was done; nothing the worker said about it was written."""
+    """The lease of an item ended before its worker finished; the worker's result was not written."""
 
     queue: str
     item: str
@@ -406,7 +406,7 @@ class ItemLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskThreadsStuck(Event):
-    """The number of threads of a plain function that run on after their time limit has changed."""
+    """The number of threads of a plain function that run beyond their time limit has changed."""
 
     task: str
     stuck: int
@@ -414,7 +414,7 @@ class TaskThreadsStuck(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemsRescued(Event):
-    """Items whose lease ended. ``dead``: those that were taken for the cause. ``proven``: their worker's process has ended."""
+    """Items whose lease ended. ``dead``: those judged to be the cause. ``proven``: their worker's process has ended."""
 
     queue: str
     rescued: int
@@ -424,7 +424,7 @@ class ItemsRescued(Event):
 
 @dataclass(frozen=True, slots=True)
 class CircuitMoved(Event):
-    """A circuit breaker opened, let one try, or closed."""
+    """A circuit breaker opened, allowed a probe, or closed."""
 
     circuit: str
     before: str
@@ -435,12 +435,12 @@ class CircuitMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlertRaised(Event):
-    """Health has something to say. ``kind``: alert or recovery."""
+    """A health alert. ``kind``: alert or recovery."""
 
     kind: str
     cause: str
     severity: str
-    says: str  # a sentence of ours: no text of anybody's
+    says: str  # a sentence of the engine, without personal data
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +453,7 @@ class AlertSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlertFailed(Event):
-    """It did not arrive; it is tried again, unless it was tried too often."""
+    """An alert was not delivered; it is retried up to a limit."""
 
     cause: str
     sink: str
@@ -463,14 +463,14 @@ class AlertFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class PingFailed(Event):
-    """The dead man's switch could not be told that we live."""
+    """The ping of the dead man's switch failed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentChanged(Event):
-    """Health became critical, or is so no more."""
+    """Health became critical, or recovered."""
 
     incident: str
     is_open: bool
@@ -500,7 +500,7 @@ class Events(Protocol):
 
 
 class Fanout:
-    """Hands each fact to every subscriber, in the order they came. One that fails harms neither the caller nor the others."""
+    """Hands each event to every subscriber in order. A subscriber that fails harms neither the caller nor the others."""
 
     def __init__(self, *subscribers: Subscriber) -> None:
         self._subscribers = list(subscribers)
@@ -512,11 +512,11 @@ class Fanout:
         for subscriber in self._subscribers:
             try:
                 subscriber(event)
-            except Exception as error:  # noqa: BLE001 - a fact was announced; whoever announced it must not pay for a listener
+            except Exception as error:  # noqa: BLE001 - a failing subscriber must not harm the emitter
                 self._report(subscriber, event, error)
 
     def _report(self, failed: Subscriber, event: Event, error: Exception) -> None:
         if isinstance(event, SubscriberFailed):
-            return  # a listener that fails on the news of a failure is not told again
+            return  # a subscriber that fails on its own failure event does not receive it again
         name = getattr(failed, "__qualname__", type(failed).__qualname__)
         self.emit(SubscriberFailed(name, type(event).__name__, error))

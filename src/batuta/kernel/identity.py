@@ -41,7 +41,7 @@ class ProcessIdentity:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """From its text, or from a lease owner. None: it is neither."""
+        """Parse an identity from its text or from a lease owner. None: it is neither."""
         parts = text.split(":")
         if len(parts) not in (4, 5) or not parts[1].isdecimal():
             return None
@@ -50,7 +50,7 @@ class ProcessIdentity:
 
     @property
     def is_provable(self) -> bool:
-        """False: nothing can prove that it has ended."""
+        """False: its end cannot be proven."""
         return UNKNOWN not in (self.started, self.place)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Processes(Protocol):
     """The processes of this kernel, as this process may see them."""
 
     def status(self, pid: int) -> ProcessStatus | None:
-        """None: not visible. OSError: it cannot be read."""
+        """Status of a process; None: not visible. OSError: it cannot be read."""
         ...
 
     def has(self, pid: int) -> bool:
@@ -124,17 +124,17 @@ def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processe
 
 
 def identity() -> ProcessIdentity:
-    """Of this process."""
+    """Identity of this process."""
     return _identity(os.getpid())
 
 
 def make_owner(ids: Ids) -> str:
-    """A new lease owner of this process: never the same twice, also in a process restarted under the same name."""
+    """Make a new lease owner of this process, unique even after a restart under the same name."""
     return f"{identity()}:{ids.new()}"
 
 
 def short(owner: str) -> str:
-    """As operators read it: host and pid."""
+    """Host and pid, for operators."""
     return ":".join(owner.split(":")[:2])
 
 

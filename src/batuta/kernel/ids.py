@@ -17,7 +17,7 @@ def uuid7(unix_ms: int, counter: int, tail: int) -> str:
 
 
 class Ids:
-    """Makes ids that never repeat and never go back, however the clock jumps. Safe from any thread."""
+    """Makes ids that never repeat and never decrease, even if the clock jumps. Thread-safe."""
 
     def __init__(self, clock: Clock, chance: Callable[[int], int] = secrets.randbits) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class Ids:
             unix_ms = max(int(self._clock.now().timestamp() * 1000), self._last_ms)
             self._counter = self._counter + 1 if unix_ms == self._last_ms else 0
             if self._counter == _COUNTER_LIMIT:
-                # More than 4,096 in one millisecond: borrow the next one rather than repeat.
+                # More than 4,096 in one millisecond: borrow the next one instead of repeating.
                 unix_ms, self._counter = unix_ms + 1, 0
             self._last_ms = unix_ms
             return uuid7(unix_ms, self._counter, self._chance(62))

@@ -1,4 +1,4 @@
-"""Leases: how a holder keeps one, and how another process sees that the holder is silent."""
+"""Leases: renewal by their holder, and detection of a silent holder by another process."""
 
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from datetime import timedelta
@@ -11,17 +11,17 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew every third of the lease, for work that runs without a supervisor. A store that is away is tried again."""
+    """Renew every third of the lease, for work that runs without a supervisor. Retry while the store is unavailable."""
     while True:
         await clock.sleep(lease.total_seconds() / 3)
         await insist(renew, clock)
 
 
 class SilenceDetector(Generic[Key]):
-    """Measures for how long leases were seen unchanged, by the monotonic clock: evidence that needs no wall clock.
+    """Measures how long leases stay unchanged, by the monotonic clock: evidence that needs no wall clock.
 
-    A key holds everything that a renewal changes. The time between two looks counts for ``longest_look`` at most: if this
-    process or the database stood still, a holder may have as well.
+    A key holds everything that a renewal changes. The time between two looks counts for ``longest_look`` at most: if
+    this process or the database stood still, a holder may have as well.
     """
 
     def __init__(self, longest_look: timedelta) -> None:
@@ -30,7 +30,7 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Return for how long each key was there at every look. A key that is not named is forgotten."""
+        """Return how long each key was seen at every look. A key that is missing now is forgotten."""
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)
         self._looked_at = monotonic
@@ -38,5 +38,5 @@ class SilenceDetector(Generic[Key]):
         return self._seen
 
     def forget(self) -> None:
-        """Begin again: holders could not renew, so their silence proves nothing."""
+        """Start again: the holders could not renew, so their silence proves nothing."""
         self._seen = {}

@@ -26,7 +26,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> UnknownWord:
-    """What to say of a word that nothing is called by: the one that was meant, or else those there are."""
+    """The error text for an unknown word: the nearest known word, or else the list of them."""
     words = list(dict.fromkeys(known))
     near = nearest(word, words)
     if near is not None:

@@ -22,7 +22,7 @@ _MARK: Final = '{"code":'
 # A plain text that begins like a stored reason is stored under this code.
 _PLAIN: Final = "text"
 MINUTE: Final = "%Y-%m-%d %H:%M"
-# As much as the engine's own columns get of one reason; the queue tables of an application get less.
+# Longest reason in the engine's own columns; the queue tables of an application store less.
 LONGEST: Final = 4_000
 
 
@@ -63,7 +63,7 @@ class Reason(str):
 
 
 class Reasons(tuple[Reason, ...]):
-    """Several at once."""
+    """Several reasons at once."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ def join(reasons: Sequence[str]) -> str:
 
 
 def code_of(reason: str | None) -> str | None:
-    """None: there is no reason, or it is a plain text."""
+    """Code of a reason; None: there is no reason, or it is a plain text."""
     return reason.code if isinstance(reason, Reason) else None
 
 
@@ -124,7 +124,7 @@ def encode(reason: str | None, longest: int = LONGEST) -> str | None:
 
 
 def decode(stored: str | None) -> str | None:
-    """The reason that ``encode`` stored. Whatever else stands there comes back as it is."""
+    """Read a reason that ``encode`` stored. Any other text is returned unchanged."""
     if stored is None or not stored.startswith(_MARK):
         return stored
     try:
@@ -137,7 +137,7 @@ def decode(stored: str | None) -> str | None:
 
 
 def prefix_of(code: str) -> str:
-    """Every stored reason of this code begins with it, and no other does: for statements that compare the code."""
+    """Prefix of every stored reason of this code and of no other, for statements that compare the code."""
     return f"{_MARK}{dumps(code)},"
 
 
@@ -150,7 +150,7 @@ def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]
 
 
 def read_reason(sentence: str, code: object, facts: object) -> str:
-    """A reason that another process sent as ``described`` writes it; the sentence alone, if it has no code."""
+    """Read a reason that another process sent in the form of ``describe_reason``; without a code, the sentence alone."""
     if not isinstance(code, str) or not code or not isinstance(facts, Mapping):
         return sentence
     try:

@@ -1,10 +1,11 @@
-"""Which piece of work a line belongs to, across processes: W3C Trace Context, without a tracing system.
+"""Trace ids across processes: W3C Trace Context, without a tracing system.
 
-A run's trace is its execution's id, so that it needs no place of its own and survives whoever takes the run over:
+A run's trace is its execution's id, so it needs no column and survives a take-over:
 
-    run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks enqueued there (kept with their arguments) ─▶ their handlers
+    run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks enqueued there (kept with their arguments) ─▶ their
+handlers
 
-Every step has a span of its own. What comes from outside is read strictly, and replaced if it is anything else.
+Every step has a span of its own. Headers from outside are parsed strictly, and replaced if invalid.
 """
 
 import random
@@ -14,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 HEADER = "traceparent"
-# Of a later version more may follow; what we know stands at the beginning. An id of nothing but digits is refused with the one
-# of nothing but zeros: chance does not make it, and it could be somebody's number, which would then stand in every line.
+# Later versions may append fields; the known ones come first. An id of digits alone is rejected like the one of zeros
+# alone: chance does not produce it, and it could be a personal number that every log line would show.
 _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?![0-9]{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[!-~]*)?")
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _LONGEST = 512
@@ -37,7 +38,7 @@ class Trace:
 
 
 def read(text: object) -> Trace | None:
-    """None: there is none, or it is not one."""
+    """Parse a traceparent; None: absent or invalid."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         return None
     found = _FORM.fullmatch(text)
@@ -51,24 +52,24 @@ def begin() -> Trace:
 
 
 def follow(text: object) -> Trace:
-    """The next step after what ``text`` says; a beginning, if it says nothing that can be used."""
+    """The step after ``text``; a new trace, if ``text`` is unusable."""
     before = read(text)
     return begin() if before is None else before.child()
 
 
 def trace_of_run(execution_id: str) -> Trace:
-    """The same for every process that ever works on the run."""
+    """Trace of a run, the same in every process that works on it."""
     trace_id = execution_id.replace("-", "").lower()
     return Trace(trace_id, _span_id()) if _TRACE_ID.fullmatch(trace_id) else begin()
 
 
 def bind(trace: Trace) -> None:
-    """From here on, for the current asyncio task (or thread) and whatever it starts."""
+    """Set the trace of the current asyncio task (or thread) and of everything it starts."""
     _current.set(_Step(trace=trace))
 
 
 def bind_after(text: object) -> None:
-    """As ``bind(follow(text))``, read when somebody asks: most items of a queue write no line."""
+    """Like ``bind(follow(text))``, but parsed on first use: most items of a queue write no line."""
     _current.set(_Step(text=text))
 
 
@@ -82,20 +83,20 @@ def current() -> Trace | None:
 
 
 def onward() -> str:
-    """What to hand to whoever does the next step."""
+    """The traceparent for the next step."""
     return (current() or begin()).traceparent
 
 
 @dataclass(slots=True)
 class _Step:
-    """Shared by everything that was started from here, so that all of it agrees on the span."""
+    """Shared by everything started from here, so that all of it has the same span."""
 
     text: object = None
     trace: Trace | None = None
 
 
 def _span_id() -> str:
-    # It tells steps apart and keeps no secret: plain chance is enough, and every item of a queue needs one.
+    # It only distinguishes steps and is not a secret: plain randomness is enough, and every item of a queue needs one.
     return f"{random.getrandbits(64) or 1:016x}"
 
 

@@ -1,4 +1,6 @@
-"""Code that is not ours, called so that whatever it does is a value: nothing it raises ends the process or passes for our own."""
+"""Calls of application code whose every ending is a value: no error of the code ends the process or passes for the
+engine's own.
+"""
 
 import asyncio
 import contextvars
@@ -17,7 +19,7 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. A tuple: each item of a queue makes one, and a frozen dataclass takes longer to make."""
+    """The code returned a value. A tuple, because one is made for each item, and a frozen dataclass is slower."""
 
     value: object
 
@@ -31,14 +33,14 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Its deadline came first, and it was stopped."""
+    """The deadline came first, and the code was cancelled."""
 
     error: str
 
 
 Called: TypeAlias = Returned | Raised | Late
 DOES_NOT_END = define("does_not_end", "{what} does not end")
-# How long one that is stopped has to take notice.
+# Time that a cancelled call has to end.
 STUBBORN = timedelta(seconds=1)
 
 
@@ -56,7 +58,7 @@ async def call_with_deadline(
     """Call the application's code until ``deadline``. Only a cancellation of the calling task passes."""
     try:
         return await with_deadline(deadline, call(function), clock, what)
-    except DeadlineExceeded as late:  # ours alone: one that the code itself raised is a value by now
+    except DeadlineExceeded as late:  # only a cancellation of this task: one raised by the code is a value by now
         return Late(reason_of_error(late))
     except asyncio.CancelledError as cancelled:
         task = asyncio.current_task()
@@ -66,7 +68,7 @@ async def call_with_deadline(
 
 
 class Question:
-    """Asked again and again. While it does not let itself be stopped it is late, holds nobody up and is not asked a second time."""
+    """A repeated check. While it ignores its cancellation it counts as late, blocks no caller and is not called again."""
 
     def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:
         self._call = call
@@ -94,10 +96,10 @@ def name_of(error: Exception) -> str:
 
 
 class Threads:
-    """A thread for each call, so that nobody waits for a place in somebody else's pool.
+    """One thread per call, so that no call waits for a place in a shared pool.
 
-    Nothing can stop a thread. One whose caller no longer waits is left behind: what it says is not heard, and the end of the
-    process does not wait for it.
+    A thread cannot be stopped. One whose caller no longer waits is left behind: its result is ignored, and the end
+    of the process does not wait for it.
     """
 
     def __init__(self) -> None:
@@ -114,7 +116,7 @@ class Threads:
 
         def work() -> None:
             outcome = _outcome_here(inside)
-            with suppress(RuntimeError):  # the loop has ended: nobody is there to be told
+            with suppress(RuntimeError):  # the loop has ended: nothing to notify
                 loop.call_soon_threadsafe(_tell, heard, outcome)
 
         thread = threading.Thread(target=work, name=name, daemon=True)
@@ -132,7 +134,7 @@ def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
-    """What it raises is an Exception, or a cancellation."""
+    """Await the call and let only an Exception or a cancellation pass; any other exit raises ExitRefused."""
     try:
         return await call()
     except BaseException as exit:
@@ -144,7 +146,7 @@ async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
 def _outcome_here(call: Callable[[], object]) -> Returned | Raised:
     try:
         return Returned(_ordinary_here(call))
-    except Exception as error:  # noqa: BLE001 - whatever it raises is told to whoever waits for the thread, as a value
+    except Exception as error:  # noqa: BLE001 - the waiting caller receives the error as a value
         return Raised(error)
 
 

@@ -15,7 +15,7 @@ MANY = 64  # doublings that bring any wait to any cap
 
 
 def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
-    """base, 2 base, 4 base, … and never more than cap, however large the attempt."""
+    """base, 2 base, 4 base, … up to cap, for any attempt."""
     if attempt < 1:
         raise ValueError("attempts count from 1")
     doublings = attempt - 1
@@ -25,17 +25,17 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Anywhere between nothing and ``wait``: spreads a crowd of retries best."""
+    """Random wait from zero to ``wait``: spreads retries best."""
     return wait * chance
 
 
 def equal_jitter(wait: timedelta, chance: float) -> timedelta:
-    """At least half of ``wait``: for a loop that must not spin."""
-    return min(wait, wait / 2 + wait / 2 * chance)  # the rounding of the halves must not add up to more
+    """Random wait of at least half of ``wait``: for a loop that must not spin."""
+    return min(wait, wait / 2 + wait / 2 * chance)  # the rounding of the halves must not exceed the whole
 
 
 def from_list(attempt: int, waits: Sequence[timedelta]) -> timedelta | None:
-    """The wait after the given attempt; None when the list is used up. n waits mean the first attempt and n retries."""
+    """The wait after the given attempt; None at the end of the list. n waits mean the first attempt and n retries."""
     if attempt < 1:
         raise ValueError("attempts count from 1")
     return waits[attempt - 1] if attempt <= len(waits) else None
@@ -47,7 +47,7 @@ LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait for the one that ends first, cancel the others, and say which it was. Its error is raised."""
+    """Wait for the first to end, cancel the others, and return which it was. Its error is raised."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -59,14 +59,14 @@ async def first_of(*awaitables: Awaitable[Any]) -> int:
 
 
 async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel them and wait until each has taken notice."""
+    """Cancel tasks and wait until each has ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Write a result, and retry for as long as the store is away: an outage must not lose it."""
+    """Write a result and retry while the store is unavailable: an outage must not lose it."""
     failures = 0
     while True:
         try:
@@ -79,7 +79,7 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
 
 
 async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """The result, or DeadlineExceeded and the work cancelled."""
+    """Return the result, or cancel the work and raise DeadlineExceeded."""
     work = asyncio.ensure_future(awaitable)
     alarm = asyncio.ensure_future(clock.sleep(max(0.0, (deadline - clock.now()).total_seconds())))
     try:

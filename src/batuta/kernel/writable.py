@@ -26,7 +26,7 @@ LARGEST_INTEGER = 2**31 - 1
 # In JSON a number may be longer, but not so long that others cannot read it.
 LARGEST_NUMBER = 2**63 - 1
 DEEPEST = 20
-# What is looked at of a text of which much less is kept: masking may make it shorter.
+# Prefix of a text that is examined, longer than the part that is kept: masking may shorten it.
 LOOKED_AT = 32_000
 LEFT_OUT = "[…]"
 
@@ -52,7 +52,7 @@ def mask_text(value: object, longest: int) -> str:
         return value.map(lambda text: mask_text(text, longest))
     text = type(value).__name__ if isinstance(value, BaseException) else _text_of(value)
     if len(text) > LOOKED_AT:
-        # Cut between words, as half a number would not be recognised; unless one word is nearly all there is.
+        # Cut between words, because half a number would not be recognised; unless one word is nearly the whole text.
         head = text[:LOOKED_AT]
         words = head.rpartition(" ")[0]
         text = words if len(words) >= longest else head
@@ -60,7 +60,7 @@ def mask_text(value: object, longest: int) -> str:
 
 
 def count(value: object) -> int | None:
-    """None: it is no count, or none that a column holds."""
+    """A count for a column; None: not a count, or out of range."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return int(value) if 0 <= value <= LARGEST_INTEGER else None
@@ -69,7 +69,7 @@ def count(value: object) -> int | None:
 def json_object(
     value: Mapping[str, object], most: int, of_text: Callable[[str], str] = make_writable
 ) -> dict[str, Json] | None:
-    """A copy that JSON can say, with null for a number it cannot; None: it is longer than about ``most`` characters."""
+    """A JSON copy with null for unsupported numbers; None: longer than about ``most`` characters."""
     copy = _Copy(most, of_text)
     copied = dict(copy.items(value, DEEPEST))
     return None if copy.is_too_long else copied
@@ -109,7 +109,7 @@ class _Copy:
             case Mapping():
                 return dict(self.items(value, depth))
             case list() | tuple() | set() | frozenset():
-                # One more than fits, so that it shows that it does not.
+                # One more than fits, so that an overlong text is detected.
                 return [self.copy(each, depth - 1) for each in islice(value, self._left + 1)]
             case _:
                 return self._text(_word_for(value))
@@ -135,7 +135,7 @@ def _word_for(value: object) -> str:
         case Enum():
             return value.name
         case _:
-            return f"<{type(value).__name__}>"  # never its repr, which may say anything
+            return f"<{type(value).__name__}>"  # never its repr, which may contain anything
 
 
 # The default of BATUTA_MAX_PAYLOAD_BYTES.
@@ -219,7 +219,7 @@ def _encode(value: object, kind: str) -> str:
     except RecursionError:
         raise _too_deep(kind) from None
     except (TypeError, ValueError) as error:
-        _refuse_changed(value, kind)  # names the type, unless the encoder knows better
+        _refuse_changed(value, kind)  # names the type, unless the encoder has a better message
         raise _unstorable(kind, "no_json", "{said}; pass plain values", said=error) from None
     return text
 
@@ -229,7 +229,7 @@ def _size(text: str, kind: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError:
         raise _unstorable(
-            kind, "surrogate", "half of a surrogate pair is no character; decode the text properly"
+            kind, "surrogate", "half of a surrogate pair is not a character; decode the text properly"
         ) from None
 
 

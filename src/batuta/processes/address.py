@@ -1,4 +1,4 @@
-"""The listening socket of a role. No role but the api needs a web framework, so this module imports none."""
+"""The listening socket of a role. Only the api needs a web framework, so this module imports none."""
 
 import errno
 import socket
@@ -8,7 +8,7 @@ from batuta.kernel.reasons import Reason
 
 
 def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
-    """Bind the socket before anything else starts: a taken port is one sentence, and not half a process tree."""
+    """Bind the socket before anything else starts: a taken port is one error, not half a process tree."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:

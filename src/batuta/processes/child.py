@@ -24,18 +24,18 @@ KILLED_BY = define("killed_by", "killed by {signal}")
 
 LONGEST_LINE = 64 * 1024
 MOST_WORDS = 400
-# How faulthandler writes: unlike a traceback, it puts no comma before "in".
+# Format of faulthandler: unlike a traceback, it has no comma before "in".
 DUMP_BEGINS = re.compile(r"Fatal Python error: |Timeout \(\d+:\d\d:\d\d")
 DUMPED = re.compile(
     r'(?:Current thread|Thread) 0x[0-9a-f]+|  File ".*", line \d+ in |  <(?:no Python frame|tstate )|  \.\.\.$'
 )
-# States in which a process does not answer (proc(5)), as an operator would say it.
+# States in which a process does not answer (proc(5)), as shown to operators.
 STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk or a mount", "R": "busy"}
 STOPPED = STATES["T"]
 
 
 class ChildProcess(asyncio.SubprocessProtocol):
-    """``say`` gets its lines, ``rouse`` is called when it has ended."""
+    """``say`` receives its output lines, ``rouse`` is called when it has ended."""
 
     def __init__(self, say: Callable[[str], None], rouse: Callable[[], None]) -> None:
         self._say = say
@@ -67,17 +67,17 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """None: it lives. Negative: the signal that ended it."""
+        """Exit code. None: still running. Negative: the signal that ended it."""
         return None if self._transport is None else self._transport.get_returncode()
 
     @property
     def stack(self) -> str | None:
-        """Where it was when faulthandler spoke for it."""
+        """The stack that faulthandler wrote for it."""
         return main_thread_first("\n".join(self._dump)) or None
 
     @property
     def state(self) -> str | None:
-        """What the kernel says it does; None: it rests, or this system does not tell."""
+        """Kernel state of the process; None: idle, or not available on this system."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -85,7 +85,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return STATES.get(stat.rpartition(")")[2].split()[0])
 
     def forbid_cores(self) -> None:
-        """One that is asked for its stack must not write its memory, with everybody's messages in it, to a disk."""
+        """Forbid core dumps: a child that is asked for its stack must not write its memory, with personal data, to
+        disk.
+        """
         if sys.platform == "linux":
             try:
                 resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
@@ -96,19 +98,19 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._signal(signal.SIGTERM)
 
     def ask_for_stack(self) -> None:
-        """The last thing it does: faulthandler writes it, also when no Python can run any more."""
+        """Ask the child for its stack and end it: faulthandler writes it even if no Python code can run."""
         self._signal(signal.SIGABRT)
 
     def kill(self) -> None:
-        """It, and whatever it started."""
-        assert self.pid  # the group of nobody would be our own
+        """Kill the child and everything it started."""
+        assert self.pid  # group 0 would be our own
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
 
     async def has_ended(self, within: float) -> bool:
-        """Whether it has by then."""
+        """Whether the child has ended by then."""
         try:
             async with asyncio.timeout(within):
                 await self._has_ended.wait()
@@ -117,7 +119,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return True
 
     async def clean_up(self, timeout: float) -> None:
-        """What it left behind is ended; its last lines are waited for, unless somebody else holds on to its pipe."""
+        """End the processes that the child left behind and read its last lines, unless another process holds its pipe."""
         self.kill()
         try:
             async with asyncio.timeout(timeout):
@@ -150,7 +152,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._has_said_all.set()
 
     def process_exited(self) -> None:
-        """Known before its pipe is closed: a process that it started may hold that open for ever."""
+        """Handle the exit before the pipe closes: a process that the child started may hold the pipe open for ever."""
         self._has_ended.set()
         self._rouse()
 
@@ -192,7 +194,7 @@ class OrphanReaper:
         self._say(" ".join(f"-{group}" for group in groups))
 
     def dismiss(self) -> None:
-        """Everybody ended in an orderly way: nobody is to be looked for."""
+        """End the helper: every child ended in order, and no group is left to kill."""
         if self._process is None:
             return
         self._say("")
@@ -211,10 +213,12 @@ class OrphanReaper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # what ends the parent's group must not end it
+                start_new_session=True,  # a signal to the parent's group must not end it
             )
         except OSError:
-            return None  # no shell, or no room for another process: the children themselves end with their parent
+            return (
+                None  # no shell, or no room for another process: the kernel still ends the children with their parent
+            )
         assert started.stdin is not None
         os.set_blocking(started.stdin.fileno(), False)
         return started
@@ -225,7 +229,7 @@ class OrphanReaper:
         try:
             self._process.stdin.write(f"{groups}\n".encode())
         except OSError:
-            return  # it has just ended: the next word starts another
+            return  # it has just ended: the next message starts another
 
     def _close(self) -> None:
         if self._process is not None and self._process.stdin is not None:

@@ -37,7 +37,9 @@ def run_to_exit(
     timeout: float = EXIT_GRACE,
     exit: Callable[[int], None] = leave,
 ) -> int:
-    """Run what a process is for; what it returns is the exit code. ``held`` is told who would have kept it."""
+    """Run the main function of a process; its return value is the exit code. ``held`` receives the names of what
+    blocked the exit.
+    """
     before = frozenset(threading.enumerate())
     last_call = _ForcedExit(before, held, timeout, exit)
     try:
@@ -57,7 +59,7 @@ async def _run(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") 
 
 
 class _ForcedExit:
-    """A thread that nobody waits for: the interpreter itself waits for threads that are still at something."""
+    """A daemon thread: the interpreter itself waits for other threads that still run."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Those of somebody's own that go on although they were cancelled; the loop itself waits for threads in one."""
+    """Tasks of the application that run on after their cancellation; the loop itself waits for threads in one."""
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]
 
@@ -99,12 +101,12 @@ def _foreign_threads(before: Collection[threading.Thread]) -> list[threading.Thr
 
 ASKING = (signal.SIGTERM, signal.SIGINT)
 _HEARD: set[signal.Signals] = set()  # by this process
-_FORKING = threading.local()  # the signals that a thread did not take before it began to fork
+_FORKING = threading.local()  # signals that a thread did not handle before it started to fork
 
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Set ``stop`` at the first signal, and say so; leave the process at the second."""
+    """Set ``stop`` at the first signal and report it; exit at the second."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
@@ -129,7 +131,9 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
 
 @cache
 def _deafen_children() -> None:
-    """A child that is forked off shares the pipe by which asyncio is told of signals: what ends the child would end us."""
+    """Detach a forked child from the pipe by which asyncio receives signals: a signal to the child would end this
+    process.
+    """
     os.register_at_fork(before=_hold_back, after_in_parent=_let_in, after_in_child=_forget)
 
 
@@ -159,7 +163,7 @@ TOO_OLD = define("process_too_old", "has run for {age}, longer than {longest}")
 
 @dataclass(slots=True, kw_only=True)
 class Recycler:
-    """A loop of the watchdog thread. ``recycle`` receives the reason, once. None: no such limit."""
+    """Loop of the watchdog thread. ``recycle`` receives the reason, once. None: no such limit."""
 
     most_megabytes: int | None
     longest: timedelta | None
@@ -192,13 +196,15 @@ class Recycler:
 WATCHING_FILE = LoopPolicy(
     every=timedelta(milliseconds=500), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
-# What still runs cannot be recorded any more, so the drain is short.
+# Running work cannot be recorded any more, so the drain is short.
 REPLACED_FILE_GRACE = timedelta(seconds=3)
 
 
 @dataclass(slots=True, kw_only=True)
 class FileWatch:
-    """A loop. ``check`` raises StoreReplaced; ``stop`` is then called once, and the process ends after GRACE at the latest."""
+    """Loop. ``check`` raises StoreReplaced; then ``stop`` is called once, and the process ends after GRACE at the
+    latest.
+    """
 
     check: Callable[[], None]
     stop: Callable[[], None]

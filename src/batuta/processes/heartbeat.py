@@ -21,14 +21,14 @@ from batuta.supervise.running import Running
 
 NO_PROGRESS = define("no_progress", "no progress for {silent}")
 LOOP_FAILURES = define("loop_failures", "{count} failures in a row, the last {error}")
-IGNORES_CANCEL = define("ignores_cancel", "{what} goes on although it was cancelled")
+IGNORES_CANCEL = define("ignores_cancel", "{what} ignores its cancellation")
 
 _PAGE = resource.getpagesize()
 _STATM = Path("/proc/self/statm")
 
 
 def rss_bytes() -> int:
-    """What it holds in memory now; where the system does not tell, the most it ever held."""
+    """Memory in use now; where the system does not report it, the peak."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
@@ -60,7 +60,7 @@ class Status(StrEnum):
     DEGRADED = "degraded"  # a loop fails, is stuck or has ended
     DRAINING = "draining"
     STALLED = "stalled"  # the event loop does not answer
-    OFFLINE = "offline"  # ended in order: nobody has to look for it
+    OFFLINE = "offline"  # ended in order
 
 
 class BeatStore(Protocol):
@@ -87,10 +87,10 @@ def _runs() -> Status | None:
 
 @dataclass(slots=True, kw_only=True)
 class Heartbeat:
-    """A loop: tells of all its neighbours, on whichever event loop it runs itself.
+    """Loop that reports all loops of the process, on any event loop.
 
-    ``running`` is asked at each beat; ``now`` gives None for the database's own time; ``state`` what is known of the whole
-    process, None if there is nothing to say; ``open`` is called before each beat.
+    ``running`` is called at each beat; ``now`` returns None for the database's time; ``state`` describes the whole
+    process, None if there is nothing to report; ``open`` is called before each beat.
     """
 
     worker_id: str
@@ -115,13 +115,13 @@ class Heartbeat:
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
-        """The last one says that nobody has to look for it."""
+        """Write a last heartbeat that marks the process as ended in order."""
         await self.open()
         await self._write_restarts()
         await self._beat(Status.OFFLINE)
 
     def on_event(self, event: Event) -> None:
-        """A subscriber: what the supervisor of the neighbours says."""
+        """Subscriber for the events of the loops' supervisor."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
                 detail = NO_PROGRESS(silent=brief(silent))
@@ -135,7 +135,7 @@ class Heartbeat:
     def record(
         self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
     ) -> None:
-        """From any thread; written with the next beat, which comes at once."""
+        """Record a restart from any thread; the next beat, which comes at once, writes it."""
         self.pend(self.restart(reason, detail, loop=loop, stack=stack, restarts=restarts))
 
     def pend(self, restart: NewRestart) -> None:
@@ -143,7 +143,7 @@ class Heartbeat:
         self.wake()
 
     def wake(self) -> None:
-        """From any thread."""
+        """Start a beat now; callable from any thread."""
         if self._home is not None and not self._home.is_closed():
             self._home.call_soon_threadsafe(self.wakeup.set)
 
@@ -163,7 +163,7 @@ class Heartbeat:
         )
 
     async def write_last(self, restart: NewRestart, status: Status) -> None:
-        """Before the process is ended by force."""
+        """Write a last heartbeat before the process exits by force."""
         await self.open()
         await self.restarts.add(restart, now=self.now())
         await self._beat(status)
@@ -200,7 +200,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
 
 
 def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
-    """Lengths, not instants: clocks of two machines need not agree."""
+    """Describe a loop by durations, not instants: clocks of two machines need not agree."""
     return {
         "alive": running.is_alive and not running.is_stuck(passed),
         "last_ping_ago": _ago(running.last_beat or None, passed),

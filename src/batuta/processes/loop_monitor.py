@@ -1,4 +1,4 @@
-"""Ask the event loop of this process, from the watchdog thread, whether it answers; end the process if it does not.
+"""Check from the watchdog thread whether the event loop of this process answers; end the process if it does not.
 
 the process's thread                      the watchdog thread, with an event loop of its own
 ┌───────────────────────────┐   ask     ┌──────────────────────────────────┐   alive   ┌────────┐
@@ -7,7 +7,7 @@ the process's thread                      the watchdog thread, with an event loo
 │  └ handlers, requests     │  answer   │  on a connection of its own      │
 └───────────────────────────┘           └──────────────────────────────────┘
 
-answers ──▶ the parent gets a sign of life
+answers ──▶ the parent gets a heartbeat
 silent: 2 of 15 s ──▶ a warning · half of it ──▶ its stack in the log, `stalled` in the heartbeat
         15 s ──▶ a row with the stack, and the process ends with 75: its parent starts it again
 a thread holds the interpreter (a regular expression without end): the timer in C, re-armed each second, writes every stack into a
@@ -36,14 +36,14 @@ from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import thread_stack
 from batuta.supervise.supervisor import Supervisor
 
-MARGIN = timedelta(seconds=1)  # of the timer in C over the thread, which does it more gently
+MARGIN = timedelta(seconds=1)  # margin of the timer in C over the thread, which ends the process more gently
 REPORT_TIMEOUT = timedelta(seconds=3)
-# Who slept much longer than it wanted was stopped together with the whole process: nobody else is to blame.
+# A sleep that took much longer than requested means that the whole process was stopped: no blame.
 OVERSLEPT = timedelta(seconds=2)
 
 
 def leave(code: int) -> None:
-    """Now, whatever still runs here: what cannot be cancelled or stopped would hold a gentler end."""
+    """Exit now: work that cannot be cancelled or stopped would block a gentler end."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -51,7 +51,7 @@ def leave(code: int) -> None:
 
 
 def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
-    """Often enough for the limit and for the parent's timeout."""
+    """Interval of the checks, short enough for the limit and for the parent's timeout."""
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
     return LoopPolicy(
         every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
@@ -63,22 +63,20 @@ class LoopMonitor:
     """A loop of the watchdog thread. ``report_block`` receives the stack before the process ends."""
 
     home: asyncio.AbstractEventLoop
-    thread: int  # that runs it
+    thread: int  # the thread that runs it
     limit: timedelta
     clock: Clock
     events: Events
     notifier: Notifier
     report_block: Callable[[str, timedelta], Awaitable[None]]
-    noticed: Callable[[], None]  # something about the process has changed that people should see
-    dump: TextIO | None  # where the timer in C writes; None: there is no such timer
+    noticed: Callable[[], None]  # called when the process state that operators see has changed
+    dump: TextIO | None  # file of the timer in C; None: there is no such timer
     exit: Callable[[int], None] = os._exit
     name: str = "event_loop_lag"
     wakeup: Wakeup = field(default_factory=Wakeup)
     _asked_at: float | None = None  # None: answered
-    _last_look: "tuple[float, float] | None" = (
-        None  # when it last looked, and what the process had used of its processor then
-    )
-    _warnings: int = 0  # how much of it was told already
+    _last_look: "tuple[float, float] | None" = None  # the last look, and the processor time of the process then
+    _warnings: int = 0  # how much of it was reported already
     _silent: timedelta = timedelta(0)
 
     @property
@@ -101,7 +99,9 @@ class LoopMonitor:
             faulthandler.cancel_dump_traceback_later()
 
     def _forgive_a_pause(self, now: float) -> None:
-        """Stopped, or without a turn on a busy machine: it cannot have worked. Who holds the interpreter has worked all along."""
+        """Discount a pause of the whole process (stopped, or without processor time). A thread that holds the
+        interpreter uses processor time.
+        """
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
             slept, worked = now - self._last_look[0], used - self._last_look[1]
@@ -115,11 +115,11 @@ class LoopMonitor:
         self._asked_at = now
         try:
             self.home.call_soon_threadsafe(self._answer)
-        except RuntimeError:  # it has ended: there is nothing left to watch
+        except RuntimeError:  # the watched loop has ended
             self._asked_at = None
 
     def _answer(self) -> None:
-        """On the loop that is watched."""
+        """Answer on the watched event loop."""
         self._asked_at = None
 
     def _arm(self, silent: timedelta) -> None:
@@ -153,7 +153,9 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _leave(self, stack: str) -> None:
-        """The database did not take it, perhaps because we hold it ourselves: whoever comes next finds it and tells it."""
+        """Leave the record in a file if the database did not take it (this process may hold its lock): the next process
+        reports it.
+        """
         if self.dump is not None:
             with contextlib.suppress(OSError):
                 self.dump.write(f"{LEFT_BY_TIMEOUT}\n{stack}\n")
@@ -162,7 +164,7 @@ class LoopMonitor:
 
 THREAD_GRACE = timedelta(seconds=2)
 BEGINS_WITHIN = 10.0  # seconds
-ENDS_WITHIN = 4.0  # seconds, of the margin that a process has after its grace
+ENDS_WITHIN = 4.0  # seconds, part of the margin after the grace
 
 
 async def _nothing() -> None:

@@ -19,9 +19,9 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 SOCKET = "NOTIFY_SOCKET"
 LIMIT = "WATCHDOG_USEC"
 WHOSE = "WATCHDOG_PID"
-SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # what a parent must not pass on to its own children
+SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # variables that a parent must not pass to its own children
 
-LONGEST_LIMIT = 18  # digits of microseconds: whoever waits for longer than thirty thousand years waits for no sign
+LONGEST_LIMIT = 18  # digits of microseconds: more than thirty thousand years means no limit
 
 READY = "READY=1"
 ALIVE = "WATCHDOG=1"
@@ -32,12 +32,14 @@ EXTEND = "EXTEND_TIMEOUT_USEC="
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    address: str | None = None  # a path, or @name for one without a file; None: nobody listens
-    watchdog_limit: timedelta | None = None  # the silence that the parent will not forgive; None: it waits for no sign
+    address: str | None = None  # a path, or @name for an abstract socket; None: no parent listens
+    watchdog_limit: timedelta | None = None  # longest accepted silence; None: the parent expects no heartbeat
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
-        """``env``: the process's own (``batuta.config.environment``). ``pid``: whose limit counts; None: this process's."""
+        """``env``: the process's own (``batuta.config.environment``). ``pid``: the process whose limit counts; None:
+        this one.
+        """
         address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
         is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
         is_number = limit.isascii() and limit.isdecimal() and len(limit) <= LONGEST_LIMIT
@@ -49,27 +51,27 @@ class Notifier:
 
     @property
     def watchdog_every(self) -> timedelta | None:
-        """How often to say that we live: twice within the limit, so that one late sign is forgiven."""
+        """Heartbeat interval: twice within the limit, so that one late heartbeat is harmless."""
         return None if self.watchdog_limit is None else self.watchdog_limit / 2
 
     def ready(self) -> bool:
         return self._tell(READY)
 
     def alive(self) -> bool:
-        """To be said only while the process is well: the parent believes it."""
+        """Send a heartbeat. Call it only while the process is well: the parent relies on it."""
         return self._tell(ALIVE)
 
     def stopping(self, within: timedelta | None = None) -> bool:
-        """``within``: the longest the stop may take. systemd then waits for it, also if its own limit is shorter."""
+        """Announce a stop. ``within``: its longest duration; systemd then waits for it even beyond its own limit."""
         extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
         return self._tell(STOPPING + extend)
 
     def status(self, text: str) -> bool:
-        """One line for people: `systemctl status` shows it."""
+        """One status line for `systemctl status`."""
         return self._tell(STATUS + " ".join(text.split()))
 
     def _tell(self, words: str) -> bool:
-        """Whether it was handed over. Never waits: a parent whose inbox is full has troubles of its own."""
+        """Send a datagram without waiting and return whether it was handed over: a full inbox is the parent's problem."""
         if self.address is None:
             return False
         address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
@@ -82,7 +84,7 @@ class Notifier:
 
 
 class WatchdogPing:
-    """A loop: says that we live, for as long as the event loop it runs on goes round."""
+    """Loop that sends heartbeats to the parent while its event loop runs."""
 
     name = "watchdog-ping"
 
@@ -112,7 +114,7 @@ class NotifySocket:
 
     @classmethod
     def open(cls) -> Self | None:
-        """None where the system cannot say who spoke: then silence proves nothing either."""
+        """Open the socket; None if the system cannot identify senders: then silence proves nothing."""
         if sys.platform != "linux":
             return None
         inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -124,7 +126,7 @@ class NotifySocket:
         return self._inbox.fileno()
 
     def receive(self) -> Iterator[NotifyMessage]:
-        """Everything that was said up to now."""
+        """All messages received so far."""
         while (sign := self._next()) is not None:
             yield sign
 

@@ -62,7 +62,7 @@ class PresenceFolder:
             self._remove_if_empty()
 
     def announce(self, owner: str) -> None:
-        """Again and again: whatever tidies temporary folders may have removed the file."""
+        """Write the presence file; repeated, because a cleaner of temporary folders may have removed it."""
         process = ProcessIdentity.parse(owner)
         if process is None or not process.is_provable:
             return
@@ -73,7 +73,7 @@ class PresenceFolder:
                 file.touch(mode=0o600)
 
     def withdraw(self, owner: str) -> None:
-        """The owner holds no lease any more. The folder goes with its last file."""
+        """Remove the file: the owner holds no lease any more. The folder goes with its last file."""
         if owner in self._announced:
             self._announced.remove(owner)
             self.forget(owner)
@@ -92,7 +92,7 @@ class PresenceFolder:
             self.withdraw(owner)
 
     def dead(self) -> list[str]:
-        """The announced owners whose processes have ended, proven by the kernel."""
+        """Announced owners whose processes have ended, proven by the kernel."""
         return [owner for owner, process in self._others() if self._judge(process) is Verdict.DEAD]
 
     def _others(self) -> Iterator[tuple[str, ProcessIdentity]]:
@@ -116,7 +116,7 @@ class PresenceFolder:
 
 
 class Announcement:
-    """A loop: keeps the presence file of a lease owner of this process until the process has given up its leases."""
+    """Loop that keeps the presence file of a lease owner until the process has given up its leases."""
 
     name = "presence"
 
@@ -146,7 +146,7 @@ MOST_BATCHES = 200  # in one recovery of a table
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
-# Takes up a batch of the work of these owners and returns how many items or runs that were.
+# Recovers a batch of the work of these owners and returns the number of items or runs.
 Recover: TypeAlias = Callable[[Collection[str]], Awaitable[int]]
 
 
@@ -162,7 +162,7 @@ class Crash:
 
 
 class CrashWatch:
-    """A loop: finds ended processes of this host that held leases, and recovers their work."""
+    """Loop that finds ended processes of this host that held leases, and recovers their work."""
 
     name = "crash-watch"
 
@@ -178,7 +178,7 @@ class CrashWatch:
         self._crashes = {owner: self._crashes.get(owner) or Crash(now, now) for owner in self._presence.dead()}
         due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
         if due:
-            # At the same time, and each to its end: a table that is locked delays the recovery of no other.
+            # Concurrently, and each to its end: a locked table delays no other recovery.
             results = await asyncio.gather(
                 *(_take_up(due, recover) for recover in self._recover), return_exceptions=True
             )
@@ -194,7 +194,7 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Batch after batch, until nothing is left."""
+    """Recover batch after batch until nothing is left."""
     for _ in range(MOST_BATCHES):
         if not await recover(owners):
             return
@@ -203,9 +203,9 @@ async def _take_up(owners: Collection[str], recover: Recover) -> None:
 def crash_loops(
     presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock, *, starts_work: bool = False
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs.
+    """Loops of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs.
 
-    ``starts_work``: a recovery starts what it took up in this process, so that at a shutdown the tick in flight must end.
+    ``starts_work``: a recovery starts its work in this process, so a shutdown lets the current tick end.
     """
     yield Announcement(presence, owner), ANNOUNCING
     yield CrashWatch(presence, recover, clock), replace(CRASH_WATCHING, finishes_tick=starts_work)

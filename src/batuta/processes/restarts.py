@@ -16,22 +16,22 @@ from batuta.kernel.waiting import equal_jitter, exponential
 
 
 class Reason(StrEnum):
-    STUCK = "stuck"  # a loop made no note of progress for longer than it may
+    STUCK = "stuck"  # a loop recorded no progress for longer than allowed
     FAILED = "failed"  # a loop failed too often in a row; its process ends
     DEAF = "deaf"  # a task did not end when it was cancelled; its process ends
     BLOCKED = "blocked"  # the event loop of a process did not answer
-    STALLED = "stalled"  # a process showed its parent no sign of life
+    STALLED = "stalled"  # a process sent its parent no heartbeat
     CRASHED = "crashed"  # a process ended by itself
     CRASH_LOOP = "crash_loop"  # a process ended too often: its parent waits longer and raises an alarm
-    RECYCLED = "recycled"  # a process ended in an orderly way, because it had grown too large or too old
+    RECYCLED = "recycled"  # a process ended in order, because it had grown too large or too old
 
 
-# As Python's own fault handler begins, when its timer ends a process.
+# First words of Python's fault handler when its timer ends a process.
 LEFT_BY_TIMEOUT = "Timeout"
 
 
 def reason_of_dump(stack: str) -> Reason:
-    """What the first line says that Python's own fault handler writes."""
+    """Reason in the first line of a dump by Python's fault handler."""
     if stack.startswith(LEFT_BY_TIMEOUT):
         return Reason.BLOCKED
     return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED
@@ -39,7 +39,7 @@ def reason_of_dump(stack: str) -> Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRestart:
-    """``worker_id``: None if only its ``host`` and ``pid`` are known, as by a parent. ``loop``: None is the whole process."""
+    """``worker_id``: None if only ``host`` and ``pid`` are known, as for a parent. ``loop``: None is the whole process."""
 
     worker_name: str
     reason: Reason
@@ -50,7 +50,7 @@ class NewRestart:
     loop: str | None = None
     stack: str | None = None
     exit_code: int | None = None
-    restarts_in_window: int = 1  # of this loop, or of this role, this one included
+    restarts_in_window: int = 1  # count for this loop or role, including this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +71,16 @@ class Restart:
 
 class RestartStore(Protocol):
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
-        """Its id. ``now``: None is the database's own time."""
+        """Add a restart and return its id. ``now``: None is the database's time."""
         ...
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
-        """Newest first."""
+        """Restarts, newest first."""
         ...
 
 
-EXIT_CONFIG = 2  # no other start can heal it
-EXIT_AGAIN = 75  # it drained and asks to be started afresh
+EXIT_CONFIG = 2  # a restart cannot fix it
+EXIT_AGAIN = 75  # it drained and requests a restart
 
 NO_WAIT = timedelta(0)
 
@@ -91,14 +91,14 @@ class Budget:
     cap: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=10)
     most: int = 5  # ends within the window that make a crash loop
-    # A child that ended sooner than this has not worked: it waits, also if it asked to be started afresh.
+    # A child that ended sooner than this has not worked: it waits, even if it requested a restart.
     too_young: timedelta = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class RestartDecision:
-    wait: timedelta | None  # None: it is hopeless
-    ends: tuple[float, ...]  # the instants that count, this one included
+    wait: timedelta | None  # None: no restart
+    ends: tuple[float, ...]  # the instants that count, including this one
     is_looping: bool
 
 
@@ -111,12 +111,14 @@ def decide_restart(
     chance: float,
     budget: Budget,
 ) -> RestartDecision:
-    """``was_ready``: one of this role has been ready before. ``ends``, ``passed``: monotonic seconds."""
+    """Decide about a child that ended. ``was_ready``: a child of this role has been ready before. ``ends``, ``passed``:
+    monotonic seconds.
+    """
     counted = (*count_recent(ends, passed, budget), passed)
     is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
         return RestartDecision(NO_WAIT, counted, is_looping)
-    # What worked before was changed under it: somebody will mend that, and the others go on meanwhile.
+    # A configuration that worked before was changed: an operator will fix it, and the other children continue.
     if exit_code == EXIT_CONFIG and not was_ready:
         return RestartDecision(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG

@@ -1,13 +1,14 @@
-"""The parent of a process tree: starts its children, hears that they live, ends those that do not, starts again those that end.
+"""The parent of a process tree: starts its children, receives their heartbeats, ends silent ones and restarts ended
+ones.
 
-    due ──▶ [ starting ] ── first sign ──▶ [ living ] ── silent for too long ──▶ [ asked for its stack ] ── 3 s ──▶ killed
+    due ──▶ [ starting ] ── heartbeat ───▶ [ living ] ── silent for too long ──▶ [ asked for its stack ] ── 3 s ──▶ killed
      ▲                           │ ends        │ ends                                  │ ends                        │
      └── the wait that restarts.decide_restart gives ◀─────────────────────────────────┴─────────────────────────────┘
 
-``RestartLog`` writes the restarts when the database takes them; the tree never waits for it.
+``RestartLog`` writes the restarts when the database accepts them; the tree never waits for it.
 
-A child that cannot start because of its configuration ends the whole tree with its exit code; no other
-end of one child ends the others.
+A child that cannot start because of its configuration ends the whole tree with its exit code; no other end of one
+child ends the others.
 """
 
 import asyncio
@@ -41,10 +42,10 @@ NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")
 
 PR_SET_PDEATHSIG = 1
 LOOK = timedelta(milliseconds=500)
-LAST_LINES = 1.0  # seconds that the last lines of a child may take
-KILLING = timedelta(seconds=3)  # of the tree's grace: to kill the children that are left, and to read their last lines
-TIMED_OUT = "Timeout"  # how faulthandler begins when nobody told it in time that the event loop goes round
-NOT_STARTED = 127  # what a shell says of a program that it could not start
+LAST_LINES = 1.0  # seconds to read the last lines of a child
+KILLING = timedelta(seconds=3)  # part of the tree's grace: to kill the remaining children and read their last lines
+TIMED_OUT = "Timeout"  # first words of faulthandler when its timer was not re-armed in time
+NOT_STARTED = 127  # exit code of a shell for a program that it could not start
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class ChildSpec:
     role: str
     argv: Sequence[str]
     env: Mapping[str, str]
-    name: str = ""  # where there are several of a role; otherwise the role
+    name: str = ""  # name of a child if a role has several; otherwise the role
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -61,15 +62,13 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long a child may show no sign of life: while it starts, afterwards, when it is asked for its stack, when it is killed."""
+    """Longest silence of a child: while it starts, afterwards, when asked for its stack, and when killed."""
 
-    starting: timedelta = timedelta(
-        seconds=120
-    )  # a busy machine imports slowly, and a start that is cut off helps nobody
+    starting: timedelta = timedelta(seconds=120)  # a busy machine imports slowly, and an interrupted start helps no one
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
-    kill: timedelta = timedelta(seconds=10)  # that even SIGKILL may take
-    # If we ourselves were away for so long (stopped, suspended), the silence was ours: nobody is blamed for it.
+    kill: timedelta = timedelta(seconds=10)  # longest time for SIGKILL to take effect
+    # If this process itself was away for this long (stopped, suspended), the silence was its own: no child is blamed.
     absence: timedelta = timedelta(seconds=5)
 
 
@@ -80,10 +79,10 @@ class Child:
     due_at: float = 0.0
     started_at: float = 0.0
     heard_at: float = 0.0
-    is_ready: bool = False  # this one
-    signs: bool = False  # this one has said that it lives, and will be expected to go on saying it
-    was_ready: bool = False  # this one, or one before it
-    silent_for: timedelta | None = None  # it was, and is being ended
+    is_ready: bool = False  # the current child
+    signs: bool = False  # the current child has sent a heartbeat, and must continue to
+    was_ready: bool = False  # the current child or an earlier one
+    silent_for: timedelta | None = None  # it was silent, and is being ended
     asked_at: float = 0.0
     state: str | None = None
     ends: tuple[float, ...] = ()
@@ -110,26 +109,26 @@ class Recorder:
 
 @dataclass(slots=True)
 class ProcessTree:
-    """A loop: each tick minds the children that live, buries the ones that ended and starts those that are due."""
+    """Loop: each tick checks the living children, cleans up the ended ones and starts those that are due."""
 
     specs: Sequence[ChildSpec]
     clock: Clock
     events: Events
     stop: asyncio.Event
-    say: Callable[[str, str], None]  # the name of a child, and a line of what it said
-    notify_socket: NotifySocket | None = None  # None: nobody's silence is noticed
+    say: Callable[[str, str], None]  # receives the name of a child and a line of its output
+    notify_socket: NotifySocket | None = None  # None: silence is not detected
     recorder: Recorder = field(default_factory=Recorder)
     timeouts: Timeouts = field(default_factory=Timeouts)
     budget: Budget = field(default_factory=Budget)
     chance: Callable[[], float] = random.random
-    changed: Callable[[], None] = lambda: None  # somebody is ready, or has ended
-    lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own sign of life
+    changed: Callable[[], None] = lambda: None  # called when a child is ready or has ended
+    lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own heartbeat
     name: str = "children"
     wakeup: Wakeup = field(default_factory=Wakeup)
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)
     _orphan_reaper: OrphanReaper = field(default_factory=OrphanReaper)
-    _undead: list[ChildProcess] = field(default_factory=list)  # not even SIGKILL ended them, so far
+    _undead: list[ChildProcess] = field(default_factory=list)  # children that SIGKILL has not ended so far
     _looked_at: float | None = None
 
     @property
@@ -138,7 +137,7 @@ class ProcessTree:
 
     @property
     def is_complete(self) -> bool:
-        """Everybody has been ready, or has at least been tried."""
+        """Whether every child has been ready, or has at least been tried."""
         return bool(self._children) and all(child.was_ready or child.has_ended for child in self._children)
 
     async def tick(self) -> Pace:
@@ -213,7 +212,7 @@ class ProcessTree:
             child.process = await ChildProcess.start(
                 child.spec.argv, env, lambda line: self.say(name, line), self.wakeup.set
             )
-        except OSError as error:  # no room for another process, most likely: the others go on
+        except OSError as error:  # most likely no room for another process: the others continue
             self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
             return
         self._update_reaper()
@@ -238,14 +237,14 @@ class ProcessTree:
         if asked_ago >= self.timeouts.stack:
             process.kill()
         if asked_ago >= self.timeouts.stack + self.timeouts.kill:
-            # In the kernel, waiting for a device that does not answer. It will end when that does; its place is another's.
+            # In the kernel, waiting for a device. It ends when the device answers; another child takes its place.
             self._undead.append(process)
             child.process = None
             how = UNKILLABLE(silent=brief(asked_ago), state=process.state or "D")
             self._decide(child, End(process.pid, -signal.SIGKILL, how))
 
     def _limit(self, child: Child) -> timedelta | None:
-        """None: it has never promised a sign, so that its silence means nothing."""
+        """Longest silence of a child; None: it never promised a heartbeat, so its silence means nothing."""
         if self.notify_socket is None or (child.is_ready and not child.signs):
             return None
         return self.timeouts.living if child.signs else self.timeouts.starting
@@ -269,7 +268,7 @@ class ProcessTree:
         begins_to_loop = decided.is_looping and not child.is_looping
         if begins_to_loop:
             self.events.emit(ChildLooping(child.spec.name, len(decided.ends), self.budget.window, self.budget.cap))
-        asked = end.exit_code == EXIT_AGAIN  # then it has itself written down why
+        asked = end.exit_code == EXIT_AGAIN  # then the child has recorded the reason itself
         if not asked or decided.is_looping:
             self._record(child, end, len(decided.ends), is_loop=begins_to_loop or asked)
         child.ends, child.is_looping, child.has_ended = decided.ends, decided.is_looping, True
@@ -323,19 +322,19 @@ class ProcessTree:
 
 
 def die_with_parent(parent: int) -> bool:
-    """Ask Linux to end this process when its parent does, however it ends. False: the parent is gone already.
+    """Ask Linux to kill this process when its parent ends. False: the parent is gone already.
 
-    At once and not in an orderly way: nobody is left who could end it if it did not want to.
+    At once and not in order: no process is left to end it otherwise.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Asked after, not before: a parent that dies in between is noticed by one of the two.
+    # Checked afterwards: a parent that dies in between is noticed by one of the two.
     return os.getppid() == parent
 
 
-MOST = 500  # of which the oldest give way
+MOST = 500  # the oldest are dropped first
 REPORT_TIMEOUT = timedelta(seconds=3)
-# What cannot be written is not the children's fault: this loop never ends the parent.
+# A failed write is not the children's fault: this loop never ends the parent.
 WRITING = LoopPolicy(
     every=timedelta(minutes=1),
     stuck_after=timedelta(minutes=2),
@@ -364,7 +363,7 @@ Entry: TypeAlias = Stall | NewRestart
 
 
 class RestartLog(Recorder):
-    """A loop. ``open`` is awaited before the first word, and again after the file was replaced.
+    """Loop that writes restarts. ``open`` is awaited before the first write, and again after the file was replaced.
 
     ``found`` knows where processes leave their stacks.
     """
@@ -415,7 +414,7 @@ class RestartLog(Recorder):
         return Again()
 
     async def drain(self, grace: timedelta) -> None:
-        """What is left is tried once more, for a moment."""
+        """Write the remaining restarts once more, for a short time."""
         try:
             async with asyncio.timeout(min(grace, REPORT_TIMEOUT).total_seconds()):
                 for _ in range(len(self._waiting)):
@@ -435,5 +434,5 @@ class RestartLog(Recorder):
             case Stall(host, pid):
                 await self._stalls.record_stall(host=host, pid=pid)
             case NewRestart():
-                # What is written late keeps its own time; otherwise the time that decides everywhere else.
+                # A late row keeps its own time; otherwise the database's time.
                 await self._restarts.add(entry, now=at if self._failed else self._now())

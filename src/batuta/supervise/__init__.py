@@ -1,1 +1,1 @@
-"""Everything that repeats: loops, the supervisor that owns the one ``while``, signals, child processes."""
+"""Loops inside a process: the supervisor that owns the one ``while``, the watchdog, the shutdown and the pruner."""

@@ -1,4 +1,4 @@
-"""A loop is a tick: a bounded piece of work that says whether there is more. The supervisor does the rest."""
+"""A loop is a tick: a bounded piece of work that returns whether there is more. The supervisor does the rest."""
 
 import asyncio
 import inspect
@@ -16,17 +16,17 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Say that the loop this is called in got somewhere: a page read, a message sent. From a tick, and whatever it calls."""
+    """Record progress of the current loop: a page read, a message sent. Called from a tick, directly or indirectly."""
     if (note := _note.get()) is not None:
         note()
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Whose progress is noted from here on. None: nobody's; for what a tick starts and does not wait for."""
+    """Set the loop whose progress is recorded from here on. None: no loop; for work that a tick starts without waiting."""
     _note.set(note)
 
 
-FOR_EVER = 1_000_000  # failures, or restarts, of whoever must never give up
+FOR_EVER = 1_000_000  # limit of failures or restarts for loops that must never give up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing to do. Wake me at ``until``, or at my usual interval."""
+    """Nothing to do. Wake up at ``until``, or after the usual interval."""
 
     until: datetime | None = None
 
@@ -49,7 +49,7 @@ Pace: TypeAlias = Again | Idle
 
 
 class Wakeup:
-    """Wakes a resting loop. Any code on the event loop may set it; one that is set during a tick holds until the next rest."""
+    """Wakes a resting loop. Any code on the event loop may set it; if set during a tick, it ends the next rest."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -67,8 +67,9 @@ class Wakeup:
 class Loop(Protocol):
     """A loop may also have ``async def drain(self, grace: timedelta) -> None``; ``drain_of`` finds it.
 
-    ``drain`` is awaited once, after the last tick, and waits for the work that the ticks started; at the end of ``grace`` it is
-    cancelled. A loop without it is cancelled at the beginning of a shutdown, in the middle of a tick if need be.
+    ``drain`` is awaited once, after the last tick, and waits for the work that the ticks started; at the end of
+    ``grace`` it is cancelled. A loop without it is cancelled at the start of a shutdown, in the middle of a tick if
+    necessary.
     """
 
     @property
@@ -76,7 +77,7 @@ class Loop(Protocol):
     @property
     def wakeup(self) -> Wakeup: ...
     async def tick(self) -> Pace:
-        """Do a bounded amount of work. Start things, do not wait for them."""
+        """Do a bounded amount of work. Start work, do not wait for it."""
         ...
 
 
@@ -93,16 +94,16 @@ class LoopPolicy:
     """How often a loop ticks, when it counts as stuck, and how many failures end its process."""
 
     every: timedelta  # how long Idle() rests
-    stuck_after: timedelta  # silence between notes of progress that the watchdog will not forgive
-    longest_call: timedelta = timedelta(0)  # the longest it may lawfully wait for one thing, without a note
-    max_failures: int = 5  # in a row; then the process ends and is started again from outside
-    max_restarts: int = 5  # of a stuck tick, with no healthy stretch between them; then the same
-    healthy_after: timedelta = timedelta(minutes=10)  # so long without a restart, and the budget is whole again
+    stuck_after: timedelta  # longest silence between two records of progress before the watchdog acts
+    longest_call: timedelta = timedelta(0)  # longest legitimate wait for one operation without a record of progress
+    max_failures: int = 5  # consecutive failures; then the process ends and is started again from outside
+    max_restarts: int = 5  # restarts of a stuck tick without a healthy period in between; then the same
+    healthy_after: timedelta = timedelta(minutes=10)  # after this long without a restart the budget is full again
     backoff: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=1)
     # At a shutdown: keep ticking while the other loops drain, and stop after them (lease renewal, heartbeat, LISTEN).
     outlives: bool = False
-    # At a shutdown: let a tick in flight end, also where there is no drain (a tick that claims work and starts it elsewhere).
+    # At a shutdown: let the current tick end, even without a drain (a tick that claims work and starts it elsewhere).
     finishes_tick: bool = False
 
     def __post_init__(self) -> None:
@@ -120,7 +121,7 @@ class LoopPolicy:
 
 
 class FunctionLoop:
-    """A plain async function as a loop. It may return a pace; nothing means Idle."""
+    """A plain async function as a loop. It may return a pace; None means Idle."""
 
     def __init__(self, name: str, function: Callable[[], Awaitable[Pace | None]]) -> None:
         if not name or name != name.strip():
@@ -140,7 +141,7 @@ class FunctionLoop:
 
 
 class Ticking(Protocol):
-    """A class that ``Batuta.loop`` accepts; it is made without arguments. Returning nothing means Idle."""
+    """A class that ``Batuta.loop`` accepts, instantiated without arguments. Returning None means Idle."""
 
     async def tick(self) -> Pace | None: ...
 
@@ -172,7 +173,7 @@ class ObjectLoop:
 
 
 def loop_of(name: str, what: Any) -> Loop:
-    """An async function, or a class that can be made without arguments."""
+    """Make a loop of an async function, or of a class that takes no arguments."""
     return ObjectLoop(name, what()) if inspect.isclass(what) else FunctionLoop(name, what)
 
 
@@ -186,7 +187,7 @@ def policy_in_seconds(
     max_restarts: float = 5,
     finishes_tick: bool = False,
 ) -> LoopPolicy:
-    """A policy as people write it. What cannot be is told with the loop's name."""
+    """Build a policy from seconds. Every error names the loop."""
     try:
         return LoopPolicy(
             every=timedelta(seconds=every),

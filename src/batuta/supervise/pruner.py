@@ -18,7 +18,7 @@ class Retention:
     """A table whose old rows the pruner deletes."""
 
     table: str
-    prune: Callable[[int], Awaitable[int]]  # deletes at most so many rows, and returns how many it deleted
+    prune: Callable[[int], Awaitable[int]]  # deletes at most this many rows, and returns how many it deleted
 
 
 class PrunesByAge(Protocol):
@@ -31,7 +31,7 @@ def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Re
 
 
 class Pruner:
-    """Deletes one batch of each retention at a tick. After an error the next tick begins with the next retention."""
+    """Deletes one batch of each retention per tick. After an error the next tick starts with the next retention."""
 
     name = "pruner"
 

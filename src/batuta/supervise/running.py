@@ -18,35 +18,35 @@ from batuta.kernel.events import Events, LoopStuck
 from batuta.supervise.loop import Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import task_stack
 
-# How often one that is stuck is cancelled.
+# Number of cancellations of a stuck loop.
 MOST_CANCELS = 2
 
 
 @dataclass(slots=True)
 class Running:
-    """Written on the loop's own event loop, and read by anybody; instants are of the monotonic clock."""
+    """State of a loop, written on its own event loop and read from anywhere; instants are of the monotonic clock."""
 
     loop: Loop
     policy: LoopPolicy
-    last_beat: float = 0.0  # its last sign: a tick that began or ended, or a note of progress
+    last_beat: float = 0.0  # last record: the start or end of a tick, or a record of progress
     worked_at: float | None = None  # the end of its last good tick
-    notes: int = 0  # of progress, since it began
-    failures: int = 0  # in a row
+    notes: int = 0  # records of progress since the start
+    failures: int = 0  # consecutive
     failing_since: float = 0.0
-    restarts: int = 0  # since the process began
+    restarts: int = 0  # since the process started
     is_ticking: bool = False
-    is_alive: bool = True  # its keeper goes on, or has not begun yet
+    is_alive: bool = True  # its keeper runs, or has not started yet
     is_ending: bool = False  # its process shuts down
-    treatment: "Treatment | None" = None  # it is being stopped, because it was silent for too long
+    treatment: "Treatment | None" = None  # it is being stopped after too long a silence
     keeper: "asyncio.Task[None] | None" = None
-    _lately: "deque[float]" = field(default_factory=deque)  # restarts without a healthy stretch between them
+    _lately: "deque[float]" = field(default_factory=deque)  # restarts without a healthy period in between
 
     def note(self, at: float) -> None:
         self.notes += 1
         self.last_beat = at
 
     def silent_for(self, now: float) -> timedelta:
-        """While it rests nobody waits for a sign."""
+        """Time since the last record of progress; zero while the loop rests."""
         return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
 
     def is_stuck(self, now: float) -> bool:
@@ -54,11 +54,11 @@ class Running:
 
     @property
     def is_deaf(self) -> bool:
-        """It was told often enough, and goes on: there is nothing to wait for."""
+        """Whether it ignored every cancellation: there is nothing to wait for."""
         return self.treatment is not None and self.treatment.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
-        """How many there were without a healthy stretch between them, this one included."""
+        """Count a restart and return the number without a healthy period in between, including this one."""
         if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
             self._lately.clear()
         self._lately.append(now)
@@ -66,7 +66,7 @@ class Running:
         return len(self._lately)
 
     def treat(self, now: float) -> "Treatment":
-        """Cancel what it is at, and remember where that was."""
+        """Cancel the current work and record its position."""
         assert self.keeper is not None
         if self.treatment is None:
             self.treatment = Treatment(silent_for=self.silent_for(now), stack=task_stack(self.keeper))
@@ -84,7 +84,7 @@ class Treatment:
     cancels: int = 0
 
 
-# How long one that is cancelled has to take notice.
+# Time that a cancelled tick has to end.
 CANCEL_GRACE = timedelta(seconds=5)
 # It watches during a shutdown too: loops that outlive the others must not get stuck then.
 WATCHDOG_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)
@@ -118,7 +118,7 @@ class Watchdog:
             each.treat(now)
 
     def _due(self, each: Running, now: float) -> float:
-        """When there is something to do about it, if nothing happens until then."""
+        """When the watchdog must act next, if nothing changes."""
         timeout = each.policy.stuck_after.total_seconds()
         if each.treatment is not None:
             return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)

@@ -1,8 +1,7 @@
-"""Where somebody is stuck, as text: files, lines and names, never values.
+"""Stacks of stuck code as text: files, lines and names, never values.
 
-A thread that runs and a task that waits can be asked. Of a process that holds its interpreter only the C part of Python can
-still tell: it writes into a file that was opened before, and whoever comes next (the parent, or the next process on this
-machine) finds it there.
+Running threads and waiting tasks can be inspected. Of a process whose interpreter is held, only the C part of Python
+can still write: into a file that was opened before, which the parent or the next process on this machine reads.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
-    """Every coroutine it is inside of, the innermost last. A task's own list ends at the first one that waits."""
+    """Every coroutine the task is inside of, the innermost last. A task's own list ends at the first one that waits."""
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):
         lines += traceback.format_stack(frame, limit=1)
@@ -33,7 +32,7 @@ def task_stack(task: "asyncio.Task[Any]") -> str:
 
 
 def _frames(waiting: Any) -> Iterator[FrameType]:
-    for _ in range(100):  # nobody waits that deep; and a ring of coroutines has no end
+    for _ in range(100):  # no real stack is that deep, and a cycle of coroutines has no end
         frame = (
             getattr(waiting, "cr_frame", None)
             or getattr(waiting, "gi_frame", None)
@@ -50,7 +49,7 @@ def _frames(waiting: Any) -> Iterator[FrameType]:
 
 
 def thread_stack(ident: int) -> str:
-    """What a thread does at this moment."""
+    """Current stack of a thread."""
     frame = sys._current_frames().get(ident)
     return "the thread has ended\n" if frame is None else "".join(traceback.format_stack(frame))
 
@@ -59,7 +58,7 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 
 def main_thread_first(dump: str) -> str:
-    """Python's fault handler tells the main thread last; whoever cuts a long text should not lose it."""
+    """Move the main thread to the top: Python's fault handler writes it last, and a cut must not lose it."""
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]
     threads = [part for part in parts if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
@@ -67,12 +66,12 @@ def main_thread_first(dump: str) -> str:
 
 
 def main_thread_alone(dump: str) -> str:
-    """Of one that was put in order: the reason, and where the main thread was."""
+    """The reason and the stack of the main thread, from a sorted dump."""
     return dump.partition("\n\n")[0]
 
 
 class Left(NamedTuple):
-    """What a process that ended left behind."""
+    """Stack and reason left behind by an ended process."""
 
     role: str
     pid: int
@@ -87,19 +86,19 @@ class StackFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "StackFolder":
-        """``where``: the database's address. Processes on another one have nothing to do with ours."""
+        """``where``: the address of the database. Processes on another database use another folder."""
         return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:
-        """For this process to dump into. OSError: there is no place for it."""
+        """Open the file that this process dumps into. OSError: it cannot be created."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         if self.folder.lstat().st_uid != os.getuid():
-            raise PermissionError(f"{self.folder} belongs to somebody else")
+            raise PermissionError(f"{self.folder} belongs to another user")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         return os.fdopen(os.open(self._file(role, pid), flags, 0o600), "w", encoding="utf-8")
 
     def take(self, role: str, pid: int) -> str | None:
-        """What it left, once: the first who asks has it. None: nothing, or somebody else has it."""
+        """Take the stack of a process, once. None: there is none, or another process took it."""
         file = self._file(role, pid)
         taken = file.with_suffix(f".taken-by-{os.getpid()}")
         try:
@@ -111,12 +110,12 @@ class StackFolder:
         return main_thread_first(stack) or None
 
     def tidy(self) -> None:
-        """The folder goes with the last who had something in it."""
+        """Remove the folder if it is empty."""
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
     def list_orphaned(self, role: str) -> list[Left]:
-        """What processes of this role that are no more left, and nobody has taken."""
+        """Stacks of ended processes of this role that no process has taken."""
         found = []
         for file in sorted(self.folder.glob("*.stack")):
             if (match := _NAME.match(file.name)) is None or match["role"] != role:
@@ -131,7 +130,9 @@ class StackFolder:
 
 
 def temporary_folder() -> Path:
-    """Where nothing can be written (all disks full, a container that only reads) there are no stacks, and everything else."""
+    """Folder for stacks. If nothing can be written (full disks, a read-only container) there are no stacks, and
+    everything else works.
+    """
     try:
         return Path(tempfile.gettempdir())
     except OSError:

@@ -2,23 +2,23 @@
 
 A loop under supervision:
 
-        ┌────────── ring, or the rest is over ──────────┐
+        ┌────────── wake-up, or the rest is over ───────┐
         ▼                                               │
     [ tick ] ── Again ──▶ [ tick ]                      │
         │ ── Idle(until) ─────────────────────────▶ [ rest ]
         │ ── an error ──▶ back off (longer each time) ──┘
         │ ── the max_failures-th error in a row ──▶ every loop drains, LoopGaveUp
         │ ── silent for stuck_after ──▶ cancelled by the watchdog ──▶ [ tick ] again, max_restarts times ──▶ LoopGaveUp
-        │                                     └── goes on all the same ──▶ every other loop drains, CancelIgnored
+        │                                     └── ignores it ──▶ every other loop drains, CancelIgnored
       stop ──▶ the shutdown (below)
 
 A shutdown (``supervise.shutdown`` has its phases and its one deadline):
 
     a loop without a drain            cancelled at once
-    a loop with a drain               its tick in flight may end; then it drains with the time that is left
+    a loop with a drain               its current tick may end; then it drains with the time that is left
     a loop that outlives the others   keeps ticking until the others have ended; then it stops and drains
 
-A store that is away is not the loop's fault: the supervisor backs off and never gives up.
+An unavailable store is not the loop's fault: the supervisor backs off and never gives up.
 """
 
 import asyncio
@@ -50,16 +50,16 @@ T = TypeVar("T")
 Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]
 
 NO_WAIT = timedelta(0)
-# The longest rest while the database is away: when it is back, nobody should have to wait for us.
+# Longest rest while the database is unavailable: work resumes soon after its return.
 WHILE_AWAY = timedelta(seconds=10)
-# The longest rest after a tick that was stuck; how often that may be is counted.
+# Longest rest after a stuck tick; the number of restarts is limited elsewhere.
 AFTER_SILENCE = timedelta(seconds=5)
-# For a drain that is cancelled at the deadline to take notice.
+# Time that a drain cancelled at the deadline has to end.
 CUT_OFF = timedelta(seconds=1)
-# For the drains of loops that outlive the others: within the deadline, or briefly after it.
+# Time for the drains of loops that outlive the others: within the deadline, or briefly after it.
 LAST_AT_LEAST = timedelta(seconds=1)
 LAST_AT_MOST = timedelta(seconds=3)
-# A shutdown that is over sooner needs no announcement.
+# A shorter shutdown needs no announcement.
 ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
 
@@ -85,9 +85,9 @@ class Supervisor:
         return tuple(self._running)
 
     async def run(self, stop: asyncio.Event, grace: timedelta) -> None:
-        """Keep every loop going until ``stop``, then shut down within ``grace``.
+        """Run every loop until ``stop``, then shut down within ``grace``.
 
-        Raise LoopGaveUp if a loop cannot go on, and CancelIgnored if one cannot be stopped.
+        Raise LoopGaveUp if a loop cannot continue, and CancelIgnored if one cannot be stopped.
         """
         others_ended = asyncio.Event()
         keepers: Keepers = {}
@@ -95,7 +95,7 @@ class Supervisor:
             ends = others_ended if running.policy.outlives else stop
             running.keeper = keepers[running.loop.name] = asyncio.create_task(self._keep(running, stop, ends))
         try:
-            # A keeper that ends before the stop could not go on: that is a stop too.
+            # A keeper that ends before the stop could not continue: that is a stop too.
             await first_of(stop.wait(), asyncio.wait(keepers.values(), return_when=asyncio.FIRST_COMPLETED))
         finally:
             stop.set()
@@ -116,7 +116,9 @@ class Supervisor:
         await cancel_and_wait(_keeper(self._watchdog))
 
     async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
-        """Cancel loops that have nothing to finish; give ticks in flight a moment to end: one may start work in another loop."""
+        """Cancel loops that have nothing to finish; give current ticks a moment to end: one may start work in another
+        loop.
+        """
         self._cancel_idle(loops)
         ticking = [running for running in loops if running.is_ticking and _finishes(running)]
         if ticking:
@@ -146,7 +148,7 @@ class Supervisor:
         self._events.emit(LoopEnded(running.loop.name, drained=has_finished and has_drained))
 
     async def _end_tick(self, running: Running, shutdown: Shutdown) -> bool:
-        """Wait for the tick in flight to the end of the finish phase, and then cancel it. Return False if it was cut off."""
+        """Wait for the current tick to the end of the finish phase, then cancel it. Return False if it was cut off."""
         keeper = _keeper(running)
         if is_finishing := not (keeper.done() or keeper.cancelling()):
             if await shutdown.run_within(Phase.FINISH, _wait_for_all([keeper])):
@@ -183,18 +185,18 @@ class Supervisor:
     def _raise_failure(self, keepers: Keepers) -> None:
         for keeper in keepers.values():
             if keeper.done() and not keeper.cancelled():
-                keeper.result()  # raises what a loop could not go on with
+                keeper.result()  # raises the error that ended a loop
         for name, keeper in keepers.items():
             if not keeper.done():
                 raise CancelIgnored(loop=name, what="its tick", stack="")
 
     async def _keep(self, running: Running, stop: asyncio.Event, ends: asyncio.Event) -> None:
-        """Tick until ``ends``; a loop that cannot go on sets ``stop``, which ends them all."""
+        """Tick until ``ends``; a loop that cannot continue sets ``stop``, which ends them all."""
         running.is_alive = True
         bind(partial(self._note, running))
         try:
             while not ends.is_set():
-                # Answered before the tick, not after: a ring that lands mid-tick must survive it.
+                # Cleared before the tick, not after: a wake-up during the tick must not get lost.
                 running.loop.wakeup.clear()
                 pause = await self._tick(running, stop)
                 if not ends.is_set():
@@ -214,7 +216,7 @@ class Supervisor:
                 return self._note_restart(running, treated, stop)
             if _cancels():
                 raise
-            return self._note_failure(running, error, stop)  # something it awaited was cancelled, not we
+            return self._note_failure(running, error, stop)  # an awaited operation was cancelled, not this loop
         except CancelIgnored as deaf:
             self._events.emit(TaskDeaf(str(deaf.facts["loop"]), str(deaf.facts["what"]), str(deaf.facts["stack"])))
             stop.set()
@@ -227,7 +229,7 @@ class Supervisor:
             return self._note_failure(running, error, stop)
         finally:
             running.is_ticking, running.last_beat = False, self._clock.monotonic()
-        if (treated := _take_treatment(running)) is not None:  # it took the cancellation for its own end
+        if (treated := _take_treatment(running)) is not None:  # it treated the cancellation as its own end
             return self._note_restart(running, treated, stop)
         self._note_success(running)
         return pause
@@ -267,7 +269,7 @@ class Supervisor:
         return wait
 
     def _note_restart(self, running: Running, treated: Treatment, stop: asyncio.Event) -> timedelta:
-        """Its tick was silent for too long and has been stopped; it begins anew, unless that happens too often."""
+        """Record a restart after a stuck tick; raise LoopGaveUp if restarts are too frequent."""
         now, policy = self._clock.monotonic(), running.policy
         running.failures += 1
         if running.failures == 1:
@@ -286,7 +288,7 @@ class Supervisor:
 
     async def _rest(self, running: Running, pause: timedelta) -> None:
         if pause <= NO_WAIT:
-            await asyncio.sleep(0)  # let the others have a turn between two ticks
+            await asyncio.sleep(0)  # let other tasks run between two ticks
             return
         await first_of(running.loop.wakeup.wait(), self._clock.sleep(pause.total_seconds()))
 
@@ -297,12 +299,12 @@ def _keeper(running: Running) -> "asyncio.Task[None]":
 
 
 def _finishes(running: Running) -> bool:
-    """Whether a tick in flight may end at a shutdown."""
+    """Whether the current tick may end at a shutdown."""
     return running.policy.finishes_tick or drain_of(running.loop) is not None
 
 
 async def _ordinary(code: Awaitable[T]) -> T:
-    """A loop whose code calls ``sys.exit`` has failed: it would end its neighbours with it, and perhaps say that all is well."""
+    """Treat ``sys.exit`` in a loop's code as a failure: it would end the other loops, perhaps with a success code."""
     try:
         return await code
     except SystemExit as exit:
@@ -310,7 +312,7 @@ async def _ordinary(code: Awaitable[T]) -> T:
 
 
 def _take_treatment(running: Running) -> Treatment | None:
-    """What it was cancelled for by the watchdog, and by nobody else; after this it is no longer being treated."""
+    """The reason of a cancellation by the watchdog, if any; clears it."""
     if (treatment := running.treatment) is None or _cancels() > treatment.cancels:
         return None
     running.treatment = None

@@ -1,4 +1,4 @@
-"""Clocks for tests: one that moves only when the test says so, and one that runs faster than the machine's in every process."""
+"""Clocks for tests: one that moves only on request, and one that runs faster than the machine's in every process."""
 
 import asyncio
 import heapq
@@ -11,7 +11,7 @@ from pathlib import Path
 from batuta.kernel.clock import Clock, SystemClock
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo
-# How often the event loop is given a turn, so that everything a passed moment made ready has run.
+# Turns of the event loop after a step, so that everything that became ready has run.
 TURNS = 50
 
 
@@ -32,14 +32,14 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
-            await asyncio.sleep(0)  # a turn for the others, and no time
+            await asyncio.sleep(0)  # a turn for other tasks, without time
             return
         due = asyncio.Event()
         heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), due))
         await due.wait()
 
     async def advance(self, by: timedelta | float) -> None:
-        """Let this much time pass, waking each sleeper at its own instant."""
+        """Let this much time pass, and wake each sleeper at its own instant."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else float(by)
         ends = self._monotonic + seconds
         await settle()
@@ -52,7 +52,7 @@ class FakeClock:
         await settle()
 
     def step(self, by: timedelta) -> None:
-        """The wall clock jumps, as when somebody sets it; no time passes."""
+        """Move the wall clock, as an operator does; no time passes."""
         self._now += by
 
     def _pass(self, seconds: float) -> None:
@@ -68,9 +68,9 @@ async def settle() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastClock:
-    """A Clock. At ``origin``, which was ``since`` on the machine's monotonic clock, it began to run ``rate`` times faster.
+    """A Clock that runs ``rate`` times faster from ``origin`` on, which was ``since`` on the machine's monotonic clock.
 
-    ``steps``: a file with the seconds by which somebody put the wall clock forward or back; durations do not notice.
+    ``steps``: a file with the seconds by which the wall clock was moved; durations are unaffected.
     """
 
     origin: datetime
@@ -85,7 +85,7 @@ class FastClock:
 
     @classmethod
     def from_text(cls, text: str) -> "FastClock":
-        """The clock another process wrote down. Only on the same machine do the two agree."""
+        """Read a clock that another process wrote. The two agree only on the same machine."""
         words = json.loads(text)
         steps = None if words["steps"] is None else Path(words["steps"])
         origin = datetime.fromisoformat(words["origin"])
@@ -105,7 +105,7 @@ class FastClock:
         await self.machine.sleep(seconds / self.rate)
 
     def step(self, by: timedelta) -> None:
-        """Put the wall clock forward, or back, for everybody who reads the file."""
+        """Move the wall clock for every process that reads the file."""
         if self.steps is None:
             raise ValueError("a clock without a file for its steps cannot be put forward or back")
         written = self.steps.with_suffix(".next")

@@ -1,7 +1,7 @@
-"""Loops in your own tests: one tick, a tick that hangs or fails, and a supervisor on a clock that is moved by hand.
+"""Loops in tests: one tick, a tick that hangs or fails, and a supervisor on a clock that the test moves.
 
 outbound = Puppet(*loops_of(work)["outbound"])
-async with kept(outbound, clock=clock, events=events):
+async with supervise(outbound, clock=clock, events=events):
     outbound.hang()
     await clock.advance(70)
     assert (await events.wait_for(LoopRestarted)).loop == "outbound"
@@ -25,7 +25,7 @@ WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
-    """An Events, and a subscriber for a Fanout as well."""
+    """An event sink, usable as a subscriber of a Fanout as well."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -41,7 +41,7 @@ class EventRecorder:
         return [event for event in self.all if isinstance(event, kind)]
 
     async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
-        """The first such fact, already announced or yet to come. Real time, bounded: a test that waits in vain fails."""
+        """The first such event, past or future. Waits in real time, bounded: a test that waits in vain fails."""
         async with asyncio.timeout(WAIT_TIMEOUT):
             while not (found := [event for event in self.of(kind) if where(event)]):
                 self._more.clear()
@@ -50,17 +50,18 @@ class EventRecorder:
 
 
 GRACE = timedelta(seconds=1)
-# Times the grace that a shutdown may take: its deadline, cancelled ticks that do not end, and the loops that outlive the others.
+# Multiple of the grace that a shutdown may take: its deadline, cancelled ticks that do not end, and loops that outlive
+# the others.
 TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Every loop of a role by its name, with its limits: those that were registered, and the engine's own."""
+    """Every loop of a role by its name, with its policy: the registered ones and the engine's own."""
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 
 
 async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
-    """One tick of a registered loop, as the supervisor would make it; what it raises is raised."""
+    """Run one tick of a registered loop as the supervisor would; its error is raised."""
     loops = loops_of(work, role)
     if name not in loops:
         raise unknown("loop", name, loops)
@@ -68,7 +69,7 @@ async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
 
 
 class Puppet:
-    """A loop around another: its next ticks do what the test says, and then what they would have done."""
+    """A loop around another: its next ticks do what the test sets, and then their usual work."""
 
     def __init__(self, loop: Loop, policy: LoopPolicy) -> None:
         self.name = loop.name
@@ -84,12 +85,12 @@ class Puppet:
         return self._loop.wakeup
 
     def hang(self, times: int = 1) -> None:
-        """The next ticks wait for what never comes, and notice when they are cancelled."""
+        """Make the next ticks wait for ever and end when cancelled."""
         self._hangs += times
         self.wakeup.set()
 
     def fail(self, *errors: Exception) -> None:
-        """The next ticks raise these."""
+        """Make the next ticks raise these errors."""
         self._errors += errors
         self.wakeup.set()
 
@@ -105,9 +106,9 @@ class Puppet:
 
 @asynccontextmanager
 async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
-    """Under supervision while the block runs. What hangs at its end is cut off; time passes for that too.
+    """Supervise loops while the block runs. A hanging tick is cut off at its end; time passes for that too.
 
-    Rests after a failure are as long as they can be: nothing is left to chance.
+    Rests after a failure have their full length: no randomness.
     """
     supervisor = Supervisor(clock, events, chance=lambda: 1.0)
     for puppet in puppets:

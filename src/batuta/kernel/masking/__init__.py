@@ -1,4 +1,4 @@
-"""Takes people's data and secrets out of any text, in logs and elsewhere. Pure, linear in its length, the same when done twice."""
+"""Removes personal data and secrets from any text, in logs and elsewhere. Pure, linear in its length, idempotent."""
 
 import re
 
@@ -12,12 +12,12 @@ EMAIL, WHATSAPP = "[email]", "[whatsapp]"
 
 
 def mask(text: str) -> str:
-    """The text with a mark such as ``[cpf]`` or ``[token]`` in place of each thing that must not be seen."""
+    """Replace personal data and secrets in a text by marks such as ``[cpf]`` or ``[token]``."""
     for _ in range(_MOST_PASSES):
         masked = _mask_once(text)
         if masked == text:
             break
-        # What stuck to something masked stands alone now, and may be recognised only so.
+        # Text next to a masked part now stands alone, and may be recognised only then.
         text = masked
     return text
 
@@ -34,7 +34,8 @@ def _mask_once(text: str) -> str:
 
 
 _AT = r"(?:@|%40)"
-# 5511…@s.whatsapp.net, 5511…:12@s.whatsapp.net (a device), 5511…-1612345678@g.us (an old group), …@lid (nobody's number).
+# 5511…@s.whatsapp.net, 5511…:12@s.whatsapp.net (a device), 5511…-1612345678@g.us (an old group), …@lid (a hidden
+# number).
 _JID = re.compile(
     rf"(?<![0-9])[0-9]{{5,20}}(?:[-.:_][0-9]{{1,15}}){{0,2}}{_AT}(?:s\.whatsapp\.net|c\.us|g\.us|lid|newsletter|broadcast)\b"
 )

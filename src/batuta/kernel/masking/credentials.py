@@ -15,7 +15,7 @@ WITHHELD = "<message withheld>"
 
 
 def without_credentials(text: str) -> str:
-    # Looking for a plain substring costs next to nothing, and most lines have none of these.
+    # A substring search is cheap, and most lines contain none of these.
     lowered = text.lower()
     if "://" in text and "@" in text:
         text = _IN_URL.sub(r"\1***@", text)
@@ -34,7 +34,7 @@ def without_credentials(text: str) -> str:
 
 _SPACE = r"[^\S\r\n]{0,3}"
 
-# scheme://user:password@host. A password may hold / or @ by mistake; a port is not a password.
+# scheme://user:password@host. A password may contain / or @ by mistake; a port is not a password.
 _IN_URL = re.compile(
     r"(://[^\s/:@\"'<>]{0,128}:)(?!\d{1,5}(?:[/?#,;)\]}\s\"'<>]|$))(?:[^\s/\"'<>]{1,200}|[^\s\"'<>]{1,80})@"
 )
@@ -72,7 +72,7 @@ def _mark_token(match: re.Match[str]) -> str:
     return (match["before"] or "") + TOKEN
 
 
-# <Task finished exception=ValueError('what somebody wrote')>, as asyncio shows it. Nobody can tell where a repr ends.
+# <Task finished exception=ValueError('personal text')>, as asyncio shows it. The end of a repr cannot be found.
 _EXCEPTION_REPR = re.compile(r"(\bexception=[A-Za-z_][\w.]{0,100}\()(?!<message withheld>\)).*")
 
 # The head of 'key': 'value', key='value', key: "value", ('key', b'value'), {\"key\": \"value\"} or ?key=value.
@@ -96,7 +96,7 @@ _BODIES = {
 
 
 def _mask_values(text: str) -> Iterator[str]:
-    """The text without the values of sensitive keys. A harmless key's value is looked into: it may hold such pairs."""
+    """Remove the values of sensitive keys. The value of a harmless key is searched: it may hold such pairs."""
     done = 0
     while head := _HEAD.search(text, done):
         yield text[done : head.end()]
@@ -111,7 +111,7 @@ def _mask_values(text: str) -> Iterator[str]:
 
 def _kind_of_key(head: re.Match[str]) -> Kind | None:
     if head["key"] == "name":
-        return None  # in a repr it is a task's or a job's far more often than a person's
+        return None  # in a repr it names a task or a job far more often than a person
     return kind_of(head["quoted_key"] or head["header"] or head["key"] or head["query_key"])
 
 
@@ -132,7 +132,7 @@ _NOTHING = frozenset({"None", "null", "True", "true", "False", "false"})
 
 
 def _mark_value(match: re.Match[str]) -> str:
-    """The pair with its value replaced, unless there is none or a mark stands there already."""
+    """Replace the value of a pair, unless it is empty or marked already."""
     if match["body"] in _NOTHING or match["body"].startswith(_MARKED):
         return match[0]
     start, end = match.span("body")

@@ -1,4 +1,4 @@
-"""Which fields hold a person's text, a person's data or a secret, judged by the field's name alone."""
+"""Fields that hold a person's text, personal data or a secret, judged by their names alone."""
 
 import re
 import unicodedata
@@ -13,18 +13,18 @@ def _words_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What somebody wrote. Its length may be told.
+# Texts that people wrote. Their length may be shown.
 TEXT_FIELDS = _words_in(
     "body caption completion content conteudo conversation corpo legenda mensagem mensagens message messages prompt "
     "text texto textos texts transcricao transcript"
 )
-# Who somebody is.
+# Identities of people.
 PERSON_FIELDS = _words_in(
     "apelido bairro birth birthdate celular celulares cep cnpj cpf cpfs destinatario email emails endereco enderecos "
     "firstname fone fullname jid lastname logradouro msisdn name nascimento nickname nome nomes phone phones pushname "
     "remetente rg sobrenome surname telefone telefones username"
 )
-# What opens a door.
+# Credentials.
 SECRET_FIELDS = _words_in(
     "access_key api_key apikey assinatura authorization cookie cookies credential credentials csrf jwt "
     "passphrase passwd password private_key pwd secret secrets senha senhas session sessionid signature "
@@ -32,15 +32,15 @@ SECRET_FIELDS = _words_in(
 )
 SENSITIVE_FIELDS = TEXT_FIELDS | PERSON_FIELDS | SECRET_FIELDS
 
-# `job_name` names a thing and `push_name` a person: the word before it tells.
+# `job_name` names a thing and `push_name` a person: the word before it decides.
 _PEOPLE = _words_in(
     "author business client contact customer display doctor family first full given last medico middle nick notify "
     "participant patient person profile push recipient sender short user verified"
 )
-# `message_id` is not a message, `text_length` is not a text, `token_count` opens no door.
+# `message_id` is not a message, `text_length` is not a text, `token_count` is not a credential.
 _ABOUT = _words_in("at bytes count expires hash id ids kind length limit name size status tokens total type version")
 _STILL_SECRET = frozenset({"session_id"})
-# On its own, `message` is a text; in front of another word (`message_rate`) it only says what that word is about.
+# Alone, `message` is a text; before another word (`message_rate`) it only qualifies that word.
 _ONLY_AT_THE_END = frozenset({"mensagem", "mensagens", "message", "messages", "name"})
 
 
@@ -56,7 +56,7 @@ def is_sensitive(field_name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def kind_of(field_name: str) -> Kind | None:
-    """None: the value may be shown, masked."""
+    """Kind of a field; None: the value may be shown, masked."""
     words = _words(field_name)
     if not words:
         return None
@@ -76,7 +76,7 @@ def kind_of(field_name: str) -> Kind | None:
 
 
 def mask_value(value: object, kind: Kind) -> str:
-    """What is shown in place of the value."""
+    """Replacement of the value."""
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"
     return HIDDEN

@@ -1,7 +1,7 @@
-"""CPF, CNPJ, RG and Brazilian phones in text, told apart from ids, instants and counts.
+"""CPF, CNPJ, RG and Brazilian phones in text, distinguished from ids, instants and counts.
 
-Formatted numbers always go. Bare ones go when their check digits are right or when they can be dialled; UUIDs, ISO
-instants and hexadecimal digests are set aside first, because parts of them look like phones.
+Formatted numbers are always masked. Bare numbers are masked if their check digits match or if they can be dialled;
+UUIDs, ISO instants and hexadecimal digests are set aside first, because parts of them look like phones.
 """
 
 import re
@@ -12,7 +12,7 @@ CPF, CNPJ, RG, PHONE = "[cpf]", "[cnpj]", "[rg]", "[telefone]"
 def without_numbers(text: str) -> str:
     if sum(map(text.count, "0123456789")) < _FEWEST_DIGITS:
         return text
-    # Odd pieces are the ones the group captured.
+    # Odd pieces are the ones that the group captured.
     pieces = _KEPT.split(text)
     pieces[::2] = [_mark(piece) for piece in pieces[::2]]
     return "".join(pieces)

@@ -1,1 +1,1 @@
-"""What every store must do, as tests to be run on yours: subclass, give the fixtures, and let pytest collect."""
+"""Contracts of a store, as tests: subclass them, provide the fixtures, and let pytest collect."""

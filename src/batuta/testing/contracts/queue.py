@@ -1,6 +1,7 @@
 """The contract of a queue store.
 
-A subclass gives a fixture ``queue``: an empty ``Shelf`` on the store under test, whose clock is moved by hand.
+A subclass provides a fixture ``queue``: an empty ``QueueFixture`` on the store under test, whose clock the test
+moves.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ DEAD = Settlement(state=ItemState.DEAD, error="no")
 
 @dataclass
 class QueueFixture(ABC):
-    """A store under test. ``item`` makes an item of its table; ``state`` reads one back in the contract's words."""
+    """A store under test. ``item`` makes an item of its table; ``state`` reads one back in the contract's terms."""
 
     store: QueueStore
     clock: FakeClock
@@ -34,7 +35,7 @@ class QueueFixture(ABC):
 
     @abstractmethod
     async def state(self, id: str) -> str | None:
-        """ready, running, done, dead, cancelled; None: it is gone."""
+        """ready, running, done, dead or cancelled; None: it does not exist."""
 
     @abstractmethod
     async def pause(self, on: bool) -> None: ...
@@ -47,33 +48,31 @@ class QueueFixture(ABC):
         return list((await self.store.settle_and_claim([], lease_holder, limit, **options)).leases)
 
     async def settle(self, leases: Sequence[Lease], settlement: Settlement = DONE) -> list[str]:
-        """The ids that were lost."""
+        """Settle and return the ids that were lost."""
         result = await self.store.settle_and_claim([(lease, settlement) for lease in leases], ANN, 0)
         return [lease.id for lease in result.lost]
 
 
 class QueueContract:
-    async def test_what_was_put_is_claimed_once(self, queue: QueueFixture) -> None:
+    async def test_an_item_is_claimed_once(self, queue: QueueFixture) -> None:
         ids = await queue.put(queue.item(), queue.item())
         assert sorted(lease.id for lease in await queue.claim()) == sorted(ids)
         assert await queue.claim(BEN) == []
         assert [await queue.state(id) for id in ids] == ["running", "running"]
 
-    async def test_nothing_is_put_and_nothing_claimed(self, queue: QueueFixture) -> None:
+    async def test_an_empty_put_and_an_empty_claim_do_nothing(self, queue: QueueFixture) -> None:
         assert await queue.store.put([]) == []
         assert await queue.claim() == []
         assert await queue.store.next_at() is None
 
-    async def test_a_claim_takes_no_more_than_it_asks_for_and_the_longest_waiting_first(
-        self, queue: QueueFixture
-    ) -> None:
+    async def test_a_claim_respects_its_limit_and_takes_the_oldest_first(self, queue: QueueFixture) -> None:
         now = queue.clock.now()
         late, early = await queue.put(queue.item(available_at=now), queue.item(available_at=now - SECOND))
         (first,) = await queue.claim(limit=1)
         (second,) = await queue.claim(limit=1)
         assert [first.id, second.id] == [early, late]
 
-    async def test_of_many_claimers_each_item_has_one(self, queue: QueueFixture) -> None:
+    async def test_concurrent_claims_share_the_items_without_overlap(self, queue: QueueFixture) -> None:
         ids = await queue.put(*(queue.item() for _ in range(40)))
         lease_holders = [LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE) for n in range(20)]
         claims = await asyncio.gather(*(queue.claim(lease_holder, limit=7) for lease_holder in lease_holders))
@@ -86,7 +85,7 @@ class QueueContract:
         (lease,) = await queue.claim()
         assert lease.attempt == 1
 
-    async def test_a_delayed_item_waits_for_its_time_and_tells_it(self, queue: QueueFixture) -> None:
+    async def test_a_delayed_item_waits_until_it_is_due(self, queue: QueueFixture) -> None:
         at = queue.clock.now() + 10 * SECOND
         await queue.put(queue.item(available_at=at))
         assert await queue.claim() == []
@@ -94,13 +93,13 @@ class QueueContract:
         queue.clock.step(10 * SECOND)
         assert len(await queue.claim()) == 1
 
-    async def test_done_is_done(self, queue: QueueFixture) -> None:
+    async def test_a_settled_item_is_done(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         assert await queue.settle(await queue.claim()) == []
         assert await queue.state(id) in ("done", None)
         assert await queue.claim() == []
 
-    async def test_a_retry_comes_back_at_its_time_and_counts(self, queue: QueueFixture) -> None:
+    async def test_a_retry_returns_at_its_time_and_counts(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         at = queue.clock.now() + 60 * SECOND
         await queue.settle(await queue.claim(), Settlement(state=ItemState.READY, available_at=at, error="busy"))
@@ -119,7 +118,7 @@ class QueueContract:
         (lease,) = await queue.claim()
         assert lease.attempt == 1
 
-    async def test_dead_is_kept_with_its_evidence_until_it_is_revived_or_discarded(self, queue: QueueFixture) -> None:
+    async def test_a_dead_item_keeps_its_evidence_until_revived_or_discarded(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         await queue.settle(await queue.claim(), DEAD)
         assert await queue.state(id) == "dead"
@@ -132,16 +131,14 @@ class QueueContract:
         assert await queue.state(id) is None
         assert not await queue.store.revive(id)
 
-    async def test_what_is_alive_is_neither_revived_nor_discarded(self, queue: QueueFixture) -> None:
+    async def test_a_live_item_is_neither_revived_nor_discarded(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         assert not await queue.store.revive(id)
         assert not await queue.store.discard(id)
         await queue.claim()
         assert not await queue.store.discard(id)
 
-    async def test_a_lease_that_is_over_is_rescued_exactly_once_without_any_list_of_workers(
-        self, queue: QueueFixture
-    ) -> None:
+    async def test_an_expired_lease_is_rescued_exactly_once(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         await queue.claim()
         assert await queue.store.rescue(10) == []
@@ -162,14 +159,14 @@ class QueueContract:
         assert await queue.state(id) == "running"
         assert await queue.settle([fresh]) == []
 
-    async def test_nothing_is_settled_twice(self, queue: QueueFixture) -> None:
+    async def test_an_item_is_settled_once(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()
         assert await queue.settle(leases) == []
         assert await queue.settle(leases, DEAD) == [id]
         assert await queue.state(id) in ("done", None)
 
-    async def test_a_kept_lease_is_not_rescued(self, queue: QueueFixture) -> None:
+    async def test_a_renewed_lease_is_not_rescued(self, queue: QueueFixture) -> None:
         await queue.put()
         leases = await queue.claim()
         for _ in range(5):
@@ -178,9 +175,7 @@ class QueueContract:
             assert not renewed.lost
             assert await queue.store.rescue(10) == []
 
-    async def test_items_of_an_owner_that_is_proven_dead_come_back_before_their_lease_ends(
-        self, queue: QueueFixture
-    ) -> None:
+    async def test_items_of_a_dead_owner_return_before_their_lease_ends(self, queue: QueueFixture) -> None:
         mine, other = await queue.put(queue.item(), queue.item())
         stale = await queue.claim(limit=1)
         await queue.claim(BEN, limit=1)
@@ -188,17 +183,17 @@ class QueueContract:
         assert (rescued.id, rescued.state, rescued.crashes) == (stale[0].id, ItemState.READY, 1)
         assert await queue.store.rescue_owned([ANN.owner], 10) == []
         assert await queue.store.rescue_owned([], 10) == []
-        # The other owner keeps what it has, and the dead one can write nothing more.
+        # The other owner keeps its items, and the dead one can write nothing more.
         assert [lease.id for lease in await queue.claim(BEN)] == [stale[0].id]
         assert await queue.settle(stale) == [stale[0].id]
         assert [await queue.state(id) for id in (mine, other)] == ["running", "running"]
 
-    async def test_of_the_items_of_a_dead_owner_no_more_come_back_than_asked_for(self, queue: QueueFixture) -> None:
+    async def test_a_recovery_of_a_dead_owner_respects_its_limit(self, queue: QueueFixture) -> None:
         await queue.put(*(queue.item() for _ in range(5)))
         await queue.claim()
         assert [len(await queue.store.rescue_owned([ANN.owner], 2)) for _ in range(4)] == [2, 2, 1, 0]
 
-    async def test_an_item_is_dead_after_the_third_owner_that_died_with_it(self, queue: QueueFixture) -> None:
+    async def test_an_item_is_dead_after_the_death_of_its_third_owner(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         for crash in (1, 2, 3):
             assert len(await queue.claim()) == 1
@@ -207,7 +202,7 @@ class QueueContract:
         assert rescued.state is ItemState.DEAD
         assert await queue.state(id) == "dead"
 
-    async def test_a_cancelled_item_of_a_dead_owner_does_not_come_back(self, queue: QueueFixture) -> None:
+    async def test_a_cancelled_item_of_a_dead_owner_does_not_return(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         await queue.claim()
         assert await queue.store.cancel(id, "no longer wanted")
@@ -220,7 +215,7 @@ class QueueContract:
         await queue.store.rescue(10)
         assert list((await queue.store.renew(leases, ANN)).lost) == [id]
 
-    async def test_an_item_that_kills_its_workers_is_dead_after_the_third(self, queue: QueueFixture) -> None:
+    async def test_an_item_is_dead_after_it_killed_three_workers(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         for crash in (1, 2, 3):
             assert len(await queue.claim()) == 1
@@ -231,7 +226,7 @@ class QueueContract:
         assert await queue.state(id) == "dead"
         assert await queue.claim() == []
 
-    async def test_while_a_key_is_alive_it_is_not_taken_again(self, queue: QueueFixture) -> None:
+    async def test_a_key_in_use_rejects_a_second_item(self, queue: QueueFixture) -> None:
         first, second = await queue.store.put([queue.item(key="k"), queue.item(key="k")])
         assert (first is None) != (second is None)
         assert await queue.store.put([queue.item(key="k"), queue.item(key="other")]) != [None, None]
@@ -240,32 +235,32 @@ class QueueContract:
         await queue.settle([lease])
         assert None not in await queue.store.put([queue.item(key="k")])
 
-    async def test_of_fifty_that_put_one_key_at_once_one_is_taken(self, queue: QueueFixture) -> None:
+    async def test_one_of_fifty_concurrent_puts_of_a_key_wins(self, queue: QueueFixture) -> None:
         put = await asyncio.gather(*(queue.store.put([queue.item(key="k")]) for _ in range(50)))
         assert sum(ids != [None] for ids in put) == 1
 
-    async def test_the_urgent_come_first_and_now_and_then_the_others(self, queue: QueueFixture) -> None:
+    async def test_urgent_items_come_first_and_others_do_not_starve(self, queue: QueueFixture) -> None:
         low, high = await queue.put(queue.item(urgency=0), queue.item(urgency=1))
         other_low, other_high = await queue.put(queue.item(urgency=0), queue.item(urgency=1))
         assert {lease.id for lease in await queue.claim(limit=1)} <= {high, other_high}
         (patient,) = await queue.claim(limit=1, reversed=True)
         assert patient.id in (low, other_low)
 
-    async def test_what_is_cancelled_before_it_runs_never_runs(self, queue: QueueFixture) -> None:
+    async def test_an_item_cancelled_before_its_start_never_runs(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         assert await queue.store.cancel(id, "no longer wanted")
         assert await queue.state(id) == "cancelled"
         assert await queue.claim() == []
         assert not await queue.store.cancel(id, "again")
 
-    async def test_whoever_works_on_a_cancelled_item_is_told_with_the_next_renewal(self, queue: QueueFixture) -> None:
+    async def test_a_renewal_reports_the_cancellation_of_a_running_item(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()
         assert await queue.store.cancel(id, "no longer wanted")
         assert list((await queue.store.renew(leases, ANN)).cancelled) == [id]
 
-    async def test_what_was_to_stop_does_not_come_back(self, queue: QueueFixture) -> None:
-        """Neither by a retry nor from a dead worker: it was asked for, and is not asked for again."""
+    async def test_a_cancelled_item_does_not_return(self, queue: QueueFixture) -> None:
+        """Neither a retry nor a dead worker brings a cancelled item back."""
         retried, orphaned = await queue.put(queue.item(), queue.item())
         leases = {lease.id: lease for lease in await queue.claim()}
         for id in (retried, orphaned):
@@ -277,7 +272,7 @@ class QueueContract:
         assert [await queue.state(id) for id in (retried, orphaned)] == ["cancelled", "cancelled"]
         assert await queue.claim() == []
 
-    async def test_a_revived_item_has_nothing_of_its_former_life(self, queue: QueueFixture) -> None:
+    async def test_a_revived_item_starts_from_scratch(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()
         await queue.store.cancel(id, "no longer wanted")
@@ -286,7 +281,7 @@ class QueueContract:
         fresh = await queue.claim()
         assert not (await queue.store.renew(fresh, ANN)).cancelled
 
-    async def test_a_dead_item_is_not_revived_beside_another_of_its_key(self, queue: QueueFixture) -> None:
+    async def test_a_dead_item_is_not_revived_while_its_key_is_in_use(self, queue: QueueFixture) -> None:
         (id,) = await queue.put(queue.item(key="k"))
         await queue.settle(await queue.claim(), DEAD)
         (other,) = await queue.put(queue.item(key="k"))
@@ -295,7 +290,7 @@ class QueueContract:
         assert await queue.state(other) in ("done", None)
         assert await queue.store.revive(id)
 
-    async def test_a_stale_ending_beside_a_fresh_one_of_the_same_item_is_lost(self, queue: QueueFixture) -> None:
+    async def test_a_stale_settlement_beside_a_fresh_one_is_lost(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         stale = await queue.claim()
         queue.clock.step(ITEM_LEASE + SECOND)
@@ -305,10 +300,10 @@ class QueueContract:
         for limit in (0, 10):
             result = await queue.store.settle_and_claim([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
             assert stale[0] in result.lost
-            assert list(result.leases) == []  # what the stale one would have emitted is not there
+            assert list(result.leases) == []  # the follow-ups of the stale settlement are missing
         assert await queue.state(id) in ("done", None)
 
-    async def test_an_item_says_when_one_crash_is_left(self, queue: QueueFixture) -> None:
+    async def test_an_item_reports_that_one_crash_is_left(self, queue: QueueFixture) -> None:
         await queue.put()
         seen = []
         for _ in range(3):
@@ -349,7 +344,7 @@ class QueueContract:
         await queue.settle(leases[2:])
         assert await queue.store.owners() == ["ann"]
 
-    async def test_a_claim_whose_answer_was_lost_is_given_back_without_a_crash(self, queue: QueueFixture) -> None:
+    async def test_a_claim_whose_answer_was_lost_returns_without_a_crash(self, queue: QueueFixture) -> None:
         await queue.put(*(queue.item() for _ in range(3)))
         known = await queue.claim(limit=1)
         stray = await queue.claim(limit=1)
@@ -363,27 +358,27 @@ class QueueContract:
         (rescued,) = [each for each in await queue.store.rescue_owned(["ann"], 10) if each.id == again.id]
         assert rescued.crashes == 1
 
-    async def test_a_stray_claim_that_was_cancelled_does_not_come_back(self, queue: QueueFixture) -> None:
+    async def test_a_lost_claim_that_was_cancelled_does_not_return(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         await queue.claim()
         await queue.store.cancel(id, "no longer wanted")
         assert list(await queue.store.release_stray("ann", [])) == [id]
         assert await queue.state(id) == "cancelled"
 
-    async def test_a_paused_queue_gives_nothing_and_loses_nothing(self, queue: QueueFixture) -> None:
+    async def test_a_paused_queue_hands_out_nothing_and_loses_nothing(self, queue: QueueFixture) -> None:
         await queue.put()
         await queue.pause(True)
         assert await queue.claim() == []
         await queue.pause(False)
         assert len(await queue.claim()) == 1
 
-    async def test_settling_goes_on_while_the_queue_is_paused(self, queue: QueueFixture) -> None:
+    async def test_settling_works_while_the_queue_is_paused(self, queue: QueueFixture) -> None:
         await queue.put()
         leases = await queue.claim()
         await queue.pause(True)
         assert await queue.settle(leases) == []
 
-    async def test_follow_ups_come_with_the_settlement_or_not_at_all(self, queue: QueueFixture) -> None:
+    async def test_follow_ups_are_written_with_the_settlement_or_not_at_all(self, queue: QueueFixture) -> None:
         await queue.put()
         leases = await queue.claim()
         emitting = Settlement(state=ItemState.DONE, follow_ups=(queue.item(), queue.item()))
@@ -392,14 +387,14 @@ class QueueContract:
         await queue.settle(leases, emitting)  # stale by now
         assert await queue.claim() == []
 
-    async def test_settling_and_claiming_are_one_turn(self, queue: QueueFixture) -> None:
+    async def test_settle_and_claim_are_one_step(self, queue: QueueFixture) -> None:
         await queue.put(*(queue.item() for _ in range(10)))
         leases = await queue.claim(limit=4)
         result = await queue.store.settle_and_claim([(lease, DONE) for lease in leases], ANN, 4)
         assert len(result.leases) == 4
         assert not {lease.id for lease in result.leases} & {lease.id for lease in leases}
 
-    async def test_two_thousand_items_go_through(self, queue: QueueFixture) -> None:
+    async def test_two_thousand_items_pass_through(self, queue: QueueFixture) -> None:
         for _ in range(4):
             await queue.put(*(queue.item() for _ in range(500)))
         seen: set[str] = set()
