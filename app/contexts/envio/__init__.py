@@ -1,1 +1,1 @@
-"""Sends messages: the protocol that neither loses nor doubles one, its record and its doubts."""
+"""The send protocol: sends each queued message exactly once, records sends, and resolves messages in doubt."""

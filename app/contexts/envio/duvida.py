@@ -1,9 +1,9 @@
-"""What became of messages of which nobody knows whether they left.
+"""Resolve messages in doubt: the answer of the gateway was lost, so they may or may not have left.
 
-in doubt ─▶ an echo, or the gateway's own store, has it ──▶ enviada
-         ─▶ two minutes later the line lives and has not,
-            but what left before it is still there ──────▶ pendente: it may be tried again
-         ─▶ nobody can tell for half an hour ────────────▶ parked: a person decides
+in doubt ─▶ an echo or the gateway's message store has it ──▶ enviada
+         ─▶ after two minutes the instance is online and does
+            not have it, but has the message sent before it ─▶ pendente: it may be sent again
+         ─▶ no proof within half an hour ───────────────────▶ parked: an operator decides
 """
 
 from collections.abc import Callable
@@ -24,44 +24,47 @@ from batuta.loops import Pace, Wakeup
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Transaction, is_uuid
 
-# The gateway's echo and its own store may lag behind.
+# The echo and the gateway's message store may lag behind the send.
 PROOF_AFTER: Final = timedelta(minutes=2)
 GIVE_UP_AFTER: Final = timedelta(minutes=30)
 LOOK_EVERY: Final = timedelta(seconds=10)
-# One that takes longer is looked for again the next time: others wait behind it.
+# A search that takes longer ends and is repeated at the next tick: other doubts wait behind it.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
 FORGETS = define(
-    "gateway_esquece", "the gateway has neither it nor what left before it: it forgets, and may have forgotten this"
+    "gateway_esquece",
+    "the gateway has neither this message nor the one sent before it: it deletes messages and may have deleted this one",
 )
-SAID_BY_PERSON = define("dito_por_pessoa", "a person says so")
+SAID_BY_PERSON = define("dito_por_pessoa", "decided by an operator")
 CRASHED = define("busca_falhou", "{error} while it was looked for")
 STOPPED = define("interrompida", "stopped")
 NEVER_ARRIVED = define("nunca_chegou", "never arrived")
-ECHO_PENDING = define("eco_pendente", "its echo may still come")
-CHIP_GONE = define("chip_sumiu", "its chip is gone")
-GATEWAY_AWAY = define("gateway_fora", "the gateway cannot be asked: {why}")
-LINE_DOWN = define("linha_fora", "the gateway has not got it, but its line is down: it may not know")
+ECHO_PENDING = define("eco_pendente", "its echo may still arrive")
+CHIP_GONE = define("chip_sumiu", "its chip no longer exists")
+GATEWAY_AWAY = define("gateway_fora", "the gateway does not answer: {why}")
+LINE_DOWN = define("linha_fora", "the gateway does not have it, but its instance is offline and may not know")
 
 
 @dataclass(frozen=True, slots=True)
 class Ausente:
-    """It is proved that it did not leave."""
+    """Proved: the message did not leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """Nobody can tell yet."""
+    """No proof yet whether the message left."""
 
     why: str
 
 
 class NotInDoubt(BatutaError):
-    sentence = "message {id} is not parked: only what nobody could find out is decided by a person; `batuta duvidas` lists them"
+    sentence = "message {id} is not parked: an operator decides only about parked messages; `batuta duvidas` lists them"
 
 
 class Reconciliador:
-    """A loop. Several may run at once: what one has settled is in doubt no more, and the others change nothing."""
+    """A loop that resolves doubts. Several may run at once: the first to settle a doubt wins, the others change
+    nothing.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class Reconciliador:
         events: Events,
         on_return: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_return`` is told when something may be sent again."""
+        """``on_return`` is called when a message may be sent again."""
         self.name = "reconciliador"
         self.wakeup = Wakeup()
         self._database = database
@@ -89,12 +92,12 @@ class Reconciliador:
         return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
 
     async def look(self) -> int:
-        """How many doubts were ended."""
+        """Look into one batch of doubts; return how many were resolved."""
         doubts = await self._registro.in_doubt(self._database, limit=BATCH)
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
-        """A person says what became of a parked message, and is named."""
+        """Settle a parked message as the operator ``by`` decides; the decision goes to the audit log."""
         found = await self._registro.message(self._database, id) if is_uuid(id) else None
         if found is None or found[1] != EnvioEstado.PARKED:
             raise NotInDoubt(id=id)
@@ -121,26 +124,26 @@ class Reconciliador:
                 )
             else:
                 done = await self._registro.absent(transaction, mensagem, now=now)
-            if not done:  # somebody else decided a moment ago
+            if not done:  # another operator or the loop decided first
                 raise NotInDoubt(id=id)
         if not sent:
             self._on_return()
 
     async def _reconcile_one(self, doubt: Duvida) -> bool:
-        """Whatever is met with one, the others are looked for."""
+        """Resolve one doubt; an error or a timeout in it does not stop the batch."""
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):
                 return bool(ended)
             case Raised(error=StoreUnavailable() as away):
-                raise away  # and so it would be with every other
+                raise away  # every other doubt would fail too
             case Raised(error=error):
                 self._events.emit(ItemCrashed(FILA_MENSAGENS.name, doubt.mensagem.id, error))
                 why = CRASHED(error=name_of(error))
             case Late(error=why):
                 pass
         async with self._database.transaction() as transaction:
-            return await self._not_found_out(transaction, doubt, why, self._clock.now())
+            return await self._postpone_or_park(transaction, doubt, why, self._clock.now())
 
     async def _settle(self, doubt: Duvida) -> bool:
         found = await self._look_up(doubt)
@@ -159,23 +162,23 @@ class Reconciliador:
                         is_proof=True,
                     )
                 case Ausente():
-                    return await self._may_again(transaction, doubt, now)
+                    return await self._retry_or_end(transaction, doubt, now)
                 case Incerta(why=why):
-                    return await self._not_found_out(transaction, doubt, why, now)
+                    return await self._postpone_or_park(transaction, doubt, why, now)
 
-    async def _not_found_out(self, transaction: Transaction, doubt: Duvida, why: str, now: datetime) -> bool:
+    async def _postpone_or_park(self, transaction: Transaction, doubt: Duvida, why: str, now: datetime) -> bool:
         if now - doubt.since >= GIVE_UP_AFTER:
             return await self._registro.park(transaction, doubt.mensagem, why, now=now)
         await self._registro.record_look(transaction, doubt.mensagem, now=now)
         return False
 
-    async def _may_again(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
+    async def _retry_or_end(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
         if doubt.cancelled:
-            what = self._ends(
+            what = self._end(
                 transaction, doubt.mensagem, StatusDaMensagem.CANCELADA, Desfecho.FAILED_EXPIRED, STOPPED(), now
             )
         elif doubt.last_try:
-            what = self._ends(
+            what = self._end(
                 transaction, doubt.mensagem, StatusDaMensagem.ERRO, Desfecho.FAILED_TIMEOUT, NEVER_ARRIVED(), now
             )
         else:
@@ -185,7 +188,7 @@ class Reconciliador:
         self._on_return()
         return True
 
-    async def _ends(
+    async def _end(
         self,
         transaction: Transaction,
         mensagem: Mensagem,

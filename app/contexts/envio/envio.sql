@@ -1,10 +1,11 @@
--- read alone on sqlite: a transaction that writes is the only one, in all processes
+-- read alone on sqlite: no lock needed: SQLite has one write transaction at a time over all processes
 SELECT :cliente_id AS cliente_id;
 
--- read alone on postgres: until the transaction ends nobody else decides about this doctor, and what is read sees what was decided before
+-- read alone on postgres: lock the doctor until the transaction ends, so that later reads see earlier decisions about
+-- them
 SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL AS held;
 
--- read facts: everything that decides whether a message may leave, as it is now
+-- read facts: all facts that decide whether a message may leave now
 SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadata, message.created_at, message.campanha_id,
        message.conversa_id, message.cliente_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
        coalesce(message.devida_em, message.created_at) AS "devida_em [TIMESTAMPTZ]",
@@ -44,30 +45,30 @@ LEFT JOIN campanhas AS campaign ON campaign.id = message.campanha_id
 LEFT JOIN chips AS chip ON chip.id = message.chip_id
 WHERE message.id = :id AND message.fence = :fence AND message.lease_until IS NOT NULL AND message.envio_estado IS NULL;
 
--- write intend: from here on nobody may take it for unsent before it is proved
+-- write intend: store the intent; from here on the message counts as possibly sent until proved otherwise
 UPDATE fila_mensagens
 SET envio_estado = 'intent', envio_desde = :now, envio_hash = :hash, envio_reserva = :reserva, envio_buscas = 0, chip_id = :chip_id,
     conversa_id = :conversa_id, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until > :now AND envio_estado IS NULL AND NOT cancelamento_pedido;
 
--- write park_unproven: after a restore nobody can tell whether it left before: a person decides
+-- write park_unproven: after a restore there is no proof whether it left: an operator decides
 UPDATE fila_mensagens
 SET envio_estado = 'parked', envio_desde = :now, envio_hash = :hash, outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado IS NULL;
 
--- read was_decided: a person decided about it since then
+-- read was_decided: an operator decided about it since an instant
 SELECT 1 AS decided FROM audit_log WHERE at >= :since AND action = 'mensagem.decidir' AND subject = :id LIMIT 1;
 
--- write take_back: it provably did not leave
+-- write take_back: delete the intent of a message that provably did not leave
 UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
 
--- write doubt: perhaps it left; what is put off costs no attempt, and this was one
+-- write doubt: it may have left; count the attempt here, because a snooze counts none
 UPDATE fila_mensagens SET envio_estado = 'unknown', tentativas = tentativas + 1, outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
 
--- write left: it left, and is known by this id; whoever looked for it as well, or has it and has not begun, writes nothing about it
--- any more
+-- write left: it left; store the gateway's id. The new fence makes writes of other reconcilers, and of a worker that
+-- holds it without an intent, change nothing
 UPDATE fila_mensagens
 SET status = 'enviada', fence = fence + 1, lease_until = NULL, owner = NULL, envio_estado = NULL, envio_desde = NULL,
     envio_reserva = NULL, provider_message_id = :message_id, enviada_em = :em, outcome = :outcome, outcome_reason_code = :reason,
@@ -82,23 +83,23 @@ SET status = :status, fence = fence + 1, envio_estado = NULL, envio_desde = NULL
     outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until IS NULL AND provider_message_id IS NULL;
 
--- write add_dead_letter: what failed for good, for people to look at
+-- write add_dead_letter: keep a message that failed for good for inspection
 INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
                                 outcome, movido_para_dlq_em)
 SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, :reason, :outcome, :now
 FROM fila_mensagens WHERE id = :id;
 
--- read dead: what was given up without a dead letter, because its workers died
+-- read dead: messages that became dead without a dead letter because their workers died
 SELECT dead.id, coalesce(dead.outcome, 'FAILED_TIMEOUT') AS outcome, dead.erro FROM fila_mensagens AS dead
 WHERE dead.status = 'erro' AND dead.envio_estado IS NULL
   AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id AND NOT buried.reprocessado)
 LIMIT :limit;
 
--- write name_outcome: how it ended, where nobody was left to say so
+-- write name_outcome: set the outcome of a dead message whose workers died before they wrote one
 UPDATE fila_mensagens SET outcome = :outcome, outcome_reason_code = erro, outcome_at = :now, updated_at = :now
 WHERE id = :id AND status = 'erro' AND outcome IS NULL;
 
--- write remove_dead_letters: somebody tried it again, or put it away; who, if he did it by hand
+-- write remove_dead_letters: mark dead letters whose message was retried or discarded, with the operator who did it
 UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now, reprocessado_por = (
     SELECT audit.actor FROM audit_log AS audit
     WHERE audit.subject = 'fila_mensagens:' || CAST(fila_mensagens_dlq.mensagem_original_id AS TEXT)
@@ -107,8 +108,8 @@ UPDATE fila_mensagens_dlq SET reprocessado = TRUE, reprocessado_em = :now, repro
 WHERE NOT reprocessado AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS dead
                                        WHERE dead.id = fila_mensagens_dlq.mensagem_original_id AND dead.status = 'erro');
 
--- read in_doubt: what nobody holds any more and nobody knows about, the least looked for and oldest first; whoever fell silent is
--- rescued before, or it would be brought back after it was found
+-- read in_doubt: messages in doubt without a lease, fewest searches first, then oldest. A message whose worker died is
+-- rescued first, so that a rescue cannot release it after it was found
 SELECT message.id, message.fence, message.cliente_id, message.conversa_id, message.campanha_id, message.telefone_destino,
        message.conteudo, message.tipo, message.envio_estado, message.envio_desde, message.envio_hash, message.envio_reserva,
        message.envio_buscas, message.chip_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
@@ -117,59 +118,59 @@ FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip
 WHERE message.envio_estado IN ('intent', 'unknown') AND message.lease_until IS NULL
 ORDER BY message.envio_buscas, message.envio_desde LIMIT :limit;
 
--- read doubts: everything nobody is certain about, for people
+-- read doubts: every message in doubt, for operators
 SELECT message.id, message.envio_estado, message.envio_desde, message.tipo, message.tentativas, message.outcome_reason_code,
        chip.instance_name
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
 WHERE message.envio_estado IS NOT NULL ORDER BY message.envio_desde LIMIT :limit;
 
--- write looked: somebody looked for it, and cannot tell yet
+-- write looked: a search ended without proof
 UPDATE fila_mensagens SET envio_estado = 'unknown', envio_buscas = envio_buscas + 1, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND lease_until IS NULL;
 
--- write park: nobody can tell: a person decides
+-- write park: no proof in time: an operator decides
 UPDATE fila_mensagens SET envio_estado = 'parked', outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND lease_until IS NULL;
 
--- write absent: it is proved that it did not leave: it may be tried again
+-- write absent: proved that it did not leave: it may be sent again
 UPDATE fila_mensagens
 SET status = 'pendente', fence = fence + 1, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL,
     agendar_para = :now, lease_until = NULL, owner = NULL, finalizada_em = NULL, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND fence = :fence AND lease_until IS NULL;
 
--- read witness: what left last by the same chip before an instant, known by the gateway's own id
+-- read witness: the last message that left by the same chip before an instant and has an id of the gateway
 SELECT witness.telefone_destino, witness.provider_message_id, witness.enviada_em
 FROM fila_mensagens AS witness JOIN chips AS chip ON chip.id = witness.chip_id
 WHERE witness.status = 'enviada' AND witness.enviada_em < :before AND witness.enviada_em > :since
   AND chip.instance_name = :instance AND witness.provider_message_id NOT LIKE 'decidida:%'
 ORDER BY witness.enviada_em DESC LIMIT 1;
 
--- read claimed: which other queued message has this id of the gateway's already
+-- read claimed: the other queued message that already has this gateway id
 SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id AND id <> :id;
 
--- read message: one of them
+-- read message: one queued message
 SELECT id, fence, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, metadata, envio_reserva,
        tentativas
 FROM fila_mensagens WHERE id = :id;
 
--- read expired: what waits and may have waited too long
+-- read expired: due messages that may have waited too long
 SELECT id, coalesce(devida_em, created_at) AS "devida_em [TIMESTAMPTZ]" FROM fila_mensagens
 WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL AND agendar_para <= :now
   AND coalesce(devida_em, created_at) <= :before
   AND NOT EXISTS (SELECT 1 FROM campanhas AS campaign WHERE campaign.id = campanha_id AND campaign.status = 'pausada')
 ORDER BY agendar_para LIMIT :limit;
 
--- write expire: it waited longer than it could be of use
+-- write expire: cancel a message that waited too long to be useful
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, finalizada_em = :now,
     updated_at = :now
 WHERE id = :id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
 
--- write count_on_chip: one more left by it
+-- write count_on_chip: count one more sent message
 UPDATE chips SET msgs_enviadas_total = msgs_enviadas_total + 1, msgs_enviadas_hoje = msgs_enviadas_hoje + 1, updated_at = :now
 WHERE id = :chip_id;
 
--- write count_on_doctor: he was written to
+-- write count_on_doctor: record the contact in the doctor's state
 INSERT INTO doctor_state (cliente_id, permission_state, last_outbound_at, contact_count_7d, last_touch_at, last_touch_method,
                           last_touch_campaign_id, updated_at)
 VALUES (:cliente_id, 'initial', :em, 1, :em, :tipo, :campanha_id, :now)
@@ -182,7 +183,7 @@ SET permission_state = CASE WHEN doctor_state.permission_state = 'none' THEN 'in
     last_touch_campaign_id = coalesce(excluded.last_touch_campaign_id, doctor_state.last_touch_campaign_id),
     updated_at = excluded.updated_at;
 
--- write count_on_conversation: it goes on
+-- write count_on_conversation: record the contact in the conversation
 UPDATE conversations
 SET message_count = message_count + 1, ultima_mensagem_em = :em, last_touch_at = :em, last_touch_type = :tipo,
     last_touch_campaign_id = coalesce(:campanha_id, last_touch_campaign_id), first_touch_at = coalesce(first_touch_at, :em),

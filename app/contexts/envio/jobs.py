@@ -1,4 +1,4 @@
-"""The jobs of the messages. The continuous worker does the same all the time; the claim keeps them apart."""
+"""Scheduled jobs of the send queue. The worker does the same work continuously; the claim prevents double work."""
 
 from collections.abc import Awaitable, Callable, Sized
 from typing import Final
@@ -40,7 +40,9 @@ class MessageJobs:
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
-        """What is stuck comes back, what is too old goes, doubts are looked into, and what is due leaves as far as it may."""
+        """Rescue stuck messages, expire old ones, store dead letters, resolve doubts, and send due messages within the
+        limits.
+        """
         rescued = len(await self._rescue())
         expired = await self._expire()
         dead_letters = await self._store_dead_letters()
@@ -59,7 +61,7 @@ class MessageJobs:
 
     async def _expire(self) -> int:
         now, expired = self._clock.now(), 0
-        # A younger message cannot have expired, whatever the hours.
+        # A younger message cannot have expired, regardless of the sending hours.
         before = now - TIMELY
         for row in await self._registro.waiting_long(self._database, before=before, now=now, limit=BATCH):
             if open_time(row["devida_em"], now, HORARIO, self._zone) > TIMELY:

@@ -1,4 +1,4 @@
-"""What the send protocol reads and writes, each in the caller's transaction."""
+"""Reads and writes of the send protocol, each in the caller's transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class SendQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mensagem:
-    """A queued message as the protocol sees it. Whoever has seen it with an older ``fence`` writes nothing about it any more."""
+    """A queued message in the send protocol. A write with an older ``fence`` changes nothing."""
 
     id: str
     fence: int
@@ -77,12 +77,12 @@ class Fatos:
     medico: Medico
     tipo_campanha: str | None
     last_try: bool
-    tried_by: str | None  # the instance by which it may have left before; None: it was never tried
+    tried_by: str | None  # the instance by which it may have left before; None: never tried
 
 
 @dataclass(frozen=True, slots=True)
 class Achada:
-    """It left."""
+    """The message left; the gateway knows it by this id."""
 
     message_id: str
     jid: str
@@ -91,7 +91,7 @@ class Achada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """A message of which nobody knows whether it left."""
+    """A message that may or may not have left."""
 
     mensagem: Mensagem
     since: datetime
@@ -103,7 +103,7 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that did leave."""
+    """A message that provably left."""
 
     telefone: str
     message_id: str
@@ -114,7 +114,7 @@ class Registro:
     def __init__(
         self, dialect: Dialect, ids: Ids, conversas: Conversas, eventos: Eventos, rates: Rates, diario: Diario | None
     ) -> None:
-        """``diario``: names people as a restored journal does; None: there is no journal."""
+        """``diario`` computes the digest of a phone that the journal of opt-outs uses; None: there is no journal."""
         self._diario = diario
         self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
@@ -124,11 +124,11 @@ class Registro:
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
-        """Two messages for one doctor are decided one after the other: the second sees the first."""
+        """Serialize the decisions about one doctor: the second message sees the first."""
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
-        """None: the message is not ours any more."""
+        """Return the facts that decide about a message, or None if the lease is lost."""
         inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
             self._queries.facts,
@@ -146,7 +146,7 @@ class Registro:
     async def intend(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
     ) -> bool:
-        """False: it is not ours any more, or somebody asked for it to stop."""
+        """Store the intent to send. False: the lease is lost, or an operator asked for the message to stop."""
         return bool(
             await transaction.run(
                 self._queries.intend,
@@ -187,9 +187,9 @@ class Registro:
         reason: str | None = None,
         is_proof: bool = False,
     ) -> bool:
-        """Everything that follows from a message that left, once. False: somebody wrote it already.
+        """Record a message that left, with all its consequences, once. False: it is already recorded.
 
-        ``is_proof``: it was found, so whoever is about to send it again loses it; unless he has begun.
+        ``is_proof``: the message was found at the gateway, so a worker that holds it without an intent loses it.
         """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(
@@ -210,7 +210,7 @@ class Registro:
         await self._conversas.saiu(transaction, _saida(mensagem, message_id, jid, em))
         await self._count(transaction, mensagem, message_id, em, now)
         if bypass is not None:
-            await self._tell(transaction, mensagem, "envio_com_bypass", outcome, now)
+            await self._record_outcome(transaction, mensagem, "envio_com_bypass", outcome, now)
         return True
 
     async def record_end(
@@ -223,34 +223,36 @@ class Registro:
         *,
         now: datetime,
     ) -> bool:
-        """It will not leave. What failed is buried where people look. False: somebody else decided about it."""
+        """Record that the message will not leave; a failed one becomes a dead letter. False: another process decided
+        first.
+        """
         why = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
-        whose = {"id": mensagem.id, "fence": mensagem.fence}
+        key = {"id": mensagem.id, "fence": mensagem.fence}
         if not await transaction.run(
-            self._queries.ended, **whose, status=status.value, outcome=desfecho.value, reason=why, now=now
+            self._queries.ended, **key, status=status.value, outcome=desfecho.value, reason=why, now=now
         ):
             return False
         if status is StatusDaMensagem.ERRO:
             await self._store_dead_letter(transaction, mensagem.id, why or "", desfecho.value, now)
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
-        await self._tell(transaction, mensagem, "envio_bloqueado", desfecho, now)
+        await self._record_outcome(transaction, mensagem, "envio_bloqueado", desfecho, now)
         return True
 
     async def in_doubt(self, reading: Reading, *, limit: int) -> list[Duvida]:
         return [_doubt(row) for row in await reading.all(self._queries.in_doubt, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
-        """For people: no number, no words."""
+        """List messages in doubt for operators, without phone numbers and texts."""
         return await reading.all(self._queries.doubts, limit=limit)
 
     async def record_look(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
         await transaction.run(self._queries.looked, id=mensagem.id, fence=mensagem.fence, now=now)
 
     async def park(self, transaction: Transaction, mensagem: Mensagem, reason: str, *, now: datetime) -> bool:
-        whose = {"id": mensagem.id, "fence": mensagem.fence}
+        key = {"id": mensagem.id, "fence": mensagem.fence}
         if not await transaction.run(
-            self._queries.park, **whose, reason=encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), now=now
+            self._queries.park, **key, reason=encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), now=now
         ):
             return False
         await self._announce_parking(transaction, mensagem, now)
@@ -269,7 +271,7 @@ class Registro:
     async def park_unproven(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
     ) -> None:
-        """Nobody can tell whether it left before the restore: a person decides."""
+        """Park a message without proof whether it left before the restore: an operator decides."""
         parked = await transaction.run(
             self._queries.park_unproven,
             id=lease.id,
@@ -294,25 +296,27 @@ class Registro:
     async def echo(
         self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
     ) -> Achada | None:
-        """What the gateway told us of these words to this number by this chip, and no other message has."""
+        """Return the gateway's echo of this text to this number by this chip that no other queued message has."""
         for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
             if echo.fila_id is None and echo.instance == instance:
                 return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
         return None
 
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
-        """What left by this chip shortly before: whoever does not remember it cannot prove that another did not leave."""
+        """Return the last message that left by this chip. A gateway that has lost it cannot prove that another did not
+        leave.
+        """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
             None if row is None else Testemunha(row["telefone_destino"], row["provider_message_id"], row["enviada_em"])
         )
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
-        """Another queued message is known by this id already."""
+        """Is another queued message already recorded with this gateway id?"""
         return await reading.one(self._queries.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
-        """A message, and what is not known about it."""
+        """Return a message and its ``envio_estado``."""
         row = await reading.one(self._queries.message, id=id)
         return None if row is None else (_message(row), row["envio_estado"])
 
@@ -323,7 +327,9 @@ class Registro:
         return bool(await transaction.run(self._queries.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Whatever was given up without a worker's word, because its workers died, is buried as well, and whatever lives is not."""
+        """Store dead letters of dead messages key workers died before they did, and mark those of messages that were
+        retried.
+        """
         await transaction.run(self._queries.remove_dead_letters, now=now)
         dead = await transaction.all(self._queries.dead, limit=limit)
         for row in dead:
@@ -360,7 +366,7 @@ class Registro:
                 transaction, mensagem.campanha_id, mensagem.cliente_id, message_id, em=em, now=now
             )
 
-    async def _tell(
+    async def _record_outcome(
         self, transaction: Transaction, mensagem: Mensagem, event: str, desfecho: Desfecho, now: datetime
     ) -> None:
         await self._eventos.record(

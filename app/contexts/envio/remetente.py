@@ -1,13 +1,13 @@
-"""The send protocol: neither lost nor doubled.
+"""The send protocol: a message is neither lost nor sent twice.
 
     pendente ─claim─▶ may it? which chip? ─▶ INTENT, in one transaction ─▶ the call ─▶ enviada
                           │                     │ hours, pause, limits,       ├─ provably not sent ──▶ pendente, later
-                          │                     │ opt-out and fence hold       ├─ never will be ──────▶ erro
-                          ▼                     │ here, or it is not written   └─ nobody knows ───────▶ UNKNOWN
+                          │                     │ opt-out and fence hold       ├─ can never be sent ──▶ erro
+                          ▼                     │ here, or it is not written   └─ answer lost ────────▶ UNKNOWN
                      later, or never            ▼
-                                      who dies here leaves a doubt, never a second message
+                                      a crash here leaves a doubt, never a second message
 
-The intent is on disk before the call begins, and the call begins within two seconds of what was decided or not at all.
+The intent is stored before the call. The call begins within two seconds of the decision; otherwise it is not made.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -54,31 +54,31 @@ from batuta.reasons import RATE_LIMIT, Reason, define
 from batuta.sql import Database, Restored, Transaction, blind_restores
 
 GATEWAY: Final = "evolution"
-# What was decided holds for so long: a call that has not begun by then is not made, and its intent is taken back.
+# How long a decision is valid. A call that has not begun by then is not made, and its intent is deleted.
 CALL_WITHIN: Final = LEAVES_WITHIN
-# Longer than a send may take: until then its tokens count as used.
+# Longer than a send may take: a reservation counts against the limits until then.
 USE_WITHIN: Final = timedelta(seconds=60)
 TIMEOUT: Final = timedelta(seconds=120)
 RETRY: Final = after_seconds([120, 240, 480, 900, 1800])
 NO_CHIP: Final = timedelta(seconds=60)
-# A message that has waited this long, or is older than this process, may have left before the database was restored from a copy: it
-# is looked for first.
+# A message that has waited this long, or is older than this process, may have left before the database was restored
+# from a backup: search for it at the gateway first.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
-# After a restore without the replaced database, also new messages are looked for: what they say may have left before, in rows
-# that are lost. This long, because the same words are not sent twice in a week.
+# After a restore without the replaced database, search for new messages too: their text may have left before, in rows
+# that are lost. A week, because the same text is not sent twice in a week.
 LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
 UNPROVEN = define("sem_prova", "the database was restored, and the gateway cannot prove that it did not leave before")
 TAKEN = define("em_outro_processo", "another process has it")
-GATEWAY_UNSURE = define("gateway_sem_resposta", "the gateway cannot say whether it left before: {why}")
-BEGAN_LATE = define("comecou_tarde", "it took too long to begin")
+GATEWAY_UNSURE = define("gateway_sem_resposta", "the gateway does not say whether it left before: {why}")
+BEGAN_LATE = define("comecou_tarde", "the call did not begin in time")
 NO_CHIP_FREE = define("sem_chip", "{outcome}: no chip may send it now")
-NO_LONGER_ALLOWED = define("nao_pode_mais", "its chip, or its kind, may not any more")
+NO_LONGER_ALLOWED = define("nao_pode_mais", "its chip may no longer send it, or its type changed")
 NOT_ON_WHATSAPP = define("sem_whatsapp", "this number has no WhatsApp account")
-CHIP_BANNED = define("chip_banido", "its chip was shut out ({status})")
+CHIP_BANNED = define("chip_banido", "its chip was banned ({status})")
 CHIP_REFUSED = define("chip_recusado", "refused: {why}")
-LINE_DOWN = define("linha_caiu", "the line was down while it was sent")
+LINE_DOWN = define("linha_caiu", "the instance was offline during the send")
 NOT_SENT = define("nao_enviada", "{outcome}: {why}")
-CHIP_RESTS = define("chip_descansa", "{outcome}: the chip is to rest")
+CHIP_RESTS = define("chip_descansa", "{outcome}: the chip rests")
 UNKNOWN_WHETHER_SENT = define("envio_incerto", "it is unknown whether it left: {why}")
 FOUND_AT_GATEWAY = define("achada_no_gateway", "found at the gateway")
 REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timedelta(minutes=5)}
@@ -95,7 +95,7 @@ RulesNow: TypeAlias = Callable[[Transaction | Database, str | None], Awaitable[R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intencao:
-    """It is written down that this message is about to leave, by this chip."""
+    """The stored intent to send this message by this chip."""
 
     mensagem: Mensagem
     emissor: Emissor
@@ -106,15 +106,15 @@ class Intencao:
 
 @dataclass(frozen=True, slots=True)
 class Perdida:
-    """Somebody else has the message by now, or the chip may not any more."""
+    """The lease is lost, or the chip may no longer send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderParts:
     """The services a sender works with.
 
-    ``since``: when this process opened its database; a restore of a backup requires that the process is stopped first.
-    ``call_within``: a decision is this long valid; a call that has not begun by then is not made.
+    ``since``: when this process opened its database; a restore of a backup requires that the process is stopped
+    first. ``call_within``: how long a decision is valid; a call that has not begun by then is not made.
     """
 
     database: Database
@@ -180,7 +180,7 @@ class Remetente:
         if fatos is None:
             return None, None
         if fatos.tried_by is not None:
-            # It was proved that it had not left. Proofs may be wrong, and come late.
+            # It was proved absent after that attempt. A late echo refutes such a proof.
             since = fatos.pedido.created_at - BEFORE
             if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
                 return fatos, echo
@@ -251,7 +251,7 @@ class Remetente:
         return await remembers(self._database, self._registro, self._line, instance, before)
 
     async def _park_unproven(self, lease: Lease, mensagem: Mensagem, hash: str, blind: Restored) -> Outcome | None:
-        """A person decides; who decided that it did not leave is believed."""
+        """Park the message for an operator, unless an operator already decided since the restore that it did not leave."""
         if await self._registro.was_decided(self._database, mensagem.id, since=blind.restored_at):
             return None
         now = self._clock.now()
@@ -297,9 +297,11 @@ class Remetente:
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: TipoDeMensagem, hash: str, emissor: Emissor
     ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
-        """Everything that must hold at the instant it leaves is asked in the transaction that writes that it will.
+        """Check every condition again in the transaction that stores the intent, so that it holds when the message
+        leaves.
 
-        Asked when its place in the limits is ours: many wait for theirs, and what was decided before would be old by then.
+        Reserve the limits first: a reservation may wait for others, and a decision made before it would be out of
+        date.
         """
         wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
         async with self._database.transaction() as transaction:
@@ -334,7 +336,7 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """A full limit of everybody, or of this kind, holds the next message too; one of a doctor or a phone does not."""
+        """Remember a full limit that all messages or all of this type share: it holds the next message too."""
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}
         if isinstance(reason, Reason) and reason.code == RATE_LIMIT and reason.facts["limit"] in shared:
@@ -355,12 +357,12 @@ class Remetente:
                 await self._ban_chip(intent.emissor.id, code)
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_BANNED, CHIP_BANNED(status=code))
             case Refused(why=why, permanent=True):
-                # After others went well a refusal without a reason means that the number is being restricted.
+                # If other sends succeed, a refusal without a reason means that WhatsApp restricts the number.
                 await self._circuits.breaker(circuit_of(intent.emissor.instance)).trip(CHIP_REFUSED(why=why))
                 await self._rest_chip(intent.emissor.id, now + REST[400], "refused")
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
-                # It is nobody's fault here, and no attempt: until somebody sets it right everything waits.
+                # A configuration problem: snooze without counting an attempt until an operator fixes it.
                 return await self._take_back(lease, intent, Snooze(NO_CHIP, why))
             case Refused(why=why):
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
@@ -373,7 +375,9 @@ class Remetente:
                 assert_never(result)
 
     async def _try_again_or_end(self, lease: Lease, intent: Intencao, desfecho: Desfecho, why: str) -> Outcome:
-        """It provably did not leave: another attempt, by another chip if there is one, or none any more."""
+        """The message provably did not leave: retry it, by another chip if there is one, or end it after the last
+        attempt.
+        """
         if intent.last_try:
             return self._end_as(intent.mensagem, StatusDaMensagem.ERRO, desfecho, why)
         return await self._take_back(lease, intent, Failed(NOT_SENT(outcome=desfecho.value, why=why)))
@@ -435,7 +439,7 @@ async def _give_back(tickets: dict[str, Ticket]) -> None:
 
 
 def _report_of(name: str, result: SendResult, now: datetime) -> EffectReport:
-    """What an answer says about the gateway, and about the chip."""
+    """Translate an answer into a report for the circuit breaker of the gateway or of the chip."""
     is_gateway = name == GATEWAY
     match result:
         case Sent() | NotOnWhatsApp():

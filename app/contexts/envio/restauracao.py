@@ -1,7 +1,7 @@
-"""What of Julia's survives when the database is replaced by an older backup: messages that left, opt-outs and removals.
+"""Keep messages that left, opt-outs and removals when an older backup replaces the database.
 
-If the replaced database can be read, its facts win. If not, opt-outs and removals come from the journal, and each message that
-waits is looked for at the gateway before it is sent (``envio``).
+If the replaced database can be read, its facts win. Otherwise opt-outs and removals come from the journal, and each
+waiting message is searched for at the gateway before it is sent (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Of the replaced database."""
+    """Facts of the replaced database since the backup."""
 
     messages: Sequence[Row]
     people: Sequence[Row]
@@ -86,14 +86,16 @@ class Restauracao:
         return await self._replay(new, restored, counts)
 
     async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
-        """Each message as it ended. A message that the backup does not know counts only if it left, or may have left."""
+        """Copy the end of each message. A message that is not in the backup is copied only if it left, or may have
+        left.
+        """
         there = {name: await self._ids(new, query) for name, query in self._parents.items()}
         known = 0
         for row in old.messages:
             values = dict(row)
             values |= {name: None for name, ids in there.items() if values[name] not in ids}
             if values["envio_estado"] is not None:
-                values["status"] = "pendente"  # nobody holds it any more
+                values["status"] = "pendente"  # the lease of the replaced database is void
             if await new.run(self._queries.take_over, **{name: values[name] for name in _CHANGED}):
                 known += 1
             elif values["cliente_id"] is not None and (values["status"] == "enviada" or values["envio_estado"]):

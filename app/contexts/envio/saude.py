@@ -1,7 +1,7 @@
-"""How the queue of messages is: ``/health/fila``, and what it adds to the score.
+"""Health of the send queue: ``/health/fila`` and its part of the score.
 
-The engine judges every queue by its backlog, its age, its dead and whether a consumer lives. What only this queue has is judged
-here: messages that nobody knows about and a person must decide.
+The engine checks every queue for backlog, age, dead items and a living consumer. This module adds the facts of the
+send queue: messages that wait for a gateway, and parked messages that an operator must decide.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -39,7 +39,7 @@ THRESHOLDS: Final = {
     "erros_hora_warning": 10,
     "idade_warning_min": 60,
 }
-# The engine's judgement by the same figures. What waits ten minutes although it is due is told long before it is an hour.
+# The engine checks the same figures. Age warns earlier: a due message that waits ten minutes is a problem.
 LIMITS: Final = QueueLimits(
     backlog_warning=THRESHOLDS["backlog_warning"],
     backlog_critical=THRESHOLDS["backlog_critical"],
@@ -57,7 +57,9 @@ class FilaQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDaFila:
-    """Only what is due is a backlog: what waits for its hour, or for its next attempt, is not late."""
+    """Figures of the send queue. Only due messages are backlog: a message that waits for its hour or its retry is not
+    late.
+    """
 
     now: datetime
     pendentes: int = 0
@@ -67,13 +69,13 @@ class MedidasDaFila:
     travadas: int = 0
     enviadas_ultima_hora: int = 0
     erros_ultima_hora: int = 0
-    sem_gateway: int = 0  # put off by a process that knows of no gateway
+    sem_gateway: int = 0  # put off by a process that has no gateway configured
     em_duvida: int = 0
     para_decisao: int = 0
     para_decisao_desde: datetime | None = None
     dlq: int = 0
     tem_consumidor: bool = True
-    pausada: bool = False  # somebody holds it: nothing is expected to move
+    pausada: bool = False  # an operator holds the queue: no progress is expected
 
     @property
     def idade(self) -> timedelta:
@@ -81,10 +83,10 @@ class MedidasDaFila:
 
 
 def alertas(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
-    """Each as a figure beside its limit."""
+    """Yield each exceeded limit as its figure beside the limit."""
     limits = THRESHOLDS
     if not medidas.pausada:
-        yield from _not_moving(medidas)
+        yield from _backlog_alerts(medidas)
     if medidas.travadas > limits["travadas_critical"]:
         yield Severity.CRITICAL, f"travadas {medidas.travadas} > {limits['travadas_critical']}"
     elif medidas.travadas >= limits["travadas_warning"]:
@@ -97,7 +99,7 @@ def alertas(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
         yield Severity.WARNING, f"para_decisao {medidas.para_decisao} > 0"
 
 
-def _not_moving(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
+def _backlog_alerts(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
     limits, minutes = THRESHOLDS, medidas.idade // timedelta(minutes=1)
     if not medidas.tem_consumidor and medidas.idade > LIMITS.deserted_after:
         yield Severity.CRITICAL, "consumidores 0 < 1"
@@ -112,7 +114,7 @@ def _not_moving(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
 def documento(medidas: MedidasDaFila) -> dict[str, Any]:
     found = list(alertas(medidas))
     severities = {severity for severity, _ in found}
-    # The worst counts, whichever was found last.
+    # The worst severity decides, regardless of order.
     status = "critical" if Severity.CRITICAL in severities else "degraded" if severities else "healthy"
     return {
         "status": status,
@@ -171,7 +173,7 @@ class SaudeDaFila:
         now: Now,
         local: Callable[[datetime], datetime],
     ) -> None:
-        """``pulse``: the queue's own. ``local``: an instant as people here write it."""
+        """``pulse`` reads the engine's measures of this queue. ``local`` converts an instant to the local time zone."""
         self._pulse = pulse
         self._database = database
         self._beats = beats

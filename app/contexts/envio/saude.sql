@@ -1,4 +1,4 @@
--- read metrics: how the queue of messages is, counted from its indexes
+-- read metrics: figures of the send queue, counted from its indexes
 SELECT (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
         AND agendar_para <= :now) AS pendentes,
        (SELECT count(*) FROM fila_mensagens WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL

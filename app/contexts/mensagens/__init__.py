@@ -1,1 +1,1 @@
-"""Messages to doctors: the queue they wait in, and the line they leave by."""
+"""Messages to doctors: the send queue and the rules for sending."""

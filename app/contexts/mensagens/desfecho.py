@@ -1,11 +1,11 @@
-"""How an attempt to send ends: in exactly one of these words."""
+"""Outcomes of an attempt to send; each attempt ends with exactly one."""
 
 from enum import StrEnum
 
 
 class Desfecho(StrEnum):
     SENT = "SENT"
-    BYPASS = "BYPASS"  # sent to somebody who wants nothing more, because a person answered for it in writing
+    BYPASS = "BYPASS"  # sent despite an opt-out, with the written permission of an operator
     DEDUPED = "DEDUPED"
 
     BLOCKED_DEV_ALLOWLIST = "BLOCKED_DEV_ALLOWLIST"

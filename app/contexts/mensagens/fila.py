@@ -1,12 +1,12 @@
-"""``fila_mensagens`` as a queue, and the words its rows use.
+"""``fila_mensagens`` as a queue, and the states of its rows.
 
     pendente ──claim──▶ processando ──▶ enviada | bloqueada | erro | cancelada
         ▲                    │
         └── retry, snooze ◀──┘
 
-Beside the status stands ``envio_estado``, for what is not known about a send. It is written before the message is handed to the
-gateway and taken away when it is certain what became of it; while it stands there nobody claims the row, whatever its status
-says and whoever wrote it. So a worker that dies in between leaves a doubt behind, and never a second message.
+``envio_estado`` is the second state of a row, for a send whose result is not known. It is set before the message is
+handed to the gateway and cleared when the result is certain. While it is set no worker claims the row, whatever its
+status. So a worker that dies during a send leaves a doubt, never a second message.
 """
 
 from enum import StrEnum
@@ -18,15 +18,15 @@ class StatusDaMensagem(StrEnum):
     PENDENTE = "pendente"
     PROCESSANDO = "processando"
     ENVIADA = "enviada"
-    BLOQUEADA = "bloqueada"  # a guardrail said no, for good; written by the effect of the settlement
+    BLOQUEADA = "bloqueada"  # a guardrail forbids it for good; written by the effect of the settlement
     ERRO = "erro"
     CANCELADA = "cancelada"
 
 
 class EnvioEstado(StrEnum):
     INTENT = "intent"  # about to be handed to the gateway
-    UNKNOWN = "unknown"  # perhaps handed over: to be reconciled
-    PARKED = "parked"  # nobody can tell: a person decides
+    UNKNOWN = "unknown"  # may have been handed over: to be reconciled
+    PARKED = "parked"  # no proof: an operator decides
 
 
 FILA_MENSAGENS = QueueTable(

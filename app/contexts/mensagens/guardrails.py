@@ -1,13 +1,15 @@
-"""May this message leave now? Asked in the transaction that writes the intent, so that the answer holds when it leaves.
+"""Decide whether a message may leave now.
 
-In order, and the first that objects decides:
+The decision is made in the transaction that stores the intent, so it holds when the message leaves.
 
-    nothing to send, or to nobody ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause
-    ▸ said already ▸ opted out ▸ a person has taken the talk over ▸ too old ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows
-    ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+The rules in order; the first that objects decides:
 
-What only has to wait is put off, and what can never be right any more is ended. An answer to somebody who wrote is bound by less,
-but it has to prove that it is one.
+    invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause
+    ▸ same text sent ▸ opted out ▸ a person of the team has the conversation ▸ too old ▸ opt-out in doubt ▸ quiet hours
+    ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+
+A message that only has to wait is put off; a message that can never be right again is ended. An answer to an inbound
+message passes fewer rules, but it must name that message.
 """
 
 from collections.abc import Collection
@@ -24,40 +26,40 @@ from batuta.guards import Hold
 from batuta.jobs import Window
 from batuta.reasons import define
 
-# How long a message waits that only came by a process without a gateway.
+# How long a message waits if this process has no gateway.
 WITHOUT_LINE: Final = timedelta(minutes=1)
-# An answer is one as long as he may still expect it.
+# How long after an inbound message an answer counts as one.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
 CONTACTS_IN_A_WEEK: Final = 5
 BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
-# Of hours in which it could have left: a night or a weekend makes nothing old.
+# Counts only the hours in which it could have left: a night or a weekend does not age a message.
 TIMELY: Final = timedelta(hours=24)
-# Who is held by a pause asks again after this; a pause itself is felt at once.
+# How long a held message waits before it checks again; a pause itself takes effect at once.
 ASK_AGAIN: Final = timedelta(seconds=15)
 # A message to a person whose opt-out is in doubt is checked again after this time.
 ASK_ABOUT_DOUBT: Final = timedelta(minutes=10)
-# Nothing leaves later than this after it was allowed to: what is open for less is closed.
+# The call begins at most this long after the decision: the hours must stay open for at least this long.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
-# What a person wrote, by whatever means.
+# Type of a message that a person of the team wrote.
 BY_PERSON: Final = "manual"
-# What WhatsApp takes in one message.
+# The longest text that WhatsApp accepts in one message.
 LONGEST: Final = 65_536
 INVALID_NUMBER = define("numero_invalido", "its number is not a valid phone number")
 INVALID_TEXT = define("texto_invalido", "its text is empty, or longer than {longest} characters")
 NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only SEND_ALLOWLIST gets messages")
 STOP_REQUESTED = define("parada_pedida", "an operator asked for it to stop")
-VACANCY_TAKEN = define("vaga_ocupada", "the vacancy it offers is not open any more")
+VACANCY_TAKEN = define("vaga_ocupada", "the vacancy it offers is no longer open")
 CAMPAIGN_PAUSED = define("campanha_pausada", "its campaign is paused")
-SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor a little before")
+SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor shortly before")
 OPTED_OUT = define("opt_out", "the doctor asked not to be written to")
 PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked not to be written to, an operator decides")
 WITH_PERSON = define("com_pessoa", "a person has taken the conversation over")
 EXPIRED = define("vencida", "it waited longer than it could be of use")
 QUIET_HOURS = define("fora_do_horario", "quiet hours")
 OUTSIDE_WINDOW = define("fora_da_janela", "outside the campaign's window")
-COOLING_OFF = define("em_descanso", "the doctor is given time")
+COOLING_OFF = define("em_descanso", "the doctor is in a cooling-off period")
 NEXT_CONTACT_LATER = define("contato_marcado", "the next contact is agreed for later")
-CONTACT_CAP = define("contatos_na_semana", "{count} messages in seven days are enough")
+CONTACT_CAP = define("contatos_na_semana", "{count} messages in seven days are the limit")
 OTHER_CAMPAIGN = define("outra_campanha", "another campaign reached the doctor in the last three days")
 SAME_WORDS: Final = {
     TipoDeMensagem.CAMPANHA: timedelta(minutes=60),
@@ -78,12 +80,12 @@ class Medico:
     last_inbound_at: datetime | None = None
     contacts_7d: int = 0
     other_campaign_at: datetime | None = None
-    with_person: bool = False  # somebody of ours has taken the conversation over
+    with_person: bool = False  # a person of the team has taken the conversation over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PedidoDeEnvio:
-    """The message, and what is known of it at this moment."""
+    """A message to send and the facts about it at this moment."""
 
     tipo: str
     telefone: str
@@ -91,11 +93,11 @@ class PedidoDeEnvio:
     created_at: datetime
     due_at: datetime
     cancel_requested: bool = False
-    vacancy_taken: bool = False  # it offers a vacancy that is not open any more
-    campaign_status: str | None = None  # None: it belongs to none
-    same_words_at: datetime | None = None  # when the same was said to him, or perhaps said
-    proves_inbound: bool = False  # it names a message of his that there is
-    bypass: str | None = None  # who answers for it, and why
+    vacancy_taken: bool = False  # the vacancy it offers is no longer open
+    campaign_status: str | None = None  # None: no campaign
+    same_words_at: datetime | None = None  # when the same text was sent to this doctor, or may have been
+    proves_inbound: bool = False  # it names an existing message of the doctor
+    bypass: str | None = None  # the operator who permits it, and why
 
     @property
     def is_campaign(self) -> bool:
@@ -104,14 +106,14 @@ class PedidoDeEnvio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasDeEnvio:
-    """What counts at this moment, for every message. ``window``: of this kind of campaign; None: any hour of the day's."""
+    """The rules at this moment, for every message. ``window``: of this kind of campaign; None: all of ``hours``."""
 
     zone: ZoneInfo
     is_production: bool
     is_simulated: bool
-    has_line: bool = True  # False: nobody told this process of a gateway; another may know of one
+    has_line: bool = True  # False: this process has no gateway configured; another process may have one
     allowlist: Collection[str] = ()
-    paused: Hold | None = None  # everything, by people
+    paused: Hold | None = None  # pause of all sending by operators
     campaigns: Hold | None = None
     safe_mode: Hold | None = None
     hours: Window = HORARIO
@@ -120,7 +122,9 @@ class RegrasDeEnvio:
 
 @dataclass(frozen=True, slots=True)
 class Libera:
-    """``tipo`` is what it counts as: an answer that proves nothing counts as what we say on our own initiative."""
+    """The message may leave. ``tipo`` is its effective type: an answer without an inbound message counts as our
+    initiative.
+    """
 
     tipo: TipoDeMensagem
     bypass: str | None = None
@@ -134,7 +138,7 @@ class Adia:
 
 @dataclass(frozen=True, slots=True)
 class Bloqueia:
-    """For good. ``cancels``: nobody objects, it is only no longer wanted."""
+    """The message will never leave. ``cancels``: no rule forbids it, it is only no longer wanted."""
 
     desfecho: Desfecho
     reason: str
@@ -180,7 +184,7 @@ def _wrote_lately(medico: Medico, now: datetime) -> bool:
 
 
 def _sendable(pedido: PedidoDeEnvio) -> Bloqueia | None:
-    """A gateway that is asked for this refuses it, and the chip would be suspected of what is the message's fault."""
+    """Check number and text here: the gateway would refuse them, and the refusal would count against the chip."""
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
     if not pedido.texto.strip() or len(pedido.texto) > LONGEST:
@@ -223,7 +227,7 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
-    """While a person talks to him the machine is silent; what the person writes leaves, and so do the system's notices."""
+    """While a person of the team has the conversation, only their messages and the system's notices leave."""
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
     return Bloqueia(Desfecho.FAILED_EXPIRED, WITH_PERSON(), cancels=True)
@@ -286,7 +290,7 @@ def _check_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bl
 
 
 def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:
-    """How much of the time between two instants was within the hours. Beyond a fortnight nobody counts on."""
+    """Return how much of the time between two instants was within the hours; counts at most the last 14 days."""
     spent, at = timedelta(0), max(since, until - timedelta(days=14))
     while at < until:
         at = hours.next_open(at, zone)

@@ -1,7 +1,7 @@
-"""How many messages may leave, and when.
+"""Rate limits and sending hours of messages.
 
-What is sent on our own initiative is bound by everything: all together, its kind, the doctor, the phone, and the hours. An answer
-to somebody who wrote, and what the system itself says, are bound by their kind alone, and leave at any hour.
+A message on our own initiative passes every limit: the total, its type, the doctor, the phone, and the hours.
+Answers to inbound messages and the system's notices pass only the limit of their type, and leave at any hour.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from batuta.guards import Limit, gap
 from batuta.jobs import Window
 
 HORA, DIA = timedelta(hours=1), timedelta(days=1)
-# 20:00 is outside.
+# 20:00 is outside the window.
 HORARIO: Final = Window(opens=time(8), lasts=timedelta(hours=12))
-# For people who do not exist.
+# For synthetic recipients.
 A_QUALQUER_HORA: Final = Window(opens=time(0), lasts=DIA, days=frozenset(range(7)))
 
 
@@ -54,11 +54,11 @@ class Limites:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
     def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
-        """Limits that count every message of this kind, for all recipients together."""
+        """Limits that count every message of this type, for all recipients together."""
         return (self.hora, self.dia, self.tipos[tipo])
 
     def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:
-        """What one message has to pass."""
+        """Limits that one message has to pass."""
         if not tipo.por_iniciativa_nossa:
             return (self.tipos[tipo],)
         return (self.hora, self.dia, self.tipos[tipo], self.medico.of(medico), self.telefone.of(telefone))

@@ -1,28 +1,29 @@
--- write cancel_waiting: what nobody works on and nobody doubts
+-- write cancel_waiting: cancel messages without a lease and without a doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, erro = :reason, finalizada_em = :now, updated_at = :now
 WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
 
--- write ask_to_stop: what somebody works on: he asks again before the message leaves, and it does not come back
+-- write ask_to_stop: mark messages in progress; the worker checks the mark before the send, and it survives a retry
 UPDATE fila_mensagens SET cancelamento_pedido = TRUE
 WHERE cliente_id = :cliente_id AND (lease_until IS NOT NULL OR (envio_estado IS NOT NULL AND status IN ('pendente', 'processando')));
 
--- write cancel_campaign: what nobody works on and nobody doubts
+-- write cancel_campaign: cancel messages without a lease and without a doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, finalizada_em = :now, updated_at = :now
 WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
 
--- write ask_campaign_to_stop: what somebody works on: he asks again before the message leaves, and it does not come back
+-- write ask_campaign_to_stop: mark messages in progress; the worker checks the mark before the send, and it survives a
+-- retry
 UPDATE fila_mensagens SET cancelamento_pedido = TRUE
 WHERE campanha_id = :campanha_id AND status IN ('pendente', 'processando') AND (lease_until IS NOT NULL OR envio_estado IS NOT NULL);
 
--- write release_campaign: what waited because it was paused is due, and its age counts from now
+-- write release_campaign: make messages due that waited for the paused campaign; their age counts from now
 UPDATE fila_mensagens
 SET agendar_para = CASE WHEN substr(erro, 1, length(CAST(:paused AS text))) = :paused THEN :now ELSE agendar_para END, devida_em = :now, updated_at = :now
 WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
 
--- read wake on sqlite: other processes see by themselves that something was written
+-- read wake on sqlite: nothing to do: other processes poll the file for writes
 SELECT 1 AS woken;
 
--- read wake on postgres: whoever waits for something in the queue looks
+-- read wake on postgres: notify the workers that wait for this queue
 SELECT pg_notify('batuta', 'fila_mensagens') IS NULL AS woken;

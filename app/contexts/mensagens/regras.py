@@ -1,4 +1,4 @@
-"""What counts at this moment for every message: switches, the timetable's windows, and who may receive at all."""
+"""The rules of sending at this moment: switches, the windows of the timetable, and the allowlist."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from batuta.kernel import Clock
 CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, at_rest=False)
 PAUSES: Final = (SwitchRule(key="pause.all"), SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
-# The timetable whose windows bind campaigns, and which window is whose.
+# The timetable whose windows bind campaigns, and the window of each kind of campaign.
 BOUND: Final = "janelas"
 WINDOW_OF: Final[Mapping[str, str]] = {
     "discovery": "manha",
@@ -42,7 +42,7 @@ class ScheduleRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasAgora:
-    """Read in the caller's transaction: what it says holds until that ends."""
+    """Reads the rules in the caller's transaction: they hold until it ends."""
 
     switches: Switches
     controls: Timetables

@@ -1,4 +1,4 @@
-"""What other contexts may ask of the messages."""
+"""Operations of the send queue for other contexts."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +29,9 @@ class Mensagens:
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
-        """Everything that waits for this doctor; what is being sent is asked to stop. How many were cancelled at once."""
+        """Cancel all waiting messages for this doctor and ask those in progress to stop; return how many were cancelled
+        at once.
+        """
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
         return await transaction.run(
             self._queries.cancel_waiting,
@@ -40,7 +42,9 @@ class Mensagens:
         )
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Everything of it that waits; what is being sent is asked to stop. How many were cancelled at once."""
+        """Cancel all waiting messages of this campaign and ask those in progress to stop; return how many were
+        cancelled at once.
+        """
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         return await transaction.run(
             self._queries.cancel_campaign,
@@ -50,7 +54,7 @@ class Mensagens:
         )
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """What waited because its campaign was paused leaves as soon as it may."""
+        """Make messages due that waited because their campaign was paused."""
         released = await transaction.run(
             self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )

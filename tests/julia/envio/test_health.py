@@ -192,7 +192,7 @@ async def test_what_a_person_must_decide_is_an_alert_with_its_next_step(julia: J
     await julia.put(doubt="parked")
     (alert,) = (await julia.get("/health/alerts"))["alerts"]
     assert (alert["cause"], alert["severity"], alert["value"]) == ("fila.para_decisao", "warning", 1)
-    assert "parked" in alert["next_step"]
+    assert "batuta decidir" in alert["next_step"]
 
 
 @pytest.mark.parametrize(
