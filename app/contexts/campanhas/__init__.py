@@ -1,1 +1,1 @@
-"""Campaigns: whom they are for, how they start, and how far they got."""
+"""Campaigns: their audience, their start and their reach."""

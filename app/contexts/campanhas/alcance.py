@@ -1,6 +1,8 @@
-"""How far a campaign got: sent, delivered, answered. Each counts once for a doctor, however often and in whatever order it is told.
+"""Count the reach of a campaign: sent, delivered, answered.
 
-Everything is written in the caller's transaction.
+Each counts once per doctor, for repeated events in any order.
+
+Every write is in the caller's transaction.
 """
 
 from dataclasses import dataclass
@@ -10,9 +12,9 @@ from typing import Final
 
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
-# What a doctor writes for so long after a campaign is an answer to it.
+# How long after a campaign an inbound message counts as its answer.
 ANSWER_COUNTS: Final = timedelta(days=7)
-# The gateway's clock has whole seconds, and is not ours.
+# The gateway's clock has whole seconds and may differ from ours.
 CLOCKS_DIFFER: Final = timedelta(minutes=2)
 
 
@@ -42,7 +44,7 @@ class Alcance:
         em: datetime,
         now: datetime,
     ) -> None:
-        """A message of it left. Its receipt and his answer may have come before we were told so."""
+        """Count a sent message. Its delivery receipt and the doctor's answer may have arrived before this call."""
         await transaction.run(self._queries.count_sent, campanha_id=campanha_id, now=now)
         await transaction.run(self._queries.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
         await self.entregue(transaction, message_id, now=now)
@@ -55,7 +57,7 @@ class Alcance:
             await transaction.run(self._queries.count_delivered, message_id=message_id, now=now)
 
     async def respondeu(self, transaction: Transaction, cliente_id: str, *, em: datetime, now: datetime) -> int | None:
-        """He wrote. Which campaign he answers, if any."""
+        """Count an inbound message as an answer; return the campaign that it answers, if any."""
         last = await transaction.one(
             self._queries.last, cliente_id=cliente_id, since=em - ANSWER_COUNTS, until=em + CLOCKS_DIFFER
         )

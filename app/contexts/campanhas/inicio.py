@@ -1,9 +1,10 @@
-"""How a campaign goes out, in steps of which each is a small transaction; whoever crashes in between goes on there.
+"""Start a campaign in steps, each a small transaction; after a crash the next run continues at the same step.
 
-    due, and may it? ─▶ ativa ─▶ everybody considered, 500 at a time ─▶ messages into the queue, 500 at a time ─▶ concluida
-                                 (with a reason for each who is left out)                                when all have ended
+    due, and may it? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
+                                 (excluded ones with a reason)                              when all have ended
 
-Any number may be at it at once: each step holds the campaign's row, and whoever comes second sees that it is done.
+Any number of processes may run it at once: each step locks the campaign's row, and the second process sees that it
+is done.
 """
 
 from collections import Counter
@@ -45,7 +46,7 @@ Rules: TypeAlias = Callable[[Any, str | None], Awaitable[RegrasDeEnvio]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resultado:
-    """What one look did. ``recusadas`` and ``esperam``: why, by campaign."""
+    """Counts of one pass. ``recusadas`` and ``esperam`` map a campaign to its reason."""
 
     iniciadas: int = 0
     enfileiradas: int = 0
@@ -56,7 +57,7 @@ class Resultado:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devida:
-    """A campaign that is to go out, as its row says."""
+    """A due campaign, decoded from its row."""
 
     id: int
     tipo: str
@@ -78,7 +79,7 @@ class Inicio:
         self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
-        """Everything that is due goes out as far as it may, and what is through is concluded. ``held``: types left alone."""
+        """Start due campaigns as far as the rules permit, and conclude finished ones. ``held``: types to leave out."""
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
         due = await self._database.all(self._queries.due, now=now, limit=DUE_LIMIT)
@@ -98,12 +99,12 @@ class Inicio:
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
-        """How many would get it then (None), and of everybody else how many for which reason not, as far as is known now."""
+        """Predict the audience at an instant: the count of recipients (key None), and of excluded doctors by reason."""
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
 
     async def de_ninguem(self, filtros: Filtros) -> tuple[str, ...]:
-        """Specialties and regions of the filter that no doctor has."""
+        """Return specialities and regions of the filter that no doctor has."""
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _start_due(self, row: Row, done: Resultado) -> Resultado:
@@ -121,12 +122,12 @@ class Inicio:
         return replace(done, iniciadas=done.iniciadas + began, enfileiradas=done.enfileiradas + queued)
 
     async def _begin(self, campanha: Devida) -> bool:
-        """False: somebody stopped it meanwhile."""
+        """Mark the campaign as started. False: an operator stopped it meanwhile."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.begin, id=campanha.id, now=now):
                 return False
-            await self._tell(transaction, "campanha_iniciada", campanha.id, now, {"tipo": campanha.tipo})
+            await self._record_event(transaction, "campanha_iniciada", campanha.id, now, {"tipo": campanha.tipo})
         return True
 
     async def _refuse(self, id: int, why: str) -> None:
@@ -138,7 +139,10 @@ class Inicio:
             )
 
     async def _consider(self, campanha: Devida) -> bool:
-        """Everybody it asks for gets a row. False: somebody stopped it, or is at it too."""
+        """Store a row for each doctor of the audience.
+
+        False: an operator stopped the campaign, or another process does the same.
+        """
         seen, choices = await self._choices(campanha)
         for first in range(0, max(1, len(choices)), BATCH):
             some = choices[first : first + BATCH]
@@ -151,7 +155,7 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """How many were considered before, and everybody else. ``then``: as if it were that instant."""
+        """Return the number of stored rows and the choices for all other doctors. ``then``: decide as of that instant."""
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:
@@ -220,7 +224,7 @@ class Inicio:
         return total
 
     async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
-        """Their messages and their marks, together."""
+        """Queue the messages of these recipients and mark the recipients, in one transaction."""
         now, items = self._clock.now(), []
         for someone in people:
             valores = {"nome": someone["primeiro_nome"], "especialidade": someone["especialidade"]}
@@ -251,10 +255,12 @@ class Inicio:
         async with self._database.transaction() as transaction:
             ended = await transaction.all(self._queries.conclude, now=now)
             for row in ended:
-                await self._tell(transaction, "campanha_concluida", row["id"], now, {"enviados": row["enviados"]})
+                await self._record_event(
+                    transaction, "campanha_concluida", row["id"], now, {"enviados": row["enviados"]}
+                )
         return len(ended)
 
-    async def _tell(
+    async def _record_event(
         self, transaction: Transaction, event: str, id: int, now: datetime, props: Mapping[str, Any]
     ) -> None:
         key = f"{event}:{id}"

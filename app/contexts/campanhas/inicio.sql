@@ -1,19 +1,19 @@
--- read due: what is to start, and what began and is not through
+-- read due: campaigns to start, and started ones whose messages are not all queued
 SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para FROM campanhas
 WHERE (status = 'agendada' AND agendar_para <= :now) OR (status = 'ativa' AND enfileirada_em IS NULL)
 ORDER BY agendar_para, id LIMIT :limit;
 
--- write refuse: it cannot go out as it is; a person looks at it
+-- write refuse: pause a campaign that cannot be sent as it is; an operator corrects it
 UPDATE campanhas SET status = 'pausada', erro = :why, updated_at = :now WHERE id = :id AND status IN ('agendada', 'ativa');
 
--- write begin: it goes out, unless somebody stopped it meanwhile
+-- write begin: activate it, unless an operator stopped it meanwhile
 UPDATE campanhas SET status = 'ativa', iniciada_em = coalesce(iniciada_em, :now), erro = NULL, updated_at = :now
 WHERE id = :id AND (status = 'ativa' OR (status = 'agendada' AND agendar_para <= :now));
 
--- read words: which specialties and places the doctors' rows name
+-- read words: specialities and places of the doctors
 SELECT DISTINCT especialidade, cidade, estado FROM clientes WHERE deleted_at IS NULL AND tipo = 'medico';
 
--- read candidates: everybody it asks for who was not considered yet, with everything that decides
+-- read candidates: doctors of the audience without a row yet, with all facts that decide
 SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_score_atual,
        doctor.deleted_at IS NOT NULL AS "removido [BOOLEAN]",
        doctor.status_telefone = 'invalido' AS "telefone_invalido [BOOLEAN]",
@@ -42,49 +42,50 @@ FROM clientes AS doctor LEFT JOIN doctor_state AS state ON state.cliente_id = do
 WHERE doctor.tipo = 'medico' AND {wanted}
   AND NOT EXISTS (SELECT 1 FROM campanha_destinatarios AS seen WHERE seen.campanha_id = :id AND seen.cliente_id = doctor.id);
 
--- read known: how many of these ids are doctors'
+-- read known: how many of these ids belong to doctors
 SELECT count(*) AS quantos FROM clientes AS doctor WHERE doctor.tipo = 'medico' AND doctor.id IN ({clientes});
 
--- write hold: from here to the end of the transaction it is ours, and nobody has stopped it
+-- write hold: lock the campaign until the transaction ends, if it is still active
 UPDATE campanhas SET updated_at = :now WHERE id = :id AND status = 'ativa';
 
--- read considered: how many were considered, and how many of them get it
+-- read considered: counts of stored rows and of recipients among them
 SELECT coalesce(max(posicao), 0) AS vistos, count(CASE WHEN situacao <> 'excluido' THEN 1 END) AS escolhidos
 FROM campanha_destinatarios WHERE campanha_id = :id;
 
--- write consider: who gets it, or why not
+-- write consider: store a recipient, or an excluded doctor with the reason
 INSERT INTO campanha_destinatarios (campanha_id, cliente_id, situacao, motivo, posicao, created_at, updated_at)
 VALUES (:id, :cliente_id, :situacao, :motivo, :posicao, :now, :now) ON CONFLICT DO NOTHING;
 
--- write decided: whom it is for does not change any more
+-- write decided: freeze the audience
 UPDATE campanhas
 SET publico_em = :now, updated_at = :now,
     total_destinatarios = (SELECT count(*) FROM campanha_destinatarios AS someone
                            WHERE someone.campanha_id = campanhas.id AND someone.situacao <> 'excluido')
 WHERE id = :id;
 
--- read next: who comes next, and whether a message waits for him already; found among his (+: not among the campaign's)
+-- read next: the next recipients, and whether a message of this campaign is queued. The + makes SQLite search by
+-- doctor, not by campaign
 SELECT someone.cliente_id, someone.posicao, doctor.telefone, doctor.primeiro_nome, doctor.especialidade,
        EXISTS (SELECT 1 FROM fila_mensagens AS queued WHERE queued.cliente_id = someone.cliente_id
                AND +queued.campanha_id = someone.campanha_id) AS "na_fila [BOOLEAN]"
 FROM campanha_destinatarios AS someone JOIN clientes AS doctor ON doctor.id = someone.cliente_id
 WHERE someone.campanha_id = :id AND someone.situacao = 'selecionado' ORDER BY someone.posicao LIMIT :limit;
 
--- write exclude: one who was to get it and cannot
+-- write exclude: exclude a recipient whose text cannot be filled in
 UPDATE campanha_destinatarios SET situacao = 'excluido', motivo = :motivo, updated_at = :now
 WHERE campanha_id = :id AND cliente_id = :cliente_id;
 
--- write queued: their messages wait
+-- write queued: mark recipients whose messages are queued
 UPDATE campanha_destinatarios
 SET situacao = 'enfileirado', updated_at = :now,
     fila_mensagem_id = (SELECT message.id FROM fila_mensagens AS message WHERE message.cliente_id = campanha_destinatarios.cliente_id
                         AND +message.campanha_id = campanha_destinatarios.campanha_id ORDER BY message.created_at LIMIT 1)
 WHERE campanha_id = :id AND situacao = 'selecionado' AND posicao <= :until;
 
--- write enqueued: everybody's message waits
+-- write enqueued: all messages are queued
 UPDATE campanhas SET enfileirada_em = :now, updated_at = :now WHERE id = :id AND enfileirada_em IS NULL;
 
--- read going: whether there is anything to conclude
+-- read going: is there a campaign to conclude?
 SELECT id FROM campanhas WHERE status = 'ativa' AND enfileirada_em IS NOT NULL LIMIT 1;
 
 -- write conclude on sqlite: every message of it has ended

@@ -1,8 +1,8 @@
-"""The job of the campaigns, and the loop that does the same between its fires.
+"""The job of the campaigns, and the loop that does the same between the job's fires.
 
-Under the timetable of windows the job fires only when a window opens. A campaign that falls due while its window is open starts
-then, and one whose messages have all ended is concluded then: that is the loop's part. It heeds the pauses of the jobs it does
-the work of.
+With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due
+while their window is open, and concludes campaigns whose messages have all ended. It obeys the pauses of the jobs
+whose work it does.
 """
 
 from datetime import timedelta
@@ -31,7 +31,7 @@ class CampaignJobs:
 
 class CampaignLoop:
     def __init__(self, inicio: Inicio, held: Held) -> None:
-        """``held``: types of campaign whose job somebody holds."""
+        """``held`` returns the types of campaign whose job is on hold."""
         self.name = "campanhas"
         self.wakeup = Wakeup()
         self._inicio = inicio

@@ -1,9 +1,9 @@
-"""What a campaign may become, and whom it asks for.
+"""States and audience filters of a campaign.
 
 rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when every message of it has ended
                │  ▲       │  ▲
                ▼  │       ▼  │
-              pausada ◀───────┘      anything that is not final ─▶ cancelada
+              pausada ◀───────┘      any state that is not final ─▶ cancelada
 """
 
 import unicodedata
@@ -70,7 +70,7 @@ class CampanhaNaoPode(BatutaError):
 
 
 class CampanhaRecusada(BatutaError):
-    """It cannot go out as it is."""
+    """The campaign cannot be sent as it is."""
 
 
 class NomeRecusado(CampanhaRecusada):
@@ -82,13 +82,11 @@ class TextoAusente(CampanhaRecusada):
 
 
 class TextoRecusado(CampanhaRecusada):
-    sentence = (
-        "the campaign's text has more than {longest} characters, or something that is no text: correct it and try again"
-    )
+    sentence = "the campaign's text has more than {longest} characters, or invalid ones: correct it and try again"
 
 
 class CampoDesconhecido(CampanhaRecusada):
-    sentence = "the campaign's text asks for '{campo}', and can be given {known}: correct it and try again"
+    sentence = "the campaign's text has the placeholder '{campo}'; known are {known}: correct it and try again"
 
 
 class ChaveSolta(CampanhaRecusada):
@@ -96,7 +94,7 @@ class ChaveSolta(CampanhaRecusada):
 
 
 class FiltroDesconhecido(CampanhaRecusada):
-    sentence = "audience_filters knows no '{filtro}', only {known}: correct it and try again"
+    sentence = "audience_filters has no key '{filtro}', only {known}: correct it and try again"
 
 
 class FiltroRecusado(CampanhaRecusada):
@@ -104,35 +102,35 @@ class FiltroRecusado(CampanhaRecusada):
 
 
 class MedicosDesconhecidos(CampanhaRecusada):
-    sentence = "{quantos} of clientes_especificos are nobody's ids: correct them and try again"
+    sentence = "{quantos} of clientes_especificos are not ids of doctors: correct them and try again"
 
 
 class SemPublico(CampanhaRecusada):
-    """Nothing is wrong with it: nobody would get it as things are."""
+    """The campaign is valid, but it has no recipients now."""
 
 
 class PublicoVazio(SemPublico):
     sentence = (
-        "nobody would get campaign {id} then, all who fit are left out ({motivos}), and it stays as it was: schedule it for "
-        "later (`batuta campanhas agendar {id} --para …`) or make another for more people; docs/operations.md says what each "
+        "campaign {id} would have no recipients then, all doctors who fit are excluded ({motivos}); it is unchanged: schedule it "
+        "for later (`batuta campanhas agendar {id} --para …`) or make another for more people; docs/operations.md says what each "
         "reason means"
     )
 
 
 class PublicoInexistente(SemPublico):
     sentence = (
-        "no doctor fits the audience of campaign {id}, and it stays as it was: `batuta campanhas ver {id} --json` has its "
-        "audience_filters; make another with a specialty and a region that somebody has"
+        "no doctor fits the audience of campaign {id}; it is unchanged: `batuta campanhas ver {id} --json` has its "
+        "audience_filters; make another with a speciality and a region that doctors have"
     )
 
 
 def ninguem_recebeu(status: str, destinatarios: int) -> bool:
-    """It ended without anybody: that is no success."""
+    """Did the campaign end without recipients? That does not count as success."""
     return status == StatusDaCampanha.CONCLUIDA and destinatarios == 0
 
 
 def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCampanha | None:
-    """What it is then; None: that is not for a campaign in this state."""
+    """Return the status after an action; None: the action is not allowed in this status."""
     if status not in FROM[acao]:
         return None
     match acao:
@@ -147,7 +145,7 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Why no campaign of its type starts at this moment; None: it may. What is sent is asked again when it leaves."""
+    """Return why no campaign of this type starts now; None: it may. Each message is checked again when it leaves."""
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:
         return held.reason
@@ -158,7 +156,7 @@ def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtros:
-    """Whom a campaign asks for. Named people, or everybody of any of these specialties in any of these places."""
+    """Audience of a campaign: named doctors, or all doctors of any of these specialities in any of these places."""
 
     especialidades: tuple[str, ...] = ()
     regioes: tuple[str, ...] = ()
@@ -178,7 +176,7 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """The filters in the words the doctors' rows use. None: anything."""
+    """Filters as values of the doctors' rows. None: no restriction."""
 
     especialidades: tuple[str, ...] | None
     cidades: tuple[str, ...] | None
@@ -186,7 +184,7 @@ class Recorte:
 
 
 def filtros_de(valor: Json) -> Filtros:
-    """As they stand in ``audience_filters``. What nobody would heed is refused, not passed over."""
+    """Parse ``audience_filters``. An unknown key is refused, not ignored."""
     if not isinstance(valor, Mapping):
         raise FiltroRecusado(filtro="audience_filters", takes="{…}")
     known = {*Filtros.__dataclass_fields__, "modo_selecao", "excluir_opt_out"} - {"aleatorio"}
@@ -209,7 +207,7 @@ def filtros_de(valor: Json) -> Filtros:
 
 
 def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
-    """Accents and capitals do not matter to whoever wrote the filter; every one of its words counts, not only the first."""
+    """Match filter words against the doctors' rows, ignoring accents and case."""
     lugares = list(presentes)
     return Recorte(
         especialidades=_matching(filtros.especialidades, [each.especialidade for each in lugares]),
@@ -219,7 +217,7 @@ def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
 
 
 def de_ninguem(filtros: Filtros, presentes: Iterable[Lugar]) -> tuple[str, ...]:
-    """What the filter asks for and no doctor has: rather misspelt than meant."""
+    """Return filter words that no doctor has: probably misspelt."""
     lugares = list(presentes)
     specialties = {plain(each.especialidade) for each in lugares if each.especialidade}
     places = {plain(word) for each in lugares for word in (each.cidade, each.estado) if word}

@@ -1,4 +1,4 @@
-"""Who gets a campaign, in which order, and of everybody else why not."""
+"""Choose the recipients of a campaign in order, and the reason for each excluded doctor."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -10,7 +10,7 @@ from typing import Final
 from app.contexts.campanhas.model import Filtros
 from app.contexts.mensagens.api import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
 
-# Who wrote this lately is being talked to.
+# A doctor who wrote within this time is in a conversation.
 TALKING: Final = timedelta(minutes=30)
 ANSWERED_LATELY: Final = timedelta(days=7)
 WRITTEN_TO_LATELY: Final = timedelta(days=7)
@@ -18,7 +18,7 @@ CAMPAIGNS_WITHOUT_ANSWER: Final = 2
 
 
 class MotivoDaExclusao(StrEnum):
-    """Why somebody is left out; the first that holds is told."""
+    """Reasons for exclusion in order; the first that applies is stored."""
 
     CADASTRO_REMOVIDO = "cadastro_removido"
     OPTOUT = "optout"
@@ -41,7 +41,7 @@ class MotivoDaExclusao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidato:
-    """What is known of a doctor at the moment in which it is decided."""
+    """Facts about a doctor at the time of the decision."""
 
     id: str
     nome: str | None = None
@@ -65,19 +65,19 @@ class Candidato:
 
 @dataclass(frozen=True, slots=True)
 class Escolha:
-    """``motivo`` None: gets it."""
+    """The decision about a doctor. ``motivo`` None: a recipient."""
 
     cliente_id: str
     motivo: MotivoDaExclusao | None
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """As far as it can be told now how he will be then: what waits for him now will have left long before."""
+    """Project the candidate to ``then``: a message of another campaign that is queued now will have left long before."""
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
 
 def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> MotivoDaExclusao | None:
-    """Why this doctor does not get it; None: nothing speaks against it."""
+    """Return why this doctor is excluded; None: a recipient."""
     reasons = (
         (MotivoDaExclusao.CADASTRO_REMOVIDO, quem.removido),
         (MotivoDaExclusao.OPTOUT, quem.optout),
@@ -113,7 +113,7 @@ def escolher(
     ja_escolhidos: int,
     now: datetime,
 ) -> list[Escolha]:
-    """Everybody, in order: the same people give the same answer. ``ja_escolhidos``: by a run that did not come to its end."""
+    """Decide about all candidates in a reproducible order. ``ja_escolhidos``: recipients of an unfinished earlier run."""
     places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):
         why = motivo(quem, filtros, campos, now)
@@ -125,7 +125,7 @@ def escolher(
 
 
 def _place(quem: Candidato, drawn_for: int | None) -> tuple[object, ...]:
-    """Whoever was never written to first, then whoever was longest ago. Drawn: by a lot that can be drawn again."""
+    """Sort key: doctors never contacted first, then the longest ago. ``drawn_for``: a reproducible random order."""
     if drawn_for is not None:
         return (hashlib.sha256(f"{drawn_for}:{quem.id}".encode()).hexdigest(),)
     last = quem.ultima_saida

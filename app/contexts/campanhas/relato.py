@@ -1,4 +1,4 @@
-"""A campaign as it is told to people and machines: no word of what it says, and nobody's name."""
+"""Campaigns as data for operators and the API, without texts and names."""
 
 from collections.abc import Mapping
 from datetime import datetime

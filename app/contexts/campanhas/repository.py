@@ -45,7 +45,7 @@ class StartQueries:
 
 
 class Fila(Protocol):
-    """The queue of messages, as far as campaigns put into it."""
+    """The part of the send queue that campaigns use."""
 
     async def put(
         self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
@@ -69,7 +69,7 @@ def start_queries(dialect: Dialect) -> StartQueries:
 
 
 def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
-    """The values of a JSON array."""
+    """Return the SQL expression for the values of a JSON array."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"
     return f"SELECT jsonb_array_elements_text(:{name})::{kind}"
@@ -99,5 +99,5 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Nothing asked for is an empty list: the statement is told beside it that anything goes."""
+    """Replace None by an empty list; a separate parameter tells the statement that there is no restriction."""
     return {name: list(values or ()) for name, values in named.items()}

@@ -1,4 +1,4 @@
-"""What people do with campaigns, and what they want to know of them. Whatever is done is written down with who did it."""
+"""Actions and queries of operators about campaigns. Each action goes to the audit log with its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class NovaCampanha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agendada:
-    """What was scheduled, and who is to get it as far as is known now; ``excluidos``: how many not, by reason."""
+    """A scheduled campaign with its predicted recipients; ``excluidos``: counts by reason."""
 
     status: StatusDaCampanha
     destinatarios: int
@@ -54,11 +54,11 @@ class Agendada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
-    """How a campaign goes. Nothing in it is a guess: sent is what left."""
+    """Progress of a campaign. ``enviados`` counts only messages that left."""
 
     campanha: Mapping[str, Any]
-    enfileiradas: int  # ever put into the queue
-    na_fila: int  # still waiting, or on their way
+    enfileiradas: int  # ever queued
+    na_fila: int  # waiting, or in progress
     em_duvida: int
     bloqueadas: Mapping[str, int]
     canceladas: Mapping[str, int]
@@ -76,7 +76,7 @@ class Campanhas:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """``wake`` is told when messages may leave that had to wait."""
+        """``wake`` is called when waiting messages may leave."""
         self._database = database
         self._mensagens = mensagens
         self._inicio = inicio
@@ -86,7 +86,7 @@ class Campanhas:
         self._queries = campaign_queries(database.dialect)
 
     async def criar(self, nova: NovaCampanha, *, by: str) -> int:
-        """A draft. What could not go out is refused at once, not when it is due."""
+        """Create a draft. A text or filter that cannot be sent is refused now, not when the campaign is due."""
         await self._check(nova)
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -106,13 +106,13 @@ class Campanhas:
         return id
 
     async def avisos(self, audience_filters: Mapping[str, Json]) -> tuple[str, ...]:
-        """Specialties and regions it asks for that no doctor has."""
+        """Return specialities and regions of the filter that no doctor has."""
         return await self._inicio.de_ninguem(filtros_de(audience_filters))
 
     async def agendar(self, id: int, para: datetime | None, *, by: str) -> Agendada:
-        """``para`` None, or an instant that is past: as soon as it may. Nobody plans for longer than ten years.
+        """Schedule a campaign. ``para`` None or in the past: as soon as possible; at most ten years ahead.
 
-        For nobody it is not scheduled: it would end at once, and could not be scheduled again.
+        A campaign without recipients is refused: it would end at once, and could not be scheduled again.
         """
         row = await self._row(self._database, id)
         campos(row["corpo"])
@@ -122,12 +122,12 @@ class Campanhas:
         counts = await self._inicio.previsto(row, then)
         excluidos = {why.value: count for why, count in counts.items() if why is not None}
         if StatusDaCampanha(row["status"]) in FROM[Acao.AGENDAR] and not counts.get(None):
-            raise _nobody(id, excluidos)
+            raise _no_recipients(id, excluidos)
         status = await self._do(Acao.AGENDAR, id, by, para=then)
         return Agendada(status=status, destinatarios=counts.get(None, 0), excluidos=excluidos)
 
     async def pausar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Nothing of it leaves from now on; what waits keeps waiting."""
+        """Hold every message of the campaign; waiting messages stay in the queue."""
         return await self._do(Acao.PAUSAR, id, by)
 
     async def retomar(self, id: int, *, by: str) -> StatusDaCampanha:
@@ -139,7 +139,7 @@ class Campanhas:
         return after
 
     async def cancelar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """For good: what waits is cancelled, what is on its way is asked to stop."""
+        """Cancel for good: waiting messages are cancelled, those in progress are asked to stop."""
         return await self._do(Acao.CANCELAR, id, by)
 
     async def todas(
@@ -168,7 +168,7 @@ class Campanhas:
     async def destinatarios(
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
     ) -> Sequence[Row]:
-        """Why somebody did or did not get it."""
+        """List recipients and excluded doctors with the reason of each."""
         await self._row(self._database, id)
         return await self._database.all(
             self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
@@ -206,7 +206,7 @@ class Campanhas:
         return after
 
     async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:
-        """How many of its messages that touched at once."""
+        """Apply the action to queued messages; return how many changed at once."""
         match acao:
             case Acao.CANCELAR:
                 await transaction.run(
@@ -238,7 +238,7 @@ class Campanhas:
         )
 
 
-def _nobody(id: int, excluidos: Mapping[str, int]) -> CampanhaRecusada:
+def _no_recipients(id: int, excluidos: Mapping[str, int]) -> CampanhaRecusada:
     if not excluidos:
         return PublicoInexistente(id=id)
     return PublicoVazio(id=id, motivos=", ".join(f"{why} {count}" for why, count in sorted(excluidos.items())))

@@ -1,5 +1,7 @@
-"""The words of a campaign: ``{nome}`` and ``{especialidade}``, in one brace or two. Anything else in braces is a mistake that
-somebody would read on his phone, so the campaign is refused."""
+"""Placeholders of a campaign's text: ``{nome}`` and ``{especialidade}``, in one brace or two.
+
+Any other text in braces is refused: it would reach the doctor's phone.
+"""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ _PLACE = re.compile(r"\{\{([^{}]*)\}\}|\{([^{}]*)\}")
 
 
 def campos(corpo: str | None) -> frozenset[str]:
-    """What the text asks for of each doctor."""
+    """Return the placeholders of the text."""
     if corpo is None or not corpo.strip():
         raise TextoAusente
     if len(corpo) > LONGEST or not is_writable(corpo):
@@ -28,7 +30,7 @@ def campos(corpo: str | None) -> frozenset[str]:
 
 
 def preenchido(corpo: str, valores: Mapping[str, str | None]) -> str | None:
-    """For one doctor; None: something it asks for is not known of him."""
+    """Fill in the text for one doctor; None: the doctor lacks a value."""
     known = {name: " ".join((value or "").split()) for name, value in valores.items()}
     if not all(known.get(name) for name in campos(corpo)):
         return None

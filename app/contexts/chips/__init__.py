@@ -1,1 +1,1 @@
-"""Chips: the WhatsApp numbers that Julia speaks and listens with."""
+"""Chips: the WhatsApp numbers that Julia sends and reads with."""

@@ -1,7 +1,7 @@
-"""How far a chip is trusted, from what its messages say; and what it may do for that.
+"""Compute the trust of a chip from its messages, and what the trust permits.
 
-A score from 0 to 100, a level for it, and from level and phase: what it may say, how much and how fast. Rates are shares of one.
-Who only reads groups gets no permission, whatever his score.
+A score from 0 to 100 gives a level; level and phase give the permissions and limits. Rates are fractions of one. A
+chip that only reads groups gets no permission, whatever its score.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ BONUS: Final[Mapping[str, int]] = {
     "teste_graduacao": 45,
     "operacao": 50,
 }
-# An hour and a day, of a chip that is trusted fully.
+# Messages per hour and per day of a fully trusted chip.
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "repouso": (0, 0),
     "setup": (2, 5),
@@ -33,7 +33,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 
 class Nivel(StrEnum):
-    """Best first."""
+    """Levels of trust, best first."""
 
     VERDE = "verde"
     AMARELO = "amarelo"
@@ -54,7 +54,7 @@ PERCENT: Final[Mapping[Nivel, int]] = {
     Nivel.AMARELO: 80,
     Nivel.LARANJA: 50,
     Nivel.VERMELHO: 20,
-    Nivel.CRITICO: 100,  # of CRITICAL_LIMITS
+    Nivel.CRITICO: 100,  # percent of CRITICAL_LIMITS
 }
 CRITICAL_LIMITS: Final = (3, 10)
 SECONDS_BETWEEN: Final[Mapping[Nivel, int]] = {
@@ -70,7 +70,7 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDoChip:
-    """What a chip's messages say about it. Rates of the last weeks; ``seguidas``: errors since something left well."""
+    """Measures of a chip's messages over the last weeks. ``seguidas``: errors since the last successful send."""
 
     idade_dias: float = 0.0
     taxa_resposta: float = 0.0
@@ -97,7 +97,7 @@ NOTHING: Final = Permissoes()
 
 
 def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
-    """The parts of the score, by name; they add up to it."""
+    """Return the parts of the score by name; the score is their sum."""
     return {
         "base": 30.0,
         "idade": 15 * _share(medidas.idade_dias, 30),
@@ -113,7 +113,7 @@ def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
 
 
 def score(medidas: MedidasDoChip, fase: str) -> int:
-    # Rounded before it is cut: fractions that add up to 70 must not come to 69.
+    # Round before truncating: fractions that add up to 70 must not give 69.
     return min(100, max(0, int(round(sum(factors(medidas, fase).values()), 6))))
 
 
@@ -138,7 +138,7 @@ def permissions(tipo: str, fase: str, nivel: Nivel) -> Permissoes:
 
 
 def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
-    """Why a chip that sends must not go on; None: it may."""
+    """Return why a chip must stop sending; None: it may continue."""
     if medidas.seguidas >= TOO_MANY_IN_A_ROW:
         return f"{medidas.seguidas} failures in a row"
     return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None

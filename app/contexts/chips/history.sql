@@ -1,6 +1,6 @@
--- write chip_trust_history: old trust scores; snapshots of a day and changes of status stay
+-- write chip_trust_history: delete old trust scores; daily snapshots and changes of status stay
 DELETE FROM chip_trust_history WHERE id IN (
     SELECT id FROM chip_trust_history WHERE created_at < :before ORDER BY created_at LIMIT :limit);
 
--- write chip_erros: old errors
+-- write chip_erros: delete old errors
 DELETE FROM chip_erros WHERE id IN (SELECT id FROM chip_erros WHERE created_at < :before ORDER BY created_at LIMIT :limit);

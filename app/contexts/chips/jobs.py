@@ -1,4 +1,4 @@
-"""The jobs of the chips. What the gateway does not answer changes nothing."""
+"""Scheduled jobs of the chips. If the gateway does not answer, nothing changes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ NOTHING_CHANGED = define("chips_inalterados", "{why}: nothing was changed")
 NO_INSTANCE = define("sem_instancias", "the gateway lists no instance although {count} are known: nothing was changed")
 NUMBER_TAKEN = define("numero_repetido", "{instance} has a number that another chip has: it was not added")
 NO_ACTIVE_CHIP = define("sem_chip_ativo", "no chip is active: nothing could be sent")
-NO_LINE_SEEN = define("linhas_sem_resposta", "no line could be looked at ({why}): nothing was changed")
+NO_LINE_SEEN = define("linhas_sem_resposta", "no connection could be checked ({why}): nothing was changed")
 DISCONNECTED = define("desconectados", "disconnected: {instances}")
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
-# A snapshot taken before noon is a late one of the day before.
+# A snapshot taken before noon is a late one of the previous day.
 LATE_UNTIL: Final = timedelta(hours=12)
 DEMOTED_FROM: Final = frozenset({"warming", "ready", "active"})
 SYNC, LOOK, TRUST = "sincronizar_chips", "verificar_whatsapp", "atualizar_trust_scores"
@@ -55,7 +55,7 @@ class ChipJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``line``: None where no gateway is set."""
+        """``line``: None if no gateway is configured."""
         self._database = database
         self._line = line
         self._pool = pool
@@ -65,7 +65,7 @@ class ChipJobs:
         self._clock = clock
 
     async def sincronizar_chips(self, call: JobCall) -> Outcome:
-        """The gateway's instances become chips, and every chip knows whether its line is open."""
+        """Create chips for the gateway's instances, and store whether each chip is connected."""
         if self._line is None:
             return Skipped(NO_LINE())
         asked_at = self._clock.now()
@@ -91,18 +91,18 @@ class ChipJobs:
         return Done(items=len(instances), result=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
-        """Its word in the answer."""
+        """Apply one change; return its key in the job's result."""
         now = self._clock.now()
         match change:
             case Nova(instance=instance):
                 if not await self._pool.add(transaction, instance, now=now):
                     made.doubts.append(NUMBER_TAKEN(instance=instance.name))
                     return "recusadas"
-                await self._tell(transaction, "chip_encontrado", instance.name, now)
+                await self._record_event(transaction, "chip_encontrado", instance.name, now)
                 return "novas"
             case Renomeada(chip=chip, instance=name):
                 await self._pool.rename(transaction, chip.id, name, now=now)
-                await self._tell(transaction, "chip_renomeado", name, now)
+                await self._record_event(transaction, "chip_renomeado", name, now)
                 return "renomeadas"
             case Vista(chip=chip, connected=connected, telefone=telefone):
                 await self._pool.record_connection(
@@ -123,7 +123,10 @@ class ChipJobs:
                 assert_never(change)
 
     async def verificar_whatsapp(self, call: JobCall) -> Outcome:
-        """The line of every chip that sends. One bad look is the line's mood; from the second in a row on it counts."""
+        """Check the connection of every chip that sends.
+
+        A chip counts as disconnected from the second failed check in a row.
+        """
         if self._line is None:
             return Skipped(NO_LINE())
         senders = await self._pool.senders(self._database)
@@ -156,10 +159,10 @@ class ChipJobs:
             for chip, is_open in looked:
                 await self._pool.record_state(transaction, chip.id, is_open=is_open, asked_at=asked_at, now=now)
                 if not is_open and chip.failures + 1 == COUNTS_FROM:
-                    await self._tell(transaction, "chip_desconectado", chip.instance, now)
+                    await self._record_event(transaction, "chip_desconectado", chip.instance, now)
 
     async def atualizar_trust_scores(self, call: JobCall) -> Outcome:
-        """How far each chip is trusted, by its messages, and what it may do for that. Who fails too much stops sending."""
+        """Compute each chip's trust and permissions. A chip with too many errors stops sending."""
         now = self._clock.now()
         chips = await self._pool.list_assessed(self._database, now=now)
         demoted = 0
@@ -185,7 +188,7 @@ class ChipJobs:
         return moved
 
     async def snapshot_chips_diario(self, call: JobCall) -> Outcome:
-        """One row for each chip and day of the operation's own zone, whatever the chip's status."""
+        """Store one row per chip and day in the operation's time zone, whatever the chip's status."""
         now = self._clock.now()
         data = (now.astimezone(self._zone) - LATE_UNTIL).date()
         async with self._database.transaction() as transaction:
@@ -202,7 +205,7 @@ class ChipJobs:
         )
 
     async def resetar_contadores_chips(self, call: JobCall) -> Outcome:
-        """Close the day before, then begin today's counts: as the messages say, so that nothing counted is lost."""
+        """Close the previous day, then recount today's messages from the message tables, so that no count is lost."""
         now = self._clock.now()
         today = now.astimezone(self._zone).date()
         async with self._database.transaction() as transaction:
@@ -219,7 +222,7 @@ class ChipJobs:
         figures = await self._pool.figures(transaction, since=since, until=until, now=now)
         return await self._pool.snapshot(transaction, chips, figures, data, is_over=now >= until, now=now)
 
-    async def _tell(self, transaction: Transaction, event: str, instance: str, now: datetime) -> None:
+    async def _record_event(self, transaction: Transaction, event: str, instance: str, now: datetime) -> None:
         await self._eventos.record(transaction, event, now=now, dedupe_key=None, props={"instance": instance})
 
 

@@ -1,4 +1,4 @@
-"""The chips' rows, and what the messages say about each."""
+"""Rows of the chips, and figures of each chip's messages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,12 +12,12 @@ from app.contexts.comum.whatsapp import Conexao, Instancia
 from batuta.kernel import Ids
 from batuta.sql import AsJson, Dialect, Query, Reading, Row, Transaction, load_queries
 
-# Rates are of this long.
+# Rates cover this period.
 WINDOW: Final = timedelta(days=30)
 DAY: Final = timedelta(days=1)
-# A message that left this moment may still arrive.
+# A message sent within this time may still be delivered.
 SETTLES_WITHIN: Final = timedelta(minutes=10)
-# A look that finds the line shut counts from the second one in a row.
+# A closed connection counts from the second check in a row.
 COUNTS_FROM: Final = 2
 TEXT: Final = "texto"
 
@@ -44,14 +44,14 @@ class PoolQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeros:
-    """What the messages of one chip say. People are counted once; rates are shares of one."""
+    """Figures of one chip's messages. Each person counts once; rates are fractions of one."""
 
     enviadas: int = 0
     recebidas: int = 0
     entregues: int = 0
     lidas: int = 0
     falhas: int = 0
-    decididas: int = 0  # it is known, or should be by now, whether they arrived
+    decididas: int = 0  # the delivery result is known, or overdue
     contatados: int = 0
     responderam: int = 0
     bloquearam: int = 0
@@ -87,7 +87,7 @@ class Emissor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avaliado:
-    """A chip with everything its trust is made of. ``has_history``: how far it was trusted stands in the history already."""
+    """A chip with the inputs of its trust. ``has_history``: the trust history already has a row of it."""
 
     id: str
     telefone: str | None
@@ -118,7 +118,7 @@ class Pool:
         ]
 
     async def add(self, transaction: Transaction, instance: Instancia, *, now: datetime) -> bool:
-        """False: its number or its name is taken."""
+        """Add a chip. False: its number or its name is taken."""
         is_open = instance.state is Conexao.OPEN
         return bool(
             await transaction.run(
@@ -143,7 +143,7 @@ class Pool:
         now: datetime,
         telefone: str | None = None,
     ) -> None:
-        """What the gateway answered; what its webhook told since it was asked is newer."""
+        """Store the gateway's answer, unless a webhook event arrived since the request."""
         await transaction.run(
             self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
         )
@@ -171,7 +171,7 @@ class Pool:
             await transaction.run(self._queries.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
 
     async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
-        """By chip: of every one, also of the one that said nothing."""
+        """Return figures of every chip by id, including chips without messages."""
         rows = await reading.all(
             self._queries.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN)
         )
@@ -221,7 +221,7 @@ class Pool:
             )
 
     async def lock(self, transaction: Transaction) -> list[Row]:
-        """Every chip, and nobody counts on it before the transaction ends."""
+        """Read and lock every chip: its counts stay unchanged until the transaction ends."""
         return await transaction.all(self._queries.lock)
 
     async def snapshot(
@@ -234,7 +234,7 @@ class Pool:
         is_over: bool,
         now: datetime,
     ) -> tuple[int, int]:
-        """How many were made, and how many were there."""
+        """Write the snapshots of a day; return how many are new and how many existed."""
         there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:

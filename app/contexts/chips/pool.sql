@@ -1,15 +1,15 @@
--- read known: every chip of the gateway's, and what a pending one was before
+-- read known: every chip of the gateway, and the status of a pending chip before
 SELECT chip.id, chip.instance_name, chip.status, chip.telefone,
        (SELECT moved.from_status FROM chip_transitions AS moved WHERE moved.chip_id = chip.id AND moved.to_status = 'pending'
         ORDER BY moved.created_at DESC, moved.id DESC LIMIT 1) AS "antes [TEXT]"
 FROM chips AS chip WHERE chip.provider = 'evolution' ORDER BY chip.instance_name;
 
--- write add: an instance we had no chip for. It sends nothing: that needs a person
+-- write add: a new chip for an unknown instance. It sends only after an operator activates it
 INSERT INTO chips (id, telefone, instance_name, status, evolution_connected, warming_started_at, created_at, updated_at)
 VALUES (:id, :telefone, :instance, :status, :connected, :warming_since, :now, :now)
 ON CONFLICT DO NOTHING;
 
--- write seen: as the gateway says, unless its webhook has said something since it was asked
+-- write seen: store the gateway's answer, unless a webhook event arrived since the request
 UPDATE chips
 SET evolution_connected = :connected, telefone = coalesce(telefone, :telefone),
     conexao_falhas = CASE WHEN :connected THEN 0 ELSE conexao_falhas END, updated_at = :now
@@ -18,21 +18,21 @@ WHERE id = :id AND (conexao_em IS NULL OR conexao_em <= :asked_at);
 -- write rename: the same number under another instance
 UPDATE chips SET instance_name = :instance, updated_at = :now WHERE id = :id;
 
--- read senders: those whose connection matters for sending
+-- read senders: chips whose connection matters for sending
 SELECT id, instance_name, evolution_connected, conexao_falhas FROM chips
 WHERE provider = 'evolution' AND tipo = 'julia' AND status = 'active' ORDER BY instance_name;
 
--- write answered: its line is open
+-- write answered: the connection is open
 UPDATE chips SET evolution_connected = TRUE, conexao_falhas = 0, updated_at = :now
 WHERE id = :id AND (conexao_em IS NULL OR conexao_em <= :asked_at);
 
--- write shut: one look more found it shut; from the second on it counts
+-- write shut: count one more check with a closed connection; from the second on the chip is disconnected
 UPDATE chips
 SET conexao_falhas = conexao_falhas + 1,
     evolution_connected = CASE WHEN conexao_falhas + 1 >= :counts_from THEN FALSE ELSE evolution_connected END, updated_at = :now
 WHERE id = :id AND (conexao_em IS NULL OR conexao_em <= :asked_at);
 
--- read figures: what the messages of each chip say, in a stretch of time
+-- read figures: message counts of each chip in a period
 WITH reached AS (
     SELECT chip_id, cliente_id, min(created_at) AS first_at FROM interacoes
     WHERE tipo = 'saida' AND chip_id IS NOT NULL AND cliente_id IS NOT NULL AND created_at >= :since AND created_at < :until
@@ -62,7 +62,7 @@ SELECT chip.id, coalesce(said.enviadas, 0) AS enviadas, coalesce(said.recebidas,
        coalesce(people.responderam, 0) AS responderam, coalesce(people.bloquearam, 0) AS bloquearam
 FROM chips AS chip LEFT JOIN said ON said.chip_id = chip.id LEFT JOIN people ON people.chip_id = chip.id;
 
--- read judged: the chips whose trust is reckoned, with their errors
+-- read judged: chips whose trust is computed, with their errors
 SELECT chip.id, chip.telefone, chip.tipo, chip.status, chip.fase_warmup, chip.trust_score, chip.trust_level, chip.tipos_midia_usados,
        chip.ultimo_erro_em,
        coalesce(chip.warming_started_at, chip.created_at) AS "desde [TIMESTAMPTZ]",
@@ -80,7 +80,7 @@ SELECT chip.id, chip.telefone, chip.tipo, chip.status, chip.fase_warmup, chip.tr
        EXISTS (SELECT 1 FROM chip_trust_history AS past WHERE past.chip_id = chip.id) AS "tem_historia [BOOLEAN]"
 FROM chips AS chip WHERE chip.status NOT IN ('provisioned', 'pending', 'banned', 'cancelled') ORDER BY chip.instance_name;
 
--- write judge: how far it is trusted, and what it may do for that
+-- write judge: store trust, permissions and limits
 UPDATE chips
 SET trust_score = :trust, trust_level = :level, trust_factors = :factors, taxa_resposta = :taxa_resposta,
     taxa_delivery = :taxa_delivery, taxa_block = :taxa_block, conversas_bidirecionais = :conversas, tipos_midia_usados = :midia,
@@ -89,20 +89,21 @@ SET trust_score = :trust, trust_level = :level, trust_factors = :factors, taxa_r
     delay_minimo_segundos = :delay_minimo_segundos, updated_at = :now
 WHERE id = :id;
 
--- write history: how far it was trusted
+-- write history: store a row of the trust history
 INSERT INTO chip_trust_history (id, chip_id, trust_score, trust_level, factors, created_at)
 VALUES (:id, :chip_id, :trust, :level, :factors, :now);
 
--- read lock on sqlite: nobody counts meanwhile
+-- read lock on sqlite: the write transaction itself is the lock
 SELECT id, trust_score, trust_level, status FROM chips ORDER BY id;
 
--- read lock on postgres: nobody counts meanwhile
+-- read lock on postgres: lock the rows, so that no counter changes meanwhile
 SELECT id, trust_score, trust_level, status FROM chips ORDER BY id FOR UPDATE;
 
--- read snapshots: those there are of a day
+-- read snapshots: chips that have a snapshot of a day
 SELECT chip_id FROM chip_daily_snapshots WHERE data = :data;
 
--- write snapshot: one for each chip and day. What was counted is counted anew; what the chip was stays as it stood, once the day is over
+-- write snapshot: upsert one row per chip and day. Counts are recomputed; trust and status stay as first stored once
+-- the day is over
 INSERT INTO chip_daily_snapshots (id, chip_id, data, msgs_enviadas, msgs_recebidas, msgs_entregues, msgs_lidas, msgs_erro,
                                   taxa_resposta, taxa_delivery, taxa_block, trust_score, trust_level, status, created_at)
 VALUES (:id, :chip_id, :data, :enviadas, :recebidas, :entregues, :lidas, :falhas, :taxa_resposta, :taxa_delivery, :taxa_block,
@@ -115,10 +116,10 @@ SET msgs_enviadas = excluded.msgs_enviadas, msgs_recebidas = excluded.msgs_receb
     trust_level = CASE WHEN :is_over THEN chip_daily_snapshots.trust_level ELSE excluded.trust_level END,
     status = CASE WHEN :is_over THEN chip_daily_snapshots.status ELSE excluded.status END;
 
--- write recount: what came and went today, as the messages themselves tell
+-- write recount: today's counts, recomputed from the message tables
 UPDATE chips SET msgs_enviadas_hoje = :enviadas, msgs_recebidas_hoje = :recebidas, updated_at = :now WHERE id = :id;
 
--- read shown: the chips as people look at them
+-- read shown: chips for operators
 SELECT id, instance_name, telefone, tipo, status, evolution_connected, conexao_falhas, fase_warmup, trust_score, trust_level,
        pode_prospectar, pode_followup, pode_responder, msgs_enviadas_hoje, msgs_recebidas_hoje, limite_hora, limite_dia,
        erros_ultimas_24h, cooldown_until, ban_reason

@@ -1,4 +1,4 @@
-"""How the chips are: ``/health/chips``, and their part of the score. Only those that send count."""
+"""Health of the chips: ``/health/chips`` and their part of the score. Only chips that send count."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ GATEWAY_DOWN: Final = ("connectivity.evolution",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saude:
-    """A chip that sends, as it stands."""
+    """Health facts of a chip that sends."""
 
     telefone: str | None
     status: str
@@ -110,7 +110,7 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Re
 
 
 class Vistos(NamedTuple):
-    chips: list[Saude]  # those that send, or might
+    chips: list[Saude]  # chips that send, or may be activated to send
     is_configured: bool
     banned: int
 

@@ -1,4 +1,4 @@
-"""Which chip a message leaves by. A listener or a scraper never sends, whatever else is missing."""
+"""Choose the chip that sends a message. A listener or a scraper never sends, even if no other chip is available."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from batuta.guards import Limit, gap
 from batuta.kernel import Ids
 from batuta.sql import Dialect, Query, Reading, Transaction, load_queries
 
-# The trust a chip must have for what it is to say; the second one when nobody has the first.
+# Trust that a chip needs for a type of message: preferred, and the minimum if no chip has the preferred trust.
 TRUST: Final = {
     TipoDeMensagem.PROSPECCAO: (80, 60),
     TipoDeMensagem.CAMPANHA: (80, 60),
@@ -23,7 +23,7 @@ TRUST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emissor:
-    """A chip that may be asked to send."""
+    """A candidate chip for sending."""
 
     id: str
     instance: str
@@ -36,12 +36,12 @@ class Emissor:
     pause: timedelta = timedelta(0)
     sent_this_hour: int = 0
     sent_this_day: int = 0
-    is_the_conversations: bool = False
-    has_spoken_to_him: bool = False
+    is_of_conversation: bool = False
+    has_written_to_doctor: bool = False
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """What this chip may send, in all processes together."""
+        """Limits of this chip over all processes."""
         key = f"chip:{self.id}"
         limits = [
             Limit(name="chip/hora", key=key, most=self.per_hour, per=HORA),
@@ -55,15 +55,18 @@ class Emissor:
 def rank(
     chips: Sequence[Emissor], tipo: TipoDeMensagem, now: datetime, *, excluded: Collection[str] = ()
 ) -> list[Emissor]:
-    """Who may, the best first: the conversation's own, who knows him, the least busy, the most trusted."""
+    """Return chips that may send, best first.
+
+    Order: the conversation's chip (for answers), chips that wrote to the doctor before, least busy, most trusted.
+    """
     able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
     wanted, at_least = TRUST[tipo]
     trusted = [chip for chip in able if chip.trust >= wanted] or [chip for chip in able if chip.trust >= at_least]
     return sorted(
         trusted,
         key=lambda chip: (
-            not (chip.is_the_conversations and not tipo.por_iniciativa_nossa),
-            not chip.has_spoken_to_him,
+            not (chip.is_of_conversation and not tipo.por_iniciativa_nossa),
+            not chip.has_written_to_doctor,
             chip.sent_this_hour,
             -chip.trust,
             chip.id,
@@ -107,8 +110,8 @@ class Emissores:
                 pause=timedelta(seconds=row["delay_minimo_segundos"]),
                 sent_this_hour=row["na_hora"],
                 sent_this_day=row["no_dia"],
-                is_the_conversations=row["da_conversa"],
-                has_spoken_to_him=row["ja_falou"],
+                is_of_conversation=row["da_conversa"],
+                has_written_to_doctor=row["ja_falou"],
             )
             for row in rows
         ]
@@ -117,7 +120,7 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """After an error of its own a chip is left alone for a while; the error is kept, its trust depends on it."""
+        """Rest a chip after an error of its own, and store the error: it lowers the chip's trust."""
         await transaction.run(self._queries.rest, id=id, until=until, now=now)
         await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
 

@@ -1,4 +1,4 @@
--- read senders: the chips that may send at all, with what each has sent lately and to whom
+-- read senders: chips that may send, with their recent counts and whether they wrote to this doctor
 SELECT chip.id, chip.instance_name, chip.tipo, chip.status, chip.trust_score, chip.evolution_connected, chip.cooldown_until,
        chip.pode_prospectar, chip.pode_followup, chip.pode_responder, chip.limite_hora, chip.limite_dia, chip.delay_minimo_segundos,
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.chip_id = chip.id AND sent.enviada_em > :hour_ago) AS na_hora,
@@ -7,18 +7,18 @@ SELECT chip.id, chip.instance_name, chip.tipo, chip.status, chip.trust_score, ch
        EXISTS (SELECT 1 FROM interacoes AS spoke WHERE spoke.cliente_id = :cliente_id AND spoke.chip_id = chip.id) AS "ja_falou [BOOLEAN]"
 FROM chips AS chip WHERE chip.status = 'active' AND chip.tipo = 'julia';
 
--- read sender: may it still
+-- read sender: may this chip still send?
 SELECT id FROM chips
 WHERE id = :id AND status = 'active' AND tipo = 'julia' AND evolution_connected AND (cooldown_until IS NULL OR cooldown_until <= :now);
 
--- write rest: after an error it is left alone for a while
+-- write rest: no sends until an instant
 UPDATE chips
 SET cooldown_until = CASE WHEN cooldown_until > :until THEN cooldown_until ELSE :until END, ultimo_erro_em = :now,
     erros_ultimas_24h = erros_ultimas_24h + 1, dias_sem_erro = 0, updated_at = :now
 WHERE id = :id;
 
--- write error: what it met, and when
+-- write error: record the error and its time
 INSERT INTO chip_erros (id, chip_id, motivo, created_at) VALUES (:id, :chip_id, :motivo, :now);
 
--- read status: of one chip
+-- read status: status of one chip
 SELECT status FROM chips WHERE id = :id;

@@ -1,7 +1,7 @@
-"""What the gateway's word about a connection means for a chip.
+"""Change a chip by its connection events and by operators' decisions.
 
-A connection that comes and goes changes no status: the pool would empty itself by night. A ban does, at once and for good; so
-does a phone that logged out, because only a person with the phone in hand can pair it again.
+A lost connection changes no status: otherwise the pool would empty itself at night. A ban changes it at once and for
+good. A log-out of the phone changes it too: only a person with the phone in hand can pair it again.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class UnknownChip(BatutaError):
 
 
 class StatusDoChip(StrEnum):
-    """What a person may make of a chip. Cut off, degraded or new it becomes by itself."""
+    """Statuses that an operator may set. Julia itself sets pending, degraded and banned."""
 
     WARMING = "warming"
     READY = "ready"
@@ -63,7 +63,7 @@ class Fase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisaoDoChip:
-    """None: as it is."""
+    """An operator's changes to a chip; None: unchanged."""
 
     status: StatusDoChip | None = None
     tipo: TipoDeChip | None = None
@@ -79,16 +79,16 @@ class Chips:
     async def ligacao(self, transaction: Transaction, fato: Ligacao, *, now: datetime) -> None:
         chip = await transaction.one(self._queries.chip, instance=fato.instance)
         if chip is None:
-            return  # an instance we have no chip for: the synchronisation decides about it
+            return  # an instance without a chip: the synchronisation job handles it
         is_newest = await transaction.run(
             self._queries.connected,
             id=chip["id"],
             connected=fato.state is Conexao.OPEN,
-            em=None if fato.em is None else min(fato.em, now),  # nobody is deaf until a wrong clock has come true
+            em=None if fato.em is None else min(fato.em, now),  # a clock in the future must not block later events
             telefone=fato.telefone,
             now=now,
         )
-        # A ban counts whenever it is heard of; a log-out only while nothing newer is known.
+        # A ban counts whenever it arrives; a log-out only if no newer event is known.
         if fato.state is Conexao.OPEN or fato.code is None or not (is_newest or fato.code in BANS):
             return
         await self.cortar(transaction, chip["id"], chip["status"], fato.code, by="webhook", now=now)
@@ -96,7 +96,7 @@ class Chips:
     async def cortar(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """WhatsApp said why it cut a chip off. True: that changed its status."""
+        """Apply the reason for which WhatsApp closed the connection. True: the status changed."""
         if code in BANS:
             return await self.banir(transaction, chip_id, status, code, by=by, now=now)
         if code != LOGGED_OUT or status not in IN_USE:
@@ -111,7 +111,7 @@ class Chips:
     async def banir(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Mark a chip as shut out. False: it was already."""
+        """Mark a chip as banned. False: it already is."""
         reason = BANS.get(code, str(code))
         if not await transaction.run(self._queries.ban, id=chip_id, reason=reason, now=now):
             return False
@@ -124,7 +124,7 @@ class Chips:
     async def decidir(
         self, transaction: Transaction, instance: str, what: DecisaoDoChip, why: str, *, by: str, now: datetime
     ) -> dict[str, str]:
-        """A person says what a chip is, what for, and how far it may go. As it is afterwards."""
+        """Apply an operator's decision about status, type and phase; return the values afterwards."""
         chip = await transaction.one(self._queries.chip, instance=instance)
         if chip is None:
             raise UnknownChip(instance=instance)
@@ -151,7 +151,7 @@ class Chips:
     async def mover(
         self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
     ) -> bool:
-        """False: it is not in that status any more."""
+        """Change the status. False: the chip is no longer in status ``before``."""
         if not await transaction.run(self._queries.move, id=id, from_status=before, to_status=after, now=now):
             return False
         await self._note(transaction, id, before, after, why, by, now)

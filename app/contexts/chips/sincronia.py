@@ -1,8 +1,7 @@
-"""The gateway's instances and our chips: what the one's list means for the others. Nothing is decided here from what is missing.
+"""Plan how the gateway's list of instances changes our chips. A missing instance alone decides nothing.
 
-A chip whose instance is not open is disconnected, and nothing else: its status is the pool's, and a bad line must not empty the
-pool. A number stays the chip it was, whatever its instance is called: a banned number or a listener does not begin anew under
-another name.
+A chip whose instance is not open is only marked disconnected: a bad connection must not empty the pool. A number
+keeps its chip when its instance is renamed: a banned number or a listener does not start over under another name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,17 +13,17 @@ from app.contexts.comum.telefone import chave
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from batuta.reasons import define
 
-OTHER_NUMBER = define("outro_numero", "{instance} is paired with another number than the chip's: it is held back")
-SAME_NUMBER = define("mesmo_numero", "{instance} has the number of {other}: one of the two is too many")
-LEFT_OUT = define("fora_da_lista", "the list left {instance} out, and it is there")
-NOT_LISTED = define("nao_listada", "{instance} is not listed and cannot be asked ({why})")
+OTHER_NUMBER = define("outro_numero", "{instance} is paired with another number than the chip's: it does not send")
+SAME_NUMBER = define("mesmo_numero", "{instance} has the number of {other}: remove one of the two")
+LEFT_OUT = define("fora_da_lista", "the list omits {instance}, but the gateway has it")
+NOT_LISTED = define("nao_listada", "{instance} is not listed, and the gateway does not answer about it ({why})")
 
 OUT_OF_SERVICE: Final = frozenset({"banned", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conhecido:
-    """A chip as we know it. ``left``: what it was before it became pending."""
+    """A chip in our database. ``left``: its status before it became pending."""
 
     id: str
     instance: str
@@ -34,13 +33,13 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """What a pending chip becomes when its phone is paired: what it was, or else a beginner."""
+        """Status of a pending chip after its phone is paired: its earlier status, or warming."""
         return self.left if self.left in IN_USE else "warming"
 
 
 @dataclass(frozen=True, slots=True)
 class Nova:
-    """An instance nobody has a chip for."""
+    """An instance without a chip."""
 
     instance: Instancia
 
@@ -54,7 +53,7 @@ class Vista:
 
 @dataclass(frozen=True, slots=True)
 class Renomeada:
-    """The same number under another instance."""
+    """A known number under another instance."""
 
     chip: Conhecido
     instance: str
@@ -62,14 +61,14 @@ class Renomeada:
 
 @dataclass(frozen=True, slots=True)
 class Volta:
-    """A pending chip that is paired now."""
+    """A pending chip whose phone is paired again."""
 
     chip: Conhecido
 
 
 @dataclass(frozen=True, slots=True)
 class Cortada:
-    """WhatsApp said why it was cut off."""
+    """WhatsApp closed the connection with this code."""
 
     chip: Conhecido
     code: int
@@ -77,7 +76,7 @@ class Cortada:
 
 @dataclass(frozen=True, slots=True)
 class Sumida:
-    """The gateway itself says that it knows no such instance."""
+    """The gateway confirms that the instance does not exist."""
 
     chip: Conhecido
 
@@ -87,14 +86,14 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """``doubts``: what a person should look at; nothing was done about it."""
+    """Changes to apply. ``doubts``: contradictions for an operator; nothing is changed for them."""
 
     changes: list[Mudanca] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
 
 def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
-    """Chips in service that the list does not show, neither by name nor by number: each has to be asked for."""
+    """Return chips in service that the list shows neither by name nor by number: the caller asks for each one."""
     names = {each.name for each in instances}
     numbers = {chave(each.telefone) for each in instances if each.telefone}
     return [
@@ -107,7 +106,7 @@ def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) ->
 def plan(
     chips: Sequence[Conhecido], instances: Sequence[Instancia], asked: Mapping[str, Conexao | Unavailable]
 ) -> Plano:
-    """``asked``: what the gateway says about each chip that its list did not show."""
+    """Compare chips and instances. ``asked``: the gateway's answer about each chip that its list does not show."""
     made = Plano()
     by_name = {chip.instance: chip for chip in chips}
     by_number = {number: chip for chip in chips if (number := _number(chip)) is not None}

@@ -62,8 +62,9 @@ class NotInDoubt(BatutaError):
 
 
 class Reconciliador:
-    """A loop that resolves doubts. Several may run at once: the first to settle a doubt wins, the others change
-    nothing.
+    """A loop that resolves doubts.
+
+    Several may run at once: the first to settle a doubt wins, the others change nothing.
     """
 
     def __init__(

@@ -40,9 +40,7 @@ class MessageJobs:
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
-        """Rescue stuck messages, expire old ones, store dead letters, resolve doubts, and send due messages within the
-        limits.
-        """
+        """Rescue stuck messages, expire old ones, store dead letters, resolve doubts, and send due messages."""
         rescued = len(await self._rescue())
         expired = await self._expire()
         dead_letters = await self._store_dead_letters()

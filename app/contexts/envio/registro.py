@@ -223,8 +223,9 @@ class Registro:
         *,
         now: datetime,
     ) -> bool:
-        """Record that the message will not leave; a failed one becomes a dead letter. False: another process decided
-        first.
+        """Record that the message will not leave; a failed one becomes a dead letter.
+
+        False: another process decided first.
         """
         why = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         key = {"id": mensagem.id, "fence": mensagem.fence}
@@ -303,8 +304,9 @@ class Registro:
         return None
 
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
-        """Return the last message that left by this chip. A gateway that has lost it cannot prove that another did not
-        leave.
+        """Return the last message that left by this chip.
+
+        A gateway that has lost it cannot prove that another did not leave.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
@@ -327,9 +329,7 @@ class Registro:
         return bool(await transaction.run(self._queries.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Store dead letters of dead messages key workers died before they did, and mark those of messages that were
-        retried.
-        """
+        """Store missing dead letters of messages whose workers died; mark those of retried messages as done."""
         await transaction.run(self._queries.remove_dead_letters, now=now)
         dead = await transaction.all(self._queries.dead, limit=limit)
         for row in dead:

@@ -297,8 +297,7 @@ class Remetente:
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: TipoDeMensagem, hash: str, emissor: Emissor
     ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
-        """Check every condition again in the transaction that stores the intent, so that it holds when the message
-        leaves.
+        """Check every condition again in the transaction that stores the intent, so that it holds at the send.
 
         Reserve the limits first: a reservation may wait for others, and a decision made before it would be out of
         date.
@@ -375,9 +374,7 @@ class Remetente:
                 assert_never(result)
 
     async def _try_again_or_end(self, lease: Lease, intent: Intencao, desfecho: Desfecho, why: str) -> Outcome:
-        """The message provably did not leave: retry it, by another chip if there is one, or end it after the last
-        attempt.
-        """
+        """Retry a message that provably did not leave, by another chip if there is one; end it after the last attempt."""
         if intent.last_try:
             return self._end_as(intent.mensagem, StatusDaMensagem.ERRO, desfecho, why)
         return await self._take_back(lease, intent, Failed(NOT_SENT(outcome=desfecho.value, why=why)))

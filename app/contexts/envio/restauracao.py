@@ -86,8 +86,9 @@ class Restauracao:
         return await self._replay(new, restored, counts)
 
     async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
-        """Copy the end of each message. A message that is not in the backup is copied only if it left, or may have
-        left.
+        """Copy the end of each message.
+
+        A message that is not in the backup is copied only if it left, or may have left.
         """
         there = {name: await self._ids(new, query) for name, query in self._parents.items()}
         known = 0

@@ -57,8 +57,9 @@ class FilaQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDaFila:
-    """Figures of the send queue. Only due messages are backlog: a message that waits for its hour or its retry is not
-    late.
+    """Figures of the send queue.
+
+    Only due messages are backlog: a message that waits for its hour or its retry is not late.
     """
 
     now: datetime

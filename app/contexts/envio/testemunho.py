@@ -1,5 +1,6 @@
-"""Check whether a gateway still has earlier messages: one that deletes them proves nothing by its silence (decision
-0016).
+"""Check whether a gateway still has earlier messages.
+
+A gateway that deletes messages proves nothing by not having one (decision 0016).
 """
 
 from datetime import datetime, timedelta

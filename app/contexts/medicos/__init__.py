@@ -1,1 +1,1 @@
-"""Médicos: who may be written to at all."""
+"""Doctors: whether their phones can receive messages."""

@@ -1,11 +1,11 @@
-"""Whether the doctors' phones are on WhatsApp.
+"""Check whether the doctors' phones are on WhatsApp.
 
     pendente ──claim──▶ validando ──▶ validado | invalido
         ▲                   │  └────▶ erro ──later──▶ validando
-        └─ nobody answered ─┘
-              (who dies leaves a claim that runs out)
+        └── no answer ──────┘
+              (the claim of a dead process expires)
 
-Every look-up costs the chip that asks some reputation: few at a time, by day, one chip, and none while anything is held.
+Each look-up costs the asking chip some reputation: few at a time, by day, through one chip, and none during a pause.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ from batuta.sql import Database, Query, load_queries
 
 NO_LOOKUP = define("consulta_falhou", "no phone could be looked up: {why}")
 OUTSIDE_HOURS = define("consulta_fora_do_horario", "phones are looked up from 08:00 to 20:00; next at {next}")
-NO_CHIP_TO_ASK = define("sem_chip_para_consulta", "no chip that sends is connected and free: nobody can ask")
-SOME_LEFT_OUT = define("consulta_incompleta", "the gateway left some out; they are tried again later")
+NO_CHIP_TO_ASK = define("sem_chip_para_consulta", "no connected chip that sends is free to ask")
+SOME_LEFT_OUT = define("consulta_incompleta", "the gateway omitted some; they are retried later")
 
 AT_MOST: Final = 50
-# Longer than the call may take: afterwards the claim is anybody's.
+# Longer than the call may take; afterwards the claim expires.
 LEASE: Final = timedelta(minutes=10)
 AGAIN_AFTER: Final = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
 HOURS: Final = Window(opens=time(8), lasts=timedelta(hours=12), days=frozenset(range(7)))
@@ -51,7 +51,7 @@ class PhoneQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservado:
-    """A phone that is ours to look up until ``until``."""
+    """A phone leased for look-up until ``until``."""
 
     id: str
     telefone: str
@@ -60,13 +60,13 @@ class Reservado:
 
 
 def verdict_of(telefone: str, found: Sequence[Numero]) -> str:
-    """One the gateway forgot is an error, and asked for again."""
+    """Return the new status. A phone that the gateway's answer omits is an error, and retried."""
     exists = next((each.exists for each in found if each.telefone == telefone), None)
     return "erro" if exists is None else "validado" if exists else "invalido"
 
 
 def again_after(tentativas: int) -> timedelta:
-    """``tentativas``: failed ones so far, this one included."""
+    """``tentativas``: failed attempts so far, including this one."""
     return AGAIN_AFTER[min(tentativas, len(AGAIN_AFTER)) - 1]
 
 
@@ -80,7 +80,7 @@ class Validacao:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``line``: None where no gateway is set."""
+        """``line``: None if no gateway is configured."""
         self._database = database
         self._line = line
         self._circuits = circuits
@@ -119,14 +119,14 @@ class Validacao:
         now = self._clock.now()
         if not HOURS.is_open(now, self._zone):
             return OUTSIDE_HOURS(next=HOURS.next_open(now, self._zone).astimezone(self._zone))
-        turned = await self._switches.all()
+        switches = await self._switches.all()
         for rule in (*PAUSES, SAFE_MODE):
-            if isinstance(hold := judge_switch(rule, turned.get(rule.key), now), Hold):
+            if isinstance(hold := judge_switch(rule, switches.get(rule.key), now), Hold):
                 return hold_reason(hold.reason)
         return None
 
     async def _admit(self) -> tuple[str, Ticket] | str:
-        """The instance to ask through, and the gateway's ticket; a text: why there is none."""
+        """Return the instance to ask through and the gateway's ticket, or the reason why there is none."""
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)
         if isinstance(gateway, Hold):
@@ -134,7 +134,7 @@ class Validacao:
         for chip in await self._database.all(self._queries.askers, now=now):
             own = await self._circuits.breaker(circuit_of(chip["instance_name"])).admit(now)
             if isinstance(own, Admit):
-                await own.ticket.give_back()  # a look-up says nothing about whether it may send
+                await own.ticket.give_back()  # a look-up is not evidence about sending
                 return str(chip["instance_name"]), gateway.ticket
         await gateway.ticket.give_back()
         return NO_CHIP_TO_ASK()
@@ -152,7 +152,7 @@ class Validacao:
             ]
 
     async def _give_back(self, claimed: Sequence[Reservado]) -> None:
-        """Nobody answered: that is no fault of these phones."""
+        """Release the claims without counting an attempt: the gateway did not answer."""
         for each in claimed:
             await self._write(each, "pendente", next_at=None, tentativas=each.tentativas)
 
@@ -182,7 +182,7 @@ class Validacao:
 
 
 def _counts(words: Sequence[str], lost: int) -> dict[str, Json]:
-    """``lost``: somebody else had them by the time they were known."""
+    """``lost``: phones whose lease expired before the answer."""
     return {
         "processados": len(words),
         "validados": words.count("validado"),

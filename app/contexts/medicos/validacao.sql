@@ -1,20 +1,20 @@
--- read due: phones nobody knows about yet, or whose look-up failed or was left behind; who asked us to stop is left alone
+-- read due: phones not checked yet, failed ones and expired claims; doctors who opted out are left out
 SELECT id, telefone, telefone_tentativas FROM clientes
 WHERE status_telefone IN ('pendente', 'validando', 'erro') AND deleted_at IS NULL AND NOT opt_out AND NOT opted_out
   AND coalesce(telefone_validar_em, created_at) <= :now
 ORDER BY coalesce(telefone_validar_em, created_at) LIMIT :limit;
 
--- write claim: whoever was faster has it
+-- write claim: lease the phone; the first process wins
 UPDATE clientes SET status_telefone = 'validando', telefone_validar_em = :lease_until
 WHERE id = :id AND status_telefone IN ('pendente', 'validando', 'erro') AND coalesce(telefone_validar_em, created_at) <= :now;
 
--- write settle: what was found out, if it is still ours to say
+-- write settle: store the result, if the lease is still held
 UPDATE clientes
 SET status_telefone = :status, telefone_validar_em = :next_at, telefone_tentativas = :tentativas,
     telefone_validado_em = CASE WHEN :is_known THEN :now ELSE telefone_validado_em END
 WHERE id = :id AND status_telefone = 'validando' AND telefone_validar_em = :lease_until;
 
--- read askers: the chips that may be asked through, the most trusted first. Who only reads groups is not put at risk
+-- read askers: chips to ask through, most trusted first. A chip that only reads groups is not put at risk
 SELECT id, instance_name FROM chips
 WHERE tipo = 'julia' AND status = 'active' AND provider = 'evolution' AND evolution_connected
   AND (cooldown_until IS NULL OR cooldown_until <= :now)

@@ -122,8 +122,9 @@ class RegrasDeEnvio:
 
 @dataclass(frozen=True, slots=True)
 class Libera:
-    """The message may leave. ``tipo`` is its effective type: an answer without an inbound message counts as our
-    initiative.
+    """The message may leave.
+
+    ``tipo`` is its effective type: an answer without an inbound message counts as our initiative.
     """
 
     tipo: TipoDeMensagem

@@ -29,9 +29,7 @@ class Mensagens:
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
-        """Cancel all waiting messages for this doctor and ask those in progress to stop; return how many were cancelled
-        at once.
-        """
+        """Cancel waiting messages for this doctor and ask those in progress to stop; return the number cancelled."""
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
         return await transaction.run(
             self._queries.cancel_waiting,
@@ -42,9 +40,7 @@ class Mensagens:
         )
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Cancel all waiting messages of this campaign and ask those in progress to stop; return how many were
-        cancelled at once.
-        """
+        """Cancel waiting messages of this campaign and ask those in progress to stop; return the number cancelled."""
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         return await transaction.run(
             self._queries.cancel_campaign,

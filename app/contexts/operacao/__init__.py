@@ -1,1 +1,1 @@
-"""Upkeep: signs of life, and history that does not grow for ever."""
+"""Upkeep: heartbeat, retention of history, and business events."""

@@ -1,4 +1,4 @@
-"""The jobs of upkeep."""
+"""Scheduled jobs of upkeep."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,9 +10,9 @@ from batuta.kernel import Clock, Json
 from batuta.reasons import define
 from batuta.sql import Retention, prune_all
 
-OUT_OF_TIME = define("tempo_esgotado", "the time was over; the next run goes on")
+OUT_OF_TIME = define("tempo_esgotado", "the time was over; the next run continues")
 
-# A batch begins only while more time than this is left.
+# A batch starts only if more time than this is left.
 MARGIN = timedelta(seconds=10)
 
 
@@ -27,7 +27,7 @@ class Upkeep:
         self._clock = clock
 
     async def heartbeat(self, call: JobCall) -> Outcome:
-        """The scheduler fired, the API answered and the database was written: the whole way lives."""
+        """Prove the whole path: the scheduler fires, the API answers and the database accepts a write."""
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
         return Done(items=1)
 

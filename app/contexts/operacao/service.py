@@ -1,4 +1,4 @@
-"""Business events: what happened, for people and reports."""
+"""Business events for operators and reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Eventos:
         conversation_id: str | None = None,
         props: Mapping[str, Json] | None = None,
     ) -> bool:
-        """In the transaction of what it tells of. False: it was told already. ``props`` hold no personal data."""
+        """Store an event in the transaction of the fact. False: already stored. ``props`` hold no personal data."""
         return bool(
             await transaction.run(
                 self._queries.record,

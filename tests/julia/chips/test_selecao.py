@@ -68,13 +68,13 @@ def test_the_best_comes_first() -> None:
     assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(trust=91)) == ["b", "a"]
     assert chosen(TipoDeMensagem.CAMPANHA, WELL, other()) == ["a", "b"]
     assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, sent_this_hour=1, trust=99), other()) == ["b", "a"]
-    assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(has_spoken_to_him=True, sent_this_hour=9)) == ["b", "a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(has_written_to_doctor=True, sent_this_hour=9)) == ["b", "a"]
 
 
 def test_an_answer_keeps_the_number_of_its_conversation_and_a_campaign_does_not() -> None:
-    own, knows_him = other(is_the_conversations=True, sent_this_hour=9), replace(WELL, has_spoken_to_him=True)
-    assert chosen(TipoDeMensagem.RESPOSTA, knows_him, own) == ["b", "a"]
-    assert chosen(TipoDeMensagem.CAMPANHA, knows_him, own) == ["a", "b"]
+    own, known = other(is_of_conversation=True, sent_this_hour=9), replace(WELL, has_written_to_doctor=True)
+    assert chosen(TipoDeMensagem.RESPOSTA, known, own) == ["b", "a"]
+    assert chosen(TipoDeMensagem.CAMPANHA, known, own) == ["a", "b"]
 
 
 def test_whom_a_campaign_excludes_does_not_send_it() -> None:

@@ -145,7 +145,7 @@ async def test_a_list_that_leaves_some_out_disconnects_only_whom_the_gateway_doe
     }
     answer = await chips.run("sincronizar_chips")
     assert isinstance(answer, Partial)
-    assert "the list left omitida out" in answer.reason
+    assert "the list omits omitida" in answer.reason
     found = await rows(chips.database, "SELECT instance_name, status FROM chips WHERE NOT evolution_connected")
     assert found == [{"instance_name": "sumida", "status": "active"}]
 

@@ -72,7 +72,7 @@ def test_a_known_number_under_another_name_stays_the_chip_it_was() -> None:
 def test_one_number_in_two_instances_is_a_persons_business() -> None:
     made = plan([chip()], [listed(), listed("dois")], {})
     assert not any(isinstance(each, Nova | Renomeada) for each in made.changes)
-    assert made.doubts == ["dois has the number of um: one of the two is too many"]
+    assert made.doubts == ["dois has the number of um: remove one of the two"]
 
 
 def test_an_instance_with_another_number_is_not_the_chip_any_more() -> None:
@@ -107,8 +107,8 @@ def test_who_is_missing_from_the_list_is_asked_for_and_only_the_gateways_word_th
     made = plan(known, instances, asked)
     assert made.changes[1:] == [Sumida(gone), Vista(there, connected=True)]
     assert made.doubts == [
-        "the list left presente out, and it is there",
-        "mudo is not listed and cannot be asked (HTTP 401)",
+        "the list omits presente, but the gateway has it",
+        "mudo is not listed, and the gateway does not answer about it (HTTP 401)",
     ]
 
 
