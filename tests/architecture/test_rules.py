@@ -40,7 +40,7 @@ WHILES = {
     "testing/contracts/queue.py": {"test_two_thousand_items_pass_through"},
     "supervise/pruner.py": {"prune_all"},
     "supervise/supervisor.py": {"_keep"},
-    "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_what_waits"},
+    "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_waiting"},
     "stores/sqlite/readers.py": {"_work"},
     "testing/clock.py": {"advance"},
     "testing/loops.py": {"wait_for"},

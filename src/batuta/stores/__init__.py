@@ -1,4 +1,4 @@
-"""Where work is kept. ``connect`` picks the driver by the address; everything above sees only the port in ``sql.database``."""
+"""Database drivers and stores. ``connect`` chooses a driver by the URL; the engine uses only the interface in ``sql.database``."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +12,7 @@ from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
-# Of a second connection, beside the work: small, and impatient.
+# Limits of a secondary connection: a small pool and short timeouts.
 _SOON = timedelta(seconds=5)
 ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
 # A renewal that waits for a connection and then for its statement still leaves time for a second one within the lease.
@@ -21,7 +21,7 @@ _SHORTEST = timedelta(milliseconds=100)
 
 
 def liveness_limits(lease: timedelta, pool: int) -> Limits:
-    """Of the connections that renew, settle and rescue: every timeout is shorter than a third of the lease it protects."""
+    """Return limits for connections that renew, settle and rescue: every timeout is shorter than a third of the lease."""
     usual, each = Limits(), lease / _SHARE_OF_LEASE
     if each < _SHORTEST:
         least = (_SHORTEST * _SHARE_OF_LEASE).total_seconds()
@@ -48,10 +48,10 @@ def connect(
     direct_url: str | None = None,
     beside: Database | None = None,
 ) -> Database:
-    """A database that is not open yet. The driver is imported here, so that SQLite alone needs no other package.
+    """Return a database that is not open yet. The driver is imported here, so that SQLite needs no other package.
 
-    ``limits``: a function is called when the database is opened. ``direct_url``: PostgreSQL without a pooler, for LISTEN.
-    ``beside``: another path to the same database, which knows whether there is a pooler.
+    ``limits``: a function is called when the database opens. ``direct_url``: PostgreSQL without a pooler, for LISTEN.
+    ``beside``: another path to the same database; it knows whether there is a pooler.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
@@ -74,22 +74,20 @@ def connect(
             raise InvalidSetting(name="DATABASE_URL", why=why) from None
         if isinstance(beside, PostgresDatabase):
             return PostgresDatabase(beside.server, limits)
-        return PostgresDatabase(PostgresServer(url, _direct(direct_url)), limits)
-    # Without the sign the whole of it may be a password: it is not repeated.
+        return PostgresDatabase(PostgresServer(url, _check_direct(direct_url)), limits)
+    # Do not repeat the value: without ://, all of it may be a password.
     if "://" not in url:
         raise _invalid_url("no_scheme", "it has no ://; the forms are {forms}")
     raise _invalid_url("strange_scheme", "'{scheme}' is not a database we know; the forms are {forms}", scheme=scheme)
 
 
 def _file(rest: str) -> Path:
-    # After sqlite:// comes an empty host and a path: one slash begins a relative file, two an absolute one.
+    # sqlite:///file is relative to the working folder, sqlite:////file is absolute.
     name = rest.removeprefix("/")
     if not rest.startswith("/"):
-        raise _invalid_url("three_slashes", "it wants three slashes; the forms are {forms}")
+        raise _invalid_url("three_slashes", "it needs three slashes; the forms are {forms}")
     if not name or name == ":memory:":
-        raise _invalid_url(
-            "in_memory", "a database in memory could not be shared by processes; name a file, as in {forms}"
-        )
+        raise _invalid_url("in_memory", "processes cannot share a database in memory; name a file, as in {forms}")
     return Path(name)
 
 
@@ -105,8 +103,8 @@ def _check_postgres(url: str) -> None:
         )
 
 
-def _direct(url: str | None) -> str | None:
-    """Checked here: an address that cannot be used shows at start-up, and not when a process begins to listen."""
+def _check_direct(url: str | None) -> str | None:
+    """Check the direct address at start-up, before a process listens."""
     if url is None:
         return None
     scheme, name = url.partition("://")[0], "DATABASE_DIRECT_URL"

@@ -1,8 +1,8 @@
-"""Every path of a process to its database: one for handlers and pages, and one for each lease that must be kept alive.
+"""Paths of a process to its database: one for handlers and pages, and one for each kind of lease.
 
-Renewals, settlements and rescues never wait for handlers: on PostgreSQL they have connections of their own, whose timeouts follow
+Renewals, settlements and rescues never wait for handlers: on PostgreSQL they have their own connections, with timeouts derived
 from the lease they protect. SQLite has one writer, and so one path. ``Wakeups`` wakes the workers of this process when another
-process wrote something for them.
+process writes work for them.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from batuta.stores.sql.database import (
 from batuta.supervise.loop import Idle, Pace, Wakeup, note_progress
 
 T = TypeVar("T")
-# The kind of call, how many seconds it took, and what it failed with.
+# Receives the kind of call, its duration in seconds, and its error.
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
 class ObservedDatabase:
-    """A Database. A transaction counts as a whole: what it waits for is not the statements' fault.
+    """A Database that reports each call to observers; every answer counts as progress of the calling loop.
 
-    Every answer is a note of progress for the loop that asked.
+    A transaction is reported as a whole: its waits do not belong to single statements.
     """
 
     def __init__(self, inner: Database, clock: Clock) -> None:
@@ -102,9 +102,9 @@ class ObservedDatabase:
         try:
             answer = await answering
         except BaseException as error:
-            self._tell(call, started, error)
+            self._report(call, started, error)
             raise
-        self._tell(call, started, None)
+        self._report(call, started, None)
         note_progress()
         return answer
 
@@ -115,12 +115,12 @@ class ObservedDatabase:
             async with inner as entered:
                 yield entered
         except BaseException as error:
-            self._tell(call, started, error)
+            self._report(call, started, error)
             raise
-        self._tell(call, started, None)
+        self._report(call, started, None)
         note_progress()
 
-    def _tell(self, call: str, started: float, error: BaseException | None) -> None:
+    def _report(self, call: str, started: float, error: BaseException | None) -> None:
         seconds = self._clock.monotonic() - started
         for observer in self._observers:
             observer(call, seconds, error)
@@ -145,7 +145,7 @@ class Connections:
         run_lease: timedelta,
         direct_url: str | None = None,
     ) -> None:
-        """``queue_lease`` is asked when the connections are opened. ``direct_url``: without a pooler, for LISTEN."""
+        """``queue_lease`` is called when the connections open. ``direct_url``: without a pooler, for LISTEN."""
         self._url = url
         self._first: Database | None = None
         self._direct_url = direct_url
@@ -154,11 +154,11 @@ class Connections:
         self.run_liveness = self._own_path(lambda: liveness_limits(run_lease, sizes.liveness))
 
     def __iter__(self) -> Iterator[ObservedDatabase]:
-        """Each path once."""
+        """Yield each path once: on SQLite all are the same."""
         yield from dict.fromkeys((self.database, self.liveness, self.run_liveness))
 
     async def open(self) -> None:
-        """All of them, or none."""
+        """Open every path, or none."""
         try:
             for path in self:
                 await path.open()
@@ -172,7 +172,7 @@ class Connections:
 
     @property
     def way(self) -> Way:
-        """How the database is reached; known once it was opened."""
+        """How the database is reached; known after ``open``."""
         server = getattr(self._first, "server", None)
         if server is None:
             return "file"
@@ -187,7 +187,7 @@ class Connections:
         return ObservedDatabase(self.another(limits), SystemClock())
 
     def another(self, limits: Limits | Callable[[], Limits]) -> Database:
-        """One more path, which is not opened with the others; it may be used on another event loop."""
+        """Return one more path, which ``open`` leaves closed; it may be used on another event loop."""
         clock, first = SystemClock(), self._first
         made = connect(self._url, clock, limits, direct_url=self._direct_url, beside=first)
         self._first = first or made
@@ -204,7 +204,7 @@ class Wakeups:
         self._wakeups: dict[str, list[Wakeup]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
-        """``wakeup`` rings when something was written for ``name``."""
+        """Set ``wakeup`` when another process writes something for ``name``."""
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:
@@ -216,15 +216,15 @@ class Wakeups:
     def _receive(self, name: str | None) -> None:
         self.wake(name)
         if name is None and self._database.dialect == "postgres":
-            self.wakeup.set()  # the connection is lost: reconnect now and not at the next probe
+            self.wakeup.set()  # the connection is lost: reconnect now, not at the next probe
 
     async def tick(self) -> Pace:
         try:
             if self._listener is None:
                 self._listener = await self._database.listen(self._receive)
-                self.wake()  # whatever was said while nobody listened
+                self.wake()  # earlier notifications may be lost
             await self._listener.probe()
-        except (StoreUnavailable, asyncio.CancelledError):  # away, or silent for so long that the watchdog stopped us
+        except (StoreUnavailable, asyncio.CancelledError):  # the store is away, or the watchdog stopped a silent probe
             await self._forget()
             raise
         return Idle()

@@ -48,9 +48,9 @@ def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("-- read one: x\nSELECT 1;", "no query for sqlite is called two"),
-        (GOOD + "\n-- read three: x\nSELECT 3;", "nobody declares three"),
-        (GOOD.replace("two on postgres", "two on sqlite"), "two stands there twice"),
-        (GOOD + "\n-- read one on sqlite: x\nSELECT 1;", "one stands there twice"),
+        (GOOD + "\n-- read three: x\nSELECT 3;", "no field declares three"),
+        (GOOD.replace("two on postgres", "two on sqlite"), "two is defined twice"),
+        (GOOD + "\n-- read one on sqlite: x\nSELECT 1;", "one is defined twice"),
         (GOOD.replace("two on postgres", "two on oracle"), "'oracle'"),
         (GOOD.replace("write two on sqlite", "write tow on sqlite"), "no query for sqlite is called two"),
     ],

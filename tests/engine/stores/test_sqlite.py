@@ -230,7 +230,7 @@ async def test_a_transaction_of_a_closed_database_is_told_so_instead_of_waiting(
 async def test_a_script_that_would_end_its_own_transaction_is_refused_and_the_writer_lives(
     sqlite: SqliteDatabase,
 ) -> None:
-    with pytest.raises(StatementRefused, match="one transaction already"):
+    with pytest.raises(StatementRefused, match="a script runs in one transaction"):
         await sqlite.script("CREATE TABLE a (x TEXT); COMMIT; BEGIN; CREATE TABLE b (x TEXT);")
     await sqlite.run(PUT, name="a")
     assert await count(sqlite) == 1

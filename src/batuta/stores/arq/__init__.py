@@ -1,6 +1,6 @@
-"""Tasks on ARQ: the database stays their truth, Redis carries them to the workers that run them."""
+"""Tasks on ARQ: the database is the source of truth; Redis carries calls to the ARQ workers."""
 
 from typing import Final
 
-# The loop beside an ARQ worker: health sees by its heartbeat that calls are run. Defined here, where no client library is loaded.
+# Loop next to an ARQ worker; its heartbeat tells health that calls run. Defined here to import no client library.
 ARQ_RUNNER: Final = "arq-runner"

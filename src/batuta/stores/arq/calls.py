@@ -1,13 +1,13 @@
-"""What the relay and the runner exchange through Redis.
+"""Messages between the relay and the runner in Redis.
 
     batuta:call:TASK      the task's last call: a task has one at a time, whichever process holds its lease
     batuta:outcome:CALL   how the call ended
     batuta:ended:RELAY    ids of calls that ended, for the relay that sent them
 
-A call is current until a relay has taken its outcome; then its entry says under which lease it was taken. The relay that claims a
-task whose call is under way waits for that call instead of sending another. The same holds for a call whose outcome was taken by a
-relay that died before it could settle the task: a rescued task returns with the fence raised by two and the attempt by one. So
-neither an orderly stop nor the death of a relay runs a task twice.
+A call is current until a relay takes its outcome; then its entry names the lease under which it was taken. A relay that claims
+a task with a call under way waits for that call instead of sending another. The same holds for a call whose outcome was taken
+by a relay that died before it settled the task: a rescued task returns with its fence raised by two and its attempt by one. So
+neither a shutdown nor the death of a relay runs a task twice.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ TaskId: TypeAlias = str
 REDIS_ERRORS: Final = (RedisError, OSError)
 ANSWERS_WITHIN: Final = timedelta(seconds=5)
 NO_EFFECTS = define("arq_no_effects", "a task that ARQ runs cannot emit items or have an effect")
-# ARQ drops a call that waited for a day; a call is current for longer than that.
+# ARQ drops a call that waits for a day; a call stays current for longer.
 CURRENT_FOR: Final = timedelta(days=2)
-# An outcome waits for a relay for a day. Once taken it is only read after the death of that relay.
+# An outcome waits a day for a relay. A taken outcome is read again only after the death of that relay.
 UNTAKEN_FOR: Final = timedelta(days=1)
 TAKEN_FOR: Final = timedelta(hours=1)
 _WHILE_CURRENT: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call({}) end return 0"
@@ -55,13 +55,13 @@ _DELETE: Final = _WHILE_CURRENT.format("'DEL', KEYS[1]")
 _MARK: Final = _WHILE_CURRENT.format("'SET', KEYS[1], ARGV[2], 'EX', ARGV[3]")
 
 
-def in_time() -> asyncio.Timeout:
-    """Limit the wait for Redis: a network that drops packets refuses nothing."""
+def redis_timeout() -> asyncio.Timeout:
+    """Limit the wait for Redis: a network that drops packets reports no error."""
     return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the call to wait for: a new one, made current here, unless an earlier one is under way or was not settled."""
+    """Return the call to wait for: one that is under way or unsettled, otherwise a new one, made current here."""
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):
         return call
@@ -90,7 +90,7 @@ async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> 
 
 
 async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
-    """End calls that have no outcome: they are lost, or were withdrawn."""
+    """Remove calls without an outcome: they are lost or withdrawn."""
     async with redis.pipeline(transaction=False) as together:
         for task, call in calls:
             together.eval(_DELETE, 1, _call_key(task), call)
@@ -98,7 +98,7 @@ async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> Non
 
 
 async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) -> None:
-    """Take calls out of ARQ's queue; ask the ARQ workers that run one to cancel it."""
+    """Remove calls from ARQ's queue, and ask the ARQ workers to cancel those that run."""
     ids = [call for _, call in calls]
     marks = await redis.mget([in_progress_key_prefix + id for id in ids])
     running = [id for id, mark in zip(ids, marks, strict=True) if mark is not None]
@@ -127,7 +127,7 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
 
 
 def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
-    """Return the end of a call as it is stored; ``decode_result`` reads it."""
+    """Encode the end of a call; ``decode_result`` reads it."""
     match ran:
         case Raised(error=error):
             return {"failed": encode(HANDLER_CRASHED(error=name_of(error)))}

@@ -1,15 +1,15 @@
-"""Tasks that ARQ runs. The table of tasks is the outbox and the record; Redis only transports the calls.
+"""ArqRelay: tasks that ARQ runs. The table of tasks is the outbox and the record; Redis only transports the calls.
 
     enqueue ─▶ tasks (SQL) ─▶ a worker claims the row, the relay sends the call, the worker keeps the lease meanwhile
                                         │                                     ▲
                                         ▼                                     │ the outcome, under a key of its own,
                                  ARQ's queue ─▶ an ARQ worker runs it ────────┘ and the call's id in the relay's list
 
-A loss of Redis loses no task: a call that is gone is sent again. Retries, time limits and states are decided as for any other task.
-Waiting for an ARQ worker costs nothing: only the time for which ARQ reports the call as in progress counts.
+A loss of Redis loses no task: a lost call is sent again. Retries, time limits and states work as for any other task. The wait
+for an ARQ worker does not count: only the time for which ARQ reports the call as in progress does.
 
-A task has one current call (``calls``). The relay keeps listening until the worker has drained; a call that runs on after that is
-adopted by the relay that claims the task next. A cancelled task's call is withdrawn, and aborted if it runs.
+A task has one current call (``calls``). The relay listens until the worker has drained; the relay that claims the task next
+adopts a call that still runs. The call of a cancelled task is withdrawn, and aborted if it runs.
 """
 
 import asyncio
@@ -30,27 +30,27 @@ from batuta.kernel.reasons import define
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze
 from batuta.stores.arq import calls
-from batuta.stores.arq.calls import REDIS_ERRORS, CallId, TaskId, in_time
+from batuta.stores.arq.calls import REDIS_ERRORS, CallId, TaskId, redis_timeout
 from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.registry import Task
 
 LOOK: Final = timedelta(milliseconds=20)
-MOST_HEARD: Final = 1000  # outcomes at a time
-# How often all calls are looked for, in case a message was lost.
+MAX_OUTCOMES: Final = 1000  # outcomes per read
+# Interval between checks of all calls, in case a message was lost.
 LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
-# A call in progress for twice its time limit and this long is sent again.
+# A call in progress for longer than twice its time limit plus this time is withdrawn.
 SPARE: Final = timedelta(seconds=60)
 REDIS_AWAY = define("redis_away", "Redis does not answer: {error}")
 REDIS_LOST = define("redis_lost", "Redis lost it")
 
-# Returns those of the tasks that are still to be run: neither ended nor cancelled.
+# Returns the tasks that are neither ended nor cancelled.
 Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A call whose outcome is awaited. ``ran``: for how long it has been in progress; ``seen_at``: last seen so."""
+    """A call that awaits its outcome. ``ran``: time in progress so far; ``seen_at``: when it was last seen in progress."""
 
     lease: Lease
     limit: timedelta
@@ -66,7 +66,7 @@ class _Sent:
 
 
 class ArqRelay:
-    """A TaskRunner, and the loop that receives the outcomes."""
+    """A TaskRunner, and the loop that receives outcomes."""
 
     name = "arq"
 
@@ -78,19 +78,20 @@ class ArqRelay:
         self._redis: ArqRedis | None = None
         self._opening = asyncio.Lock()
         self._waiting: dict[CallId, _Sent] = {}
-        self._dropped: dict[CallId, TaskId] = {}  # nobody here waits for them: handed back, lost or cancelled
-        self._ended: set[CallId] = set()  # reported, and not awaited yet
+        self._dropped: dict[CallId, TaskId] = {}  # not awaited here: handed back, lost or cancelled
+        self._ended: set[CallId] = set()  # reported as ended, not awaited yet
         self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
     async def run(self, task: Task, lease: Lease) -> Outcome:
-        """Return the outcome of the task's call, sent now or before. A Redis that is away costs no attempt."""
+        """Return the outcome of the task's call, sent now or earlier. While Redis is away, no attempt is counted."""
         try:
             redis = await self._open()
-            async with in_time():
+            async with redis_timeout():
                 call = await calls.current_call(redis, lease)
         except REDIS_ERRORS as error:
-            # Hold the task meanwhile, or the worker would claim and put off its whole backlog. It keeps its due time.
+            # Hold the task while Redis is away: otherwise the worker would claim and put off its whole backlog. The due time
+            # stays.
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
         if call == calls.call_of(lease):
@@ -113,13 +114,13 @@ class ArqRelay:
             return Idle()
         try:
             redis = await self._open()
-            async with in_time():
-                await self._hear(redis)
+            async with redis_timeout():
+                await self._receive(redis)
             await self._withdraw_cancelled(redis)
         except REDIS_ERRORS:
-            # Redis may be away for this process alone, and run what was sent: calls it lost are found when it is back.
+            # Redis may be away for this process only, and the sent calls may run: lost ones are found when it is back.
             self._looked_at = datetime.min.replace(tzinfo=UTC)
-            await self._hang_up()
+            await self._close_idle()
             return Idle(self._clock.now() + AWAY_FOR)
         return Idle(self._clock.now() + LOOK)
 
@@ -141,20 +142,20 @@ class ArqRelay:
             "args": lease.row["args"],
             "created_at": lease.row["created_at"].isoformat(),
             "told_in": self._list,
-            "is_current": True,  # the runner checks it; calls of older versions do not say it
+            "is_current": True,  # the runner checks it; older versions do not send it
         }
-        with suppress(*REDIS_ERRORS):  # the call may have arrived: the next look at all calls finds out
-            async with in_time():
+        with suppress(*REDIS_ERRORS):  # the call may have arrived: the next check of all calls finds out
+            async with redis_timeout():
                 await redis.enqueue_job(task.name, dumps(said), _job_id=call)
 
     async def _open(self) -> ArqRedis:
-        async with in_time(), self._opening:
+        async with redis_timeout(), self._opening:
             if self._redis is None:
                 self._redis = await _limit_answers(await self._connect())
         return self._redis
 
-    async def _hang_up(self) -> None:
-        """Close idle connections: they may be dead, and each would be waited for in its turn."""
+    async def _close_idle(self) -> None:
+        """Close idle connections: they may be dead, and each would cost a timeout."""
         if self._redis is None:
             return
         pool: Any = self._redis.connection_pool
@@ -162,20 +163,20 @@ class ArqRelay:
             await idle.disconnect(nowait=True)
             await pool.release(idle)
 
-    async def _hear(self, redis: ArqRedis) -> None:
-        """Take the outcomes of calls that were reported as ended; every few seconds look at all calls."""
+    async def _receive(self, redis: ArqRedis) -> None:
+        """Take the outcomes of calls that are reported as ended; every few seconds, check all calls."""
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
         ids = list(self._waiting) if is_all else await self._read_reports(redis)
         heard = await self._outcomes(redis, ids)
         if is_all:
             self._looked_at = self._clock.now()
             self._ended.clear()
-            unheard = [id for id in ids if id not in heard]
-            await self._look_for(unheard, redis)
-            await self._give_up([id for id in unheard if id in self._waiting], redis)
+            pending = [id for id in ids if id not in heard]
+            await self._return_lost(pending, redis)
+            await self._give_up([id for id in pending if id in self._waiting], redis)
 
     async def _read_reports(self, redis: ArqRedis) -> list[CallId]:
-        said = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MOST_HEARD))
+        said = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MAX_OUTCOMES))
         self._ended.update(each.decode() for each in said or ())
         ids = [id for id in self._ended if id in self._waiting]
         self._ended.difference_update(ids)
@@ -188,14 +189,14 @@ class ArqRelay:
         }
         taken = {id: self._waiting[id].lease for id in heard if id in self._waiting}
         if taken:
-            # Before the outcomes count: the task's next attempt must not find this call under way.
+            # Mark first: the task's next attempt must not find this call under way.
             await calls.mark_taken(redis, taken.items())
         for id in taken:
-            self._tell(id, heard[id])
+            self._resolve(id, heard[id])
         return heard.keys()
 
-    async def _look_for(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Send again what is neither in ARQ's queue, where a call stays until it has run, nor has an outcome."""
+    async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
+        """Return lost tasks to the queue: their calls have no outcome and left ARQ's queue, where a call stays until it has run."""
         if not ids:
             return
         places = await redis.zmscore(default_queue_name, ids)
@@ -205,40 +206,40 @@ class ArqRelay:
         if lost:
             await calls.forget(redis, [(task, id) for id, task in lost.items()])
         for id in lost:
-            self._tell(id, Snooze(timedelta(0), REDIS_LOST()))
+            self._resolve(id, Snooze(timedelta(0), REDIS_LOST()))
 
     async def _give_up(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Withdraw calls that have been in progress for too long."""
+        """Withdraw calls that are in progress for too long."""
         marks = await redis.mget([in_progress_key_prefix + id for id in ids]) if ids else []
         for id, mark in zip(ids, marks, strict=True):
             sent = self._waiting.get(id)
             if sent is not None and sent.is_overdue(mark is not None, self._clock.now()):
                 await calls.withdraw(redis, [(sent.lease.id, id)])
-                self._tell(id, Failed(TIMED_OUT()))
+                self._resolve(id, Failed(TIMED_OUT()))
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
-        """Of the calls nobody waits for, withdraw those whose tasks were cancelled; the others are adopted by a relay."""
+        """Withdraw unawaited calls whose tasks were cancelled; another relay adopts the rest."""
         if not self._dropped:
             return
         dropped = dict(self._dropped)
         try:
             wanted = await self._wanted(set(dropped.values()))
         except StoreUnavailable:
-            return  # the next tick asks again
+            return  # the next tick tries again
         if unwanted := [(task, call) for call, task in dropped.items() if task not in wanted]:
-            async with in_time():
+            async with redis_timeout():
                 await calls.withdraw(redis, unwanted)
         for call in dropped:
             self._dropped.pop(call, None)
 
-    def _tell(self, id: CallId, outcome: Outcome) -> None:
+    def _resolve(self, id: CallId, outcome: Outcome) -> None:
         sent = self._waiting.pop(id, None)
         if sent is not None and not sent.heard.done():
             sent.heard.set_result(outcome)
 
 
 async def _limit_answers(redis: ArqRedis) -> ArqRedis:
-    """Limit every answer: a cancelled call sends Redis one more command to clean up, and must not wait for it."""
+    """Limit the wait for each answer: a cancelled call sends Redis one more command to clean up."""
     pool: Any = redis.connection_pool
     await pool.disconnect()
     pool.reset()

@@ -1,4 +1,4 @@
-"""The side of an ARQ worker: it runs the calls that a relay sent, and stores their outcomes."""
+"""ArqRunner: runs the calls of a relay in an ARQ worker, and stores their outcomes."""
 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
@@ -23,9 +23,9 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.registry import Task
 
 RESULT_RETENTION: Final = timedelta(hours=1)
-# ARQ stops a call a little later than its time limit, so that the runner can still store the outcome.
+# ARQ stops a call this much later than its time limit, so that the runner can store the outcome.
 CALL_MARGIN: Final = timedelta(seconds=10)
-# A call that found the database away is tried again after this long.
+# Wait before the retry of a call that found the database away.
 AWAY_FOR: Final = timedelta(seconds=2)
 DATABASE_AWAY = define("database_away", "the database does not answer")
 
@@ -35,7 +35,7 @@ class Report(Protocol):
 
 
 class ArqRunner:
-    """A loop beside a plain ARQ worker: it fails while Redis is away."""
+    """A loop next to an ARQ worker; it fails while Redis is away."""
 
     name = ARQ_RUNNER
 
@@ -44,14 +44,14 @@ class ArqRunner:
         self._redis = redis
 
     async def tick(self) -> Pace:
-        async with calls.in_time():
+        async with calls.redis_timeout():
             await self._redis.ping()
         return Idle()
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What the calls of an ARQ worker need: ``report`` stores progress, ``wanted`` tells cancelled tasks apart."""
+    """The context of calls in an ARQ worker. ``report`` stores progress; ``wanted`` recognises cancelled tasks."""
 
     report: Report
     wanted: Wanted
@@ -61,9 +61,9 @@ class Here:
     max_result: int = MAX_PAYLOAD
 
     def look_past(self, redis: ArqRedis) -> None:
-        """Hide the calls that this process runs from ARQ's look for new ones.
+        """Hide this process's running calls from ARQ's poll.
 
-        ARQ asks Redis three things about each call it is shown; with hundreds in progress that is most of its work.
+        ARQ sends Redis three commands for each listed call; with hundreds in progress that is most of its work.
         """
         listed = redis.zrangebyscore
 
@@ -92,7 +92,7 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RES
 
 async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here: Here) -> Json:
     if said.get("is_current") and not await calls.is_current(redis, said["id"], call):
-        return None  # it was withdrawn, or another call has taken its place
+        return None  # withdrawn, or replaced by another call
     row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
     lease = Lease(said["id"], said["fence"], said["attempt"], row)
     clock = here.clock
@@ -107,7 +107,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
 
 
 async def _outcome_without_run(lease: Lease, here: Here) -> Returned | None:
-    """Return the outcome of a task that must not run: it was cancelled or has ended while its call waited."""
+    """Return the outcome of a task that was cancelled or ended while its call waited; None: run the task."""
     try:
         wanted = await here.wanted([lease.id])
     except StoreUnavailable:

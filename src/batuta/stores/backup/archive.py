@@ -1,11 +1,11 @@
-"""The backup file.
+r"""Format of a backup file.
 
-    BATUTA BACKUP 1\\n
-    <SHA-256 of everything below, in hexadecimal>\\n
+    BATUTA BACKUP 1\n
+    <SHA-256 of everything below, in hexadecimal>\n
     a ZIP archive: manifest.json, and either database.sqlite3 or one tables/NAME.copy per PostgreSQL table
 
-A truncated file or a flipped bit anywhere changes the digest, so a damaged backup is refused before anything is replaced.
-The file holds personal data: it is readable by its owner alone, and appears under its name only when it is complete.
+A truncated file or a flipped bit changes the digest: a damaged backup is refused before anything is replaced. The file holds
+personal data: only its owner can read it, and it gets its name only when it is complete.
 """
 
 import errno
@@ -36,8 +36,6 @@ SQLITE_MEMBER = "database.sqlite3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """One migration that the backup contains."""
-
     namespace: str
     number: int
     name: str
@@ -57,8 +55,8 @@ class Table:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     dialect: Dialect
-    version: str  # of the program that made it
-    taken_at: datetime  # no later than the state it holds
+    version: str  # of the program that wrote it
+    taken_at: datetime  # not later than the state in the backup
     database_id: str  # the same in every backup of one database
     migrations: tuple[Applied, ...]
     tables: Mapping[str, Table]
@@ -99,7 +97,7 @@ class ArchiveWriter:
 
 @contextmanager
 def create(file: Path) -> Iterator[ArchiveWriter]:
-    """Write a backup; ``file`` appears, synced to disk, only if the block ends without an error. An existing file stays."""
+    """Write a backup. ``file`` appears, synced to disk, only if the block succeeds; an existing file stays."""
     partial = scratch(file, "partial")
     try:
         if file.exists():
@@ -122,7 +120,7 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
 
 
 def _publish(partial: Path, file: Path) -> None:
-    """Give the complete file its name. A link, unlike a rename, never replaces another file; some network disks have none."""
+    """Give the complete file its name. A link never replaces another file; a file system without links needs a rename."""
     try:
         os.link(partial, file)
     except OSError as error:
@@ -132,7 +130,7 @@ def _publish(partial: Path, file: Path) -> None:
 
 
 class ArchiveReader:
-    """An archive whose digest was checked."""
+    """An archive with a verified digest."""
 
     def __init__(self, handle: BinaryIO, name: str) -> None:
         self.name = name
@@ -150,7 +148,7 @@ class ArchiveReader:
 
 @contextmanager
 def read(file: Path) -> Iterator[ArchiveReader]:
-    """Check the whole file against its digest, then open it. Raise BackupDamaged otherwise."""
+    """Verify the digest of the whole file, then open it. Raise BackupDamaged if it differs."""
     try:
         handle = file.open("rb")
     except OSError as error:
@@ -174,9 +172,9 @@ def _digest(handle: BinaryIO) -> str:
 
 
 def scratch(file: Path, kind: str) -> Path:
-    """A new name for an unfinished file beside ``file``. Those that a killed process left there are deleted: they hold data.
+    """Return a new name for an unfinished file next to ``file``, and delete those of dead processes: they hold data.
 
-    In a container each run may have the same pid, so a file of our own pid is one that an earlier run left.
+    In a container every run may have the same pid, so a file with our own pid is a leftover too.
     """
     for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
         pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]
@@ -186,12 +184,12 @@ def scratch(file: Path, kind: str) -> Path:
 
 
 def open_private(file: Path) -> BinaryIO:
-    """A new file that only its owner can read."""
+    """Create a file that only its owner can read."""
     return os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
 
 
 def sync(path: Path) -> None:
-    """Make a file, or a new name in a folder, survive a power cut."""
+    """Sync a file or a folder to disk, so that it survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

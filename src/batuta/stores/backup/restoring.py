@@ -1,8 +1,8 @@
-"""What must survive the replacement of a database by an older copy, read from the old one and written into the new one.
+"""Facts that must survive when an older copy replaces a database: read from the old one, written into the new one.
 
-A backup is older than the moment it is restored. If the replaced database can still be read, and is the one the backup was
-taken from, its later facts win: what already ran, who may do what, which limits are used up. If not, nobody knows what
-happened since, and whatever could have happened is not repeated.
+A backup is older than the moment of its restore. If the replaced database is readable, and the backup was taken from it, its
+later facts win: finished runs, permissions, used limits. Otherwise the events since the backup are unknown, and nothing that
+may have happened is repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,35 +23,33 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A restore: when the backup was taken, when and by whom it was restored."""
-
     taken_at: datetime
     restored_at: datetime
-    has_old: bool  # False: what happened after taken_at is unknown
+    has_old: bool  # False: the events after taken_at are unknown
     by: str
 
 
 class Restoring(Protocol):
-    """One part of the program that has facts of its own. All of ``apply`` runs in the transaction of the restore."""
+    """A part of the program with its own facts. ``apply`` runs in the transaction of the restore."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read from the database being replaced what must survive. ``since``: when the backup was taken."""
+        """Read the facts that must survive from the replaced database. ``since``: when the backup was taken."""
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write it into the restored database. ``collected``: None if there is no old database. Return counts by name."""
+        """Write the facts into the restored database and return counts by name. ``collected``: None without an old database."""
         ...
 
 
 def as_values(rows: Iterable[Row], json: Sequence[str] = ()) -> list[dict[str, object]]:
-    """Rows as values of an INSERT. ``json``: the columns of type JSONB."""
+    """Return rows as values of an INSERT. ``json``: columns of type JSONB."""
     return [{name: AsJson(value) if name in json else value for name, value in dict(row).items()} for row in rows]
 
 
 async def insert_rows(
     new: Transaction, dialect: Dialect, table: str, rows: Sequence[Mapping[str, object]], conflict: str = "DO NOTHING"
 ) -> int:
-    """Insert rows as they are. ``conflict``: what happens with a row that is there already."""
+    """Insert rows unchanged. ``conflict``: the ON CONFLICT action for existing rows."""
     if not rows:
         return 0
     columns = list(rows[0])
@@ -65,9 +63,9 @@ async def insert_rows(
 
 DATABASE_ID = "database_id"
 RESTORES = "restores"
-# Runs that began earlier have ended: no job may take that long.
+# Runs that started earlier have ended: no job may take longer.
 LONGEST_RUN = timedelta(days=1)
-# Larger than any number of attempts: a process that outlived the restore can settle nothing.
+# Larger than any number of attempts: a process from before the restore can settle nothing.
 FENCE_STEP = 1_000_000
 
 
@@ -112,7 +110,7 @@ def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
 
 
 class DatabaseId:
-    """The id that a database shares with all its backups. It proves that one state is a later state of the other."""
+    """The id that a database shares with its backups: equal ids prove that one is a later state of the other."""
 
     def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
         self._ids = ids
@@ -123,7 +121,7 @@ class DatabaseId:
         return None if row is None else str(row["setting"])
 
     async def settle(self, transaction: Transaction, *, now: datetime) -> str:
-        """Read it, or make it if there is none yet."""
+        """Read the id, or create it."""
         found = await self.read(transaction)
         if found is not None or self._ids is None:
             return found or ""
@@ -132,7 +130,7 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Restores that lost the work between backup and restore; the oldest backup first."""
+    """Restores after which the events since the backup are unknown; the oldest backup first."""
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
         Restored(
@@ -183,7 +181,7 @@ class EngineRestoring:
         return counts
 
     async def _release(self, new: Transaction, table: QueueTable) -> int:
-        """Give back what was held when the backup was taken, and make every fence newer than any that was ever given."""
+        """Release the items that were leased in the backup, and raise every fence above all earlier ones."""
         state = table.state
         if table.running is not None:
             state = f"CASE {table.state} WHEN '{table.running}' THEN '{table.ready[0]}' ELSE {table.state} END"
@@ -200,7 +198,7 @@ class EngineRestoring:
         return released
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
-        """Nobody knows which fires ran since the backup: none is repeated, and each job gets a row that says so."""
+        """Skip the fires since the backup, because it is unknown which ones ran; each job gets a row that says so."""
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
         schedules = [row for row in await new.all(self._queries.schedules) if row["active"]]

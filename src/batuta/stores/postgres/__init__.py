@@ -1,1 +1,1 @@
-"""PostgreSQL through asyncpg's pool."""
+"""PostgreSQL driver on asyncpg's pool."""

@@ -1,4 +1,4 @@
-"""Copy every table of ours out of PostgreSQL from one snapshot, and back in one transaction, without pg_dump."""
+"""Copy our tables out of PostgreSQL from one snapshot, and back in one transaction, without pg_dump."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, Post
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
-# The restore waits this long for the locks of transactions that are about to end.
+# Limit of the wait for locks of other transactions.
 LOCK_WAIT = timedelta(seconds=30)
 _COLUMNS = """
 SELECT column_name FROM information_schema.columns
@@ -42,7 +42,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 
 @asynccontextmanager
 async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
-    """One state of the whole database, for as long as the block runs; writers go on meanwhile."""
+    """Read one state of the whole database while the block runs; writers continue."""
     async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -52,7 +52,7 @@ async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
 async def copy_out(
     connection: "Connection", archive: ArchiveWriter, ours: Sequence[str], progress: Callable[[str, int], None]
 ) -> tuple[dict[str, Table], dict[str, int]]:
-    """Write each table as a member of the archive. Return what was written, and where the sequences stand."""
+    """Write each table as a member of the archive. Return the tables, and the values of their sequences."""
     tables = {}
     for name in await in_order(connection, ours):
         columns = [row["column_name"] for row in await connection.fetch(_COLUMNS, name)]
@@ -64,14 +64,16 @@ async def copy_out(
 
 
 async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Callable[[str, int], None]) -> None:
-    """Fill the empty tables from the archive. The caller's transaction makes it all or nothing."""
+    """Fill the empty tables from the archive, in the caller's transaction."""
     manifest = archive.manifest
     for name in await in_order(connection, list(manifest.tables)):
         table = manifest.tables[name]
         source = _chunks(archive.chunks(_member(name)))
         tag = await connection.copy_to_table(name, columns=list(table.columns), source=source)
         if int(tag.rpartition(" ")[2]) != table.rows:
-            raise BackupDamaged(file=archive.name, why=f"table {name} has not the {table.rows} rows that are listed")
+            raise BackupDamaged(
+                file=archive.name, why=f"table {name} does not have the {table.rows} rows of the manifest"
+            )
         progress(name, table.rows)
     for sequence, value in manifest.sequences.items():
         await connection.execute("SELECT setval($1::regclass, $2, true)", sequence, value)
@@ -81,7 +83,7 @@ async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Ca
 async def replacement(
     database: PostgresDatabase, ours: Sequence[str], *, force: bool
 ) -> "AsyncIterator[tuple[Connection, PostgresTransaction]]":
-    """One transaction in which the tables are replaced; it commits if the block ends without an error."""
+    """Replace the tables in one transaction, which commits if the block succeeds."""
     async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN")
@@ -118,7 +120,7 @@ async def drop(connection: "Connection", ours: Sequence[str]) -> None:
 
 
 async def in_order(connection: "Connection", ours: Sequence[str]) -> list[str]:
-    """The tables that exist, each after those it refers to."""
+    """Return the existing tables, each after those it references."""
     wanted = await present(connection, ours)
     parents: dict[str, set[str]] = {name: set() for name in wanted}
     for row in await connection.fetch(_REFERENCES):
@@ -127,7 +129,7 @@ async def in_order(connection: "Connection", ours: Sequence[str]) -> list[str]:
     ordered: list[str] = []
     while parents:
         ready = sorted(name for name, needed in parents.items() if needed <= set(ordered))
-        # Tables that refer to each other in a circle come last; their constraints must be deferrable.
+        # Tables with circular references come last; their constraints must be deferrable.
         ordered += ready or sorted(parents)
         parents = {name: needed for name, needed in parents.items() if name not in ordered}
     return ordered
@@ -169,7 +171,7 @@ _RENAME = re.compile(r"(?:^|;)\s*ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)", re
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
-    """The tables that exist after these migrations, by name. Tables of other programs in the same schema are not ours."""
+    """Return the tables that exist after these migrations. Tables of other programs in the schema are excluded."""
     found: dict[str, None] = {}
     for script in scripts:
         found |= dict.fromkeys(_CREATE.findall(script))

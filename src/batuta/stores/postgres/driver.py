@@ -1,4 +1,4 @@
-"""The Database port on PostgreSQL. Errors carry no values: a server's DETAIL line may hold a phone number."""
+"""The Database interface on PostgreSQL. Errors carry no values: a server's DETAIL line may hold a phone number."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import asyncpg
 
 from batuta.kernel.clock import instant, microseconds
-from batuta.kernel.errors import StatementRefused, StoreTimeout, StoreUnavailable
+from batuta.kernel.errors import (
+    BatutaError,
+    ConcurrentStatements,
+    PoolerNotDeclared,
+    RowLocked,
+    StatementRefused,
+    StoreConflict,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+    TransactionMisuse,
+)
 from batuta.kernel.json import dumps, loads
 from batuta.stores.postgres.server import REFUSED_PARAMETER, BehindPooler, PostgresServer
 from batuta.stores.sql.database import (
@@ -32,19 +43,8 @@ if TYPE_CHECKING:
 
     Pooled: TypeAlias = PoolConnectionProxy[asyncpg.Record]
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | Pooled
-import asyncpg
 
-from batuta.kernel.errors import (
-    BatutaError,
-    ConcurrentStatements,
-    PoolerNotDeclared,
-    RowLocked,
-    StoreConflict,
-    StoreReadOnly,
-    TransactionMisuse,
-)
-
-# Whatever the driver raises.
+# Every error of the driver.
 DRIVERS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _TIMEOUT = (
     TimeoutError,
@@ -57,7 +57,7 @@ _UNAVAILABLE = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
-    asyncpg.TransactionRollbackError,  # a deadlock or a serialisation failure: the same again will do
+    asyncpg.TransactionRollbackError,  # a deadlock or a serialisation failure: a retry succeeds
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.InternalClientError,
@@ -66,7 +66,7 @@ _UNAVAILABLE = (
 
 @contextmanager
 def translate_errors(where: str, *, connecting: bool = False) -> Iterator[None]:
-    """``connecting``: whatever the driver says, there is no connection."""
+    """Raise driver errors as ours. ``connecting``: every error means that there is no connection."""
     try:
         yield
     except DRIVERS as error:
@@ -91,7 +91,7 @@ def our_name_for(error: Exception, where: str) -> BatutaError:
     if isinstance(error, asyncpg.DataError):
         return StatementRefused(why=type(error).__name__)
     if isinstance(error, asyncpg.InterfaceError):
-        return _misuse(why) or StoreUnavailable(where=where, why=why)
+        return _classify_interface_error(why) or StoreUnavailable(where=where, why=why)
     if isinstance(error, asyncpg.InvalidSQLStatementNameError | asyncpg.DuplicatePreparedStatementError):
         return PoolerNotDeclared(where=where, why=why)
     if isinstance(error, _UNAVAILABLE):
@@ -99,11 +99,11 @@ def our_name_for(error: Exception, where: str) -> BatutaError:
     return StatementRefused(why=why)
 
 
-def _misuse(why: str) -> BatutaError | None:
-    """What the driver says of its own use, by its text: it has no other word. None: the connection is lost."""
+def _classify_interface_error(why: str) -> BatutaError | None:
+    """Classify an interface error by its text, its only information. None: the connection is lost."""
     if "another operation is in progress" in why:
         return ConcurrentStatements()
-    # A connection that is lost goes back to its pool by itself, also from within a transaction.
+    # A lost connection returns to its pool by itself, even within a transaction.
     if any(word in why for word in ("closed", "closing", "released back to the pool")):
         return None
     return StatementRefused(why=why)
@@ -113,15 +113,15 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-# Any number, the same in every process: who holds it migrates.
+# An arbitrary number, the same in every process: its holder migrates.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
 NOT_DIRECT = "its address for LISTEN leads to a transaction pooler, correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
-# Seconds that a cancelled task waits for its statement to be undone. The rest happens in the background.
+# Seconds that a cancelled task waits for its rollback, which then continues in the background.
 CLEAN_UP_WITHIN = 1.0
-# PostgreSQL counts from another year than we do.
+# PostgreSQL counts microseconds from the year 2000.
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 
 
@@ -148,27 +148,27 @@ class PostgresDatabase:
                     raise
                 self.server.is_pooled = True
                 self._pool = await self._new_pool()
-            except ValueError as error:  # asyncpg's word for an address it cannot read
+            except ValueError as error:  # asyncpg cannot parse the address
                 raise StoreUnavailable(where=self.where, why=str(error)) from None
 
     async def _new_pool(self) -> "asyncpg.Pool[asyncpg.Record]":
         limits, server = self._limits, self.server
         return await asyncpg.create_pool(
             server.url,
-            # The first connection of all finds out whether there is a pooler.
+            # The first connection detects a pooler.
             min_size=max(limits.ready, 1 if server.is_pooled is None else 0),
             max_size=limits.pool,
             timeout=limits.connect.total_seconds(),
             command_timeout=limits.answer.total_seconds(),
             connect=_connect,
             init=self._prepare,
-            reset=_leave_as_it_is,
+            reset=_skip_reset,
             **server.connecting(limits),
         )
 
     async def _prepare(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
         await self.server.recognise(connection)
-        await _teach_types(connection)
+        await _register_types(connection)
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
@@ -254,7 +254,7 @@ class PostgresDatabase:
         listener = PostgresListener(connection, self.where)
         try:
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
-            # A connection that ends may have missed anything.
+            # A connection that ends may have missed notifications.
             connection.add_termination_listener(lambda _connection: said(None))
             await listener.probe()
         except BaseException:
@@ -264,12 +264,12 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def dedicated_connection(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
-        """A connection outside the pool, without time limits for its statements: for a backup or a restore.
+        """A connection outside the pool without statement timeouts, for a backup or a restore.
 
-        Behind a transaction pooler its session holds for one transaction only.
+        Behind a transaction pooler its session lasts for one transaction.
         """
         server = self.server
-        if server.is_pooled is None:  # it was never open: the first connection finds out
+        if server.is_pooled is None:  # never opened: the first connection detects a pooler
             await self.open()
             await self.close()
         through_pooler = server.is_pooled and server.direct_url is None
@@ -282,17 +282,17 @@ class PostgresDatabase:
                 server_settings=settings,
             )
         try:
-            await _teach_types(connection)
+            await _register_types(connection)
             yield connection
         finally:
             connection.terminate()
 
     async def exists(self) -> bool:
-        """Opening tells: a server does not make a database for whoever misspells its name."""
+        """Return True: opening fails if the database is missing, since a server never creates one."""
         return True
 
     def check_file(self) -> None:
-        """A server is not a file: a lost connection is noticed by the next statement."""
+        """Do nothing: the next statement notices a lost connection."""
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         await transaction.script(
@@ -301,7 +301,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
-        """``is_done`` says at the end whether everything is committed; what is not is undone before the next has it."""
+        """``is_done`` tells at the end whether everything is committed; the rest is rolled back before the next use."""
         pool = self._pool
         if pool is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
@@ -313,7 +313,7 @@ class PostgresDatabase:
                 raise StoreTimeout(where=self.where, why="no connection was free or could be made") from None
         try:
             if self._pool is not pool:
-                connection.terminate()  # it may have been made after the pool closed the others
+                connection.terminate()  # it may have been opened after the pool closed the others
                 raise StoreUnavailable(where=self.where, why="it was closed")
             yield connection
         except asyncio.CancelledError:
@@ -322,11 +322,11 @@ class PostgresDatabase:
         except BaseException:
             await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
             raise
-        # asyncpg shields the release itself: a task of ours around it would cost two more turns of the event loop.
+        # asyncpg shields the release itself: another task would cost two more turns of the event loop.
         await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
 
     async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait briefly for a cancelled statement to be undone: a server that hangs must not hold the cancelled task."""
+        """Wait briefly for the rollback of a cancelled statement: a hanging server must not hold the cancelled task."""
         task = asyncio.create_task(work)
         self._cleaning.add(task)
         task.add_done_callback(self._cleaning.discard)
@@ -337,18 +337,18 @@ class PostgresDatabase:
             await pool.release(connection)
 
     async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
-        """Roll back and release. Errors are dropped: a connection that ends undoes its transaction by itself."""
+        """Roll back and release. Errors are dropped: the end of a connection rolls its transaction back."""
         try:
-            # Not asked whether there is anything to undo: a BEGIN that was cancelled may still be on its way.
+            # Roll back without checking for a transaction: a cancelled BEGIN may still be on its way.
             await connection.execute("ROLLBACK")
         except DRIVERS:
-            with suppress(asyncpg.InterfaceError):  # it ended by itself, and is back already
+            with suppress(asyncpg.InterfaceError):  # the connection ended and is released already
                 connection.terminate()
         await self._release(pool, connection)
 
 
 class PostgresListener:
-    """A connection that listens. The probe finds one that broke without a word, or whose session a pooler has exchanged."""
+    """A connection that listens. The probe detects a silent break, and a pooler that changed the session."""
 
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:
         self._connection = connection
@@ -365,7 +365,7 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Where nothing can listen: everything is rung for at short intervals, so that work starts nearly at once."""
+    """Wake everything at short intervals, for a server without LISTEN: work starts almost at once."""
 
     period = timedelta(seconds=1)
 
@@ -381,7 +381,7 @@ class PollingListener:
         self._said(None)
 
     async def probe(self) -> None:
-        """A timer does not break."""
+        """Do nothing: a timer cannot break."""
 
     async def close(self) -> None:
         self._timer.cancel()
@@ -445,30 +445,30 @@ def _to_plain(value: object) -> object:
 
 
 def _row_count(tag: str) -> int:
-    """The count at the end of a command's tag: ``UPDATE 3``, ``INSERT 0 1``."""
+    """Return the count at the end of a command tag: ``UPDATE 3``, ``INSERT 0 1``."""
     last = tag.rpartition(" ")[2]
     return int(last) if last.isdigit() else 0
 
 
 async def _connect(*where: Any, **how: Any) -> "asyncpg.Connection[asyncpg.Record]":
-    """In a task of its own: cut off half-way, asyncpg's connecting leaves an error behind that nobody can catch."""
+    """Connect in a separate task: a cancelled asyncpg connect leaves an error that no caller can catch."""
     making = asyncio.create_task(asyncpg.connect(*where, **how))
     try:
         return await asyncio.shield(making)
     except asyncio.CancelledError:
-        making.add_done_callback(_hang_up)
+        making.add_done_callback(_terminate)
         raise
 
 
-def _hang_up(made: "asyncio.Task[asyncpg.Connection[asyncpg.Record]]") -> None:
+def _terminate(made: "asyncio.Task[asyncpg.Connection[asyncpg.Record]]") -> None:
     if not made.cancelled() and made.exception() is None:
         made.result().terminate()
 
 
-async def _teach_types(connection: "Connection") -> None:
+async def _register_types(connection: "Connection") -> None:
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=dumps, decoder=loads)
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
-    # asyncpg cannot read what lies beyond Python's calendar, and one such value would hide every other row of its answer.
+    # asyncpg cannot decode instants outside Python's calendar, and one such value would hide all rows of its answer.
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", format="tuple", encoder=_encode_instant, decoder=_instant
     )
@@ -482,5 +482,5 @@ def _instant(counted: tuple[int]) -> datetime:
     return instant(counted[0] + _SINCE_2000)
 
 
-async def _leave_as_it_is(connection: "Connection") -> None:
-    """Nothing of ours outlives a transaction, so a returned connection needs no statement to clean it."""
+async def _skip_reset(connection: "Connection") -> None:
+    """Do nothing: no state outlives a transaction, so a returned connection needs no reset."""

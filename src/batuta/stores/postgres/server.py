@@ -1,11 +1,11 @@
-"""How a PostgreSQL server is reached: directly, or through a pooler that gives every transaction another session.
+"""Access to a PostgreSQL server: direct, or through a pooler that gives every transaction another session.
 
-Through such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So no
-start-up parameter is sent, no prepared statement has a name, every transaction begins with its own ``SET LOCAL``, and ``LISTEN``
-needs a direct address.
+Behind such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So the driver sends no start-up
+parameters, names no prepared statements, begins every transaction with its own ``SET LOCAL``, and needs a direct address for
+``LISTEN``.
 
-``?pooler=transaction`` in the address declares a pooler, ``?pooler=none`` denies one. Without either the first connection finds
-out: a pooler refuses our start-up parameters, or ignores them.
+``?pooler=transaction`` in the address declares a pooler, ``?pooler=none`` excludes one. Without either, the first connection
+finds out: a pooler refuses or ignores our start-up parameters.
 """
 
 from typing import Any
@@ -24,22 +24,22 @@ _WAYS: dict[str | None, bool | None] = {"transaction": True, "none": False, None
 
 
 class BehindPooler(Exception):
-    """The first connection found a pooler that nobody declared."""
+    """The first connection found an undeclared pooler."""
 
 
 class PostgresServer:
-    """Shared by all paths to one server: what one path finds out, the others know."""
+    """A server; all paths to it share what one of them finds out."""
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
         """``direct_url``: an address without a pooler, for LISTEN."""
         self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url
-        self.is_pooled = declared  # None: not known yet
+        self.is_pooled = declared  # None: unknown yet
 
     @property
     def listens_at(self) -> str | None:
-        """The address for LISTEN; None: there is none, so the tables are polled."""
+        """The address for LISTEN; None: the tables are polled."""
         return self.direct_url or (None if self.is_pooled else self.url)
 
     def connecting(self, limits: Limits) -> dict[str, Any]:
@@ -49,13 +49,13 @@ class PostgresServer:
         return {"server_settings": _session(limits)}
 
     def beginning(self, statement: str, limits: Limits) -> str:
-        """``statement``, and the limits of its transaction where no session holds them. One round trip either way."""
+        """Return ``statement`` with the limits of its transaction if no session holds them: one round trip either way."""
         if not self.is_pooled:
             return statement
         return "; ".join([statement, *(f"SET LOCAL {name} = '{value}'" for name, value in _session(limits).items())])
 
     async def recognise(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-        """Raises BehindPooler if the start-up parameters of this connection were ignored."""
+        """Raise BehindPooler if the start-up parameters of this connection were ignored."""
         if self.is_pooled is None:
             if await _is_pooled(connection):
                 raise BehindPooler
@@ -66,7 +66,7 @@ class PostgresServer:
 
 
 async def _is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
-    """Whether the start-up parameters of a connection were ignored. Leaves no prepared statement behind."""
+    """Return whether the start-up parameters of a connection were ignored. Leave no prepared statement behind."""
     await connection.execute("BEGIN")
     try:
         mark = await (await connection.prepare(_READ_MARK, name="")).fetchval()
@@ -79,9 +79,9 @@ def _session(limits: Limits) -> dict[str, str]:
     return {
         "application_name": limits.name,
         "timezone": "UTC",
-        # Every statement is written for its index: to plan it anew each time costs more than to run it.
+        # Every statement is written for its index: planning it again each time costs more than running it.
         **dict([_MARK]),
-        # A plan that reads 500 rows of a large table looks expensive: to compile it each time costs more than to run it.
+        # Reading 500 rows of a large table looks expensive to the planner: compiling the plan costs more than running it.
         "jit": "off",
         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
         "lock_timeout": _milliseconds(limits.row_lock.total_seconds()),
@@ -90,7 +90,7 @@ def _session(limits: Limits) -> dict[str, str]:
 
 
 def _split_pooler(url: str) -> tuple[str, bool | None]:
-    """The address as the driver reads it, and what its ``pooler`` parameter says."""
+    """Return the address for the driver, and the meaning of its ``pooler`` parameter."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     said = dict(given).get("pooler")

@@ -1,1 +1,1 @@
-"""SQL on a small port: one Database for SQLite and PostgreSQL, named queries, numbered migrations, and the engine's tables."""
+"""SQL stores: one Database interface for SQLite and PostgreSQL, named queries, numbered migrations, and the engine's tables."""

@@ -37,7 +37,7 @@ class SqlIncidents:
         return None if row is None else from_row(Incident, row)
 
     async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
-        """Write the change in the transaction of a decision; the caller emits the events after the commit."""
+        """Write the change in the transaction of a decision. Return the events that the caller emits after the commit."""
         events = []
         if change.opens is not None:
             id = await self._begin(change.opens, transaction, now)
@@ -51,9 +51,9 @@ class SqlIncidents:
         return events
 
     async def write(self, new: NewIncident, *, now: datetime) -> tuple[Incident, bool]:
-        """By hand: becoming critical opens one, leaving it closes the one of the same source. True: there is a new row.
+        """Record a change by hand. Becoming critical opens an incident; leaving critical closes that of the same source.
 
-        What neither opens nor closes is kept as a note, over at once.
+        True: there is a new row. A change that neither opens nor closes an incident is stored as a note, resolved at once.
         """
         is_critical = new.to_status == Grade.CRITICAL
         async with self._database.transaction() as transaction:
@@ -107,7 +107,7 @@ LEASE_NAME = "alerts"
 class AlertQueries:
     lead: Query
     alerted: Query
-    tell: Query
+    save_cause: Query
     forget: Query
     seen: Query
     note_seen: Query
@@ -155,7 +155,7 @@ class SqlAlerts:
     async def remember(self, said: Sequence[UnstoredAlert]) -> None:
         async with self._database.transaction() as transaction:
             for each in said:
-                await transaction.run(self._queries.tell, **_cause_values(each.alerted))
+                await transaction.run(self._queries.save_cause, **_cause_values(each.alerted))
                 for sink in each.sinks:
                     await self._put(transaction, each.alert, sink, each.alerted.at, is_sent=True)
 
@@ -189,7 +189,7 @@ class SqlAlerts:
 
     async def _write(self, transaction: Transaction, decision: Decision, sinks: Sequence[str], before: Before) -> None:
         queries, said, now = self._queries, decision.said, before.now
-        await transaction.run_many(queries.tell, [_cause_values(alerted) for alerted in said.alerted])
+        await transaction.run_many(queries.save_cause, [_cause_values(alerted) for alerted in said.alerted])
         await transaction.run_many(queries.forget, [{"cause": cause} for cause in said.forgotten])
         for alert in said.alerts:
             if alert.kind is Kind.RECOVERY:

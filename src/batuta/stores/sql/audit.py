@@ -1,4 +1,4 @@
-"""The log of what people did, written in the transaction that does it."""
+"""Audit log of operators' actions, written in the transaction of the action."""
 
 from dataclasses import dataclass
 from datetime import datetime

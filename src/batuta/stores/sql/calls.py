@@ -27,8 +27,8 @@ class SqlJobCalls:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
     ) -> None:
-        """``now``: None where the database's own clock is used. ``liveness``: connections that no handler occupies."""
-        self._without_hurry = database
+        """``now`` returns None where the database's clock decides. ``liveness``: connections that handlers do not use."""
+        self._background = database
         self._database = liveness or database
         self._now = now
         self._queries = load_queries(CallQueries, STATEMENTS / "calls.sql", database.dialect)
@@ -69,9 +69,7 @@ class SqlJobCalls:
         await self._database.run(self._queries.forget, key=key, opened_at=opened_at)
 
     async def prune(self, *, keep: timedelta, limit: int) -> int:
-        return await self._without_hurry.run(
-            self._queries.prune, keep=in_microseconds(keep), limit=limit, now=self._now()
-        )
+        return await self._background.run(self._queries.prune, keep=in_microseconds(keep), limit=limit, now=self._now())
 
 
 def _known_outcome(known: Row, call: NewCall) -> CallOpening:

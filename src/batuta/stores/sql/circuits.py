@@ -1,4 +1,4 @@
-"""Circuit breakers in ``circuits``; every transition is a row of ``circuit_transitions``, written with the change it tells of."""
+"""Circuit breakers in ``circuits``. Every transition is a row of ``circuit_transitions``, written with the change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class CircuitQueries:
 
 
 class SqlCircuits:
-    """``own_time``: the clock decides. Otherwise PostgreSQL's does, as it should where several machines share it."""
+    """``own_time``: this process's clock decides; otherwise PostgreSQL's, which several machines share."""
 
     def __init__(self, database: Database, ids: Ids, clock: Clock, events: Events, *, own_time: bool = False) -> None:
         self._database = database
@@ -62,7 +62,7 @@ class SqlCircuits:
             )
             assert held is not None
             before = _circuit(held, rule)
-            # Asked after the row is held: whoever waited for it must not decide with an old time.
+            # Read the time after the row is locked: a caller that waited for it must not decide with an old time.
             at = now or await self._now(transaction)
             change = decide(before, at)
             if change is None:
@@ -106,7 +106,7 @@ class SqlCircuits:
             before=before.state.value,
             after=after.state.value,
             reason=encode(reason),
-            # How many there were: a circuit that closes has forgotten them.
+            # Count before the transition: a circuit that closes has reset its own.
             failures=max(before.failures, after.failures),
             half_open_attempts=max(before.half_open_attempts, after.half_open_attempts),
             now=now,
@@ -128,7 +128,7 @@ def _circuit(row: Row, rule: CircuitRule) -> Circuit:
         last_failure=row["last_failure_at"],
         last_success=row["last_success_at"],
     )
-    # A closed one will open for as long as its rule says now, not when the row was written.
+    # A closed circuit uses the reset of its current rule, not the one in its row.
     return replace(circuit, reset=rule.reset) if circuit.state is CircuitState.CLOSED else circuit
 
 

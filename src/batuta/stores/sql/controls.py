@@ -21,7 +21,7 @@ from batuta.stores.sql.queries import load_queries
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
-    """How far the clock that decides is ahead of ``now``, by the caller's clock. ``is_own``: the caller's clock decides."""
+    """Return how far the clock that decides is ahead of the caller's ``now``. ``is_own``: the caller's clock decides."""
     return timedelta(0) if is_own else await read_clock(within) - now
 
 
@@ -37,7 +37,7 @@ class ControlQueries:
 
 class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time``: False where PostgreSQL's clock decides since when a change counts."""
+        """``own_time``: False if PostgreSQL's clock decides when a change takes effect."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -52,7 +52,7 @@ class SqlControls:
         )
 
     async def changed_at(self, within: Reading) -> datetime | None:
-        """When somebody last set one of them."""
+        """Return when an operator last set the profile or a window."""
         rows = await within.all(self._queries.controls)
         return max((row["updated_at"] for row in rows), default=None)
 
@@ -60,11 +60,11 @@ class SqlControls:
         await self._change(PROFILE, lambda before: profile, by=by, now=now)
 
     async def set_window(self, name: str, window: Window, *, by: str, now: datetime) -> None:
-        def with_it(before: Json) -> Json:
+        def add_window(before: Json) -> Json:
             others = dict(before) if isinstance(before, Mapping) else {}
             return {**others, name: encode_window(window)}
 
-        await self._change(WINDOWS, with_it, by=by, now=now)
+        await self._change(WINDOWS, add_window, by=by, now=now)
 
     async def _change(self, name: str, change: Callable[[Json], Json], *, by: str, now: datetime) -> None:
         async with self._database.transaction() as transaction:
@@ -83,7 +83,7 @@ class SqlControls:
 
 
 def _windows(setting: Json) -> Mapping[str, Window]:
-    """What cannot be read any more is as if nobody had set it: one spoilt window must not stop every schedule."""
+    """Skip windows that cannot be decoded, as if they were unset: one invalid window must not stop every schedule."""
     found = {}
     for name, each in setting.items() if isinstance(setting, Mapping) else ():
         try:
@@ -102,7 +102,7 @@ class SwitchQueries:
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time``: False where PostgreSQL's clock decides when a switch was set and until when it counts."""
+        """``own_time``: False if PostgreSQL's clock decides when a switch was set and until when it holds."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -110,12 +110,12 @@ class SqlSwitches:
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
-        """``within`` a claiming transaction, the answer holds until that transaction ends."""
+        """Read a switch. Within a claiming transaction, the value holds until that transaction ends."""
         row = await (within or self._database).one(self._queries.switch, key=key)
         return None if row is None else _switch(row)
 
     async def all(self, within: Reading | None = None) -> dict[str, Switch]:
-        """Every switch that an operator has set."""
+        """Return every switch that an operator has set."""
         rows = await (within or self._database).all(self._queries.all)
         return {row["key"]: _switch(row) for row in rows}
 

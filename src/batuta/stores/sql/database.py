@@ -1,7 +1,7 @@
-"""The port. What is written once above it runs on both databases.
+"""The Database interface: code above it runs on both databases.
 
-Rows read alike: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool, UUID text. Instants without a
-zone are refused at the door. Errors are ours (``kernel.errors``); no driver's exception passes.
+Rows read alike: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool, UUID text. Instants without a zone
+are refused. Drivers' exceptions become errors of ``kernel.errors``.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """A value for a JSONB column. SQLite cannot tell from the column that ``True`` is to be JSON, so the caller says it.
+    """A value for a JSONB column. SQLite cannot tell from the column that ``True`` is JSON, so the caller marks it.
 
     ``AsJson(None)`` is SQL's NULL.
     """
@@ -32,7 +32,7 @@ class AsJson:
 class Row(Protocol):
     """One row by column name; ``dict(row)`` works."""
 
-    def __getitem__(self, column: str, /) -> Any: ...  # a driver hands us what the column holds
+    def __getitem__(self, column: str, /) -> Any: ...  # the type depends on the column
     def keys(self) -> Collection[str]: ...
 
 
@@ -44,13 +44,13 @@ Value = TypeVar("Value", bound=AnyDataclass)
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:
-    """Make a value from the columns that its fields are named after; ``others`` are fields that no column is named after."""
+    """Make a value from the columns named like its fields; ``others``: fields without such a column."""
     return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named statement in one dialect. ``writes`` decides who may run it, not a look at its text."""
+    """A named statement in one dialect. ``writes`` decides which connection runs it, whatever its text."""
 
     name: str
     text: str
@@ -60,33 +60,33 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Timeouts and numbers of connections of one path to the database."""
+    """Timeouts and connection counts of one path to the database."""
 
     connect: timedelta = timedelta(seconds=5)
-    statement: timedelta = timedelta(seconds=30)  # the server's limit
+    statement: timedelta = timedelta(seconds=30)  # limit of the server
     lock: timedelta = timedelta(seconds=10)  # to get a connection, the writer or a row
     idle_in_transaction: timedelta = timedelta(seconds=10)
-    readers: int = 4  # SQLite: connections that read beside the writer
-    pool: int = 5  # PostgreSQL: connections at most
-    ready: int = 1  # PostgreSQL: connections made when it is opened
+    readers: int = 4  # SQLite: reading connections
+    pool: int = 5  # PostgreSQL: maximum of connections
+    ready: int = 1  # PostgreSQL: connections made at opening
     name: str = "batuta"  # PostgreSQL: application_name of the connections
 
     @property
     def answer(self) -> timedelta:
-        """The client's limit for a statement: longer than the server's, which ends the statement and keeps the connection."""
+        """Limit of a statement in the client: longer than the server's, whose timeout keeps the connection usable."""
         return self.statement * 1.25
 
     @property
     def row_lock(self) -> timedelta:
-        """The server's limit for a row lock: shorter than that of the statement, or the statement ends first and hides the lock."""
+        """Limit of a row lock in the server: shorter than the statement's, whose timeout would hide the lock."""
         return min(self.lock, self.statement / 2)
 
 
 class ChangeListener(Protocol):
-    """Hears that something was written, by whichever process."""
+    """Receives notice of writes by any process."""
 
     async def probe(self) -> None:
-        """Find out whether it still hears, or whether there is news. Raises when it has gone deaf."""
+        """Check that the listener works, and look for changes. Raise if it is broken."""
         ...
 
     async def close(self) -> None: ...
@@ -97,7 +97,7 @@ class Reading(Protocol):
 
     async def all(self, query: Query, **values: object) -> list[Row]: ...
     async def one(self, query: Query, **values: object) -> Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return next(iter(await self.all(query, **values)), None)
 
 
@@ -105,7 +105,7 @@ CLOCK = Query("clock", "SELECT clock_timestamp() AS now", (), writes=False)
 
 
 async def read_clock(within: Reading) -> datetime:
-    """The time by PostgreSQL's clock: the present instant, not the beginning of the transaction."""
+    """Return the present time of PostgreSQL's clock, not the start of the transaction."""
     row = await within.one(CLOCK)
     assert row is not None
     now: datetime = row["now"]
@@ -113,68 +113,68 @@ async def read_clock(within: Reading) -> datetime:
 
 
 class Transaction(Reading, Protocol):
-    """Queries and statements that are committed together."""
+    """Queries and statements that commit together."""
 
     async def run(self, query: Query, **values: object) -> int:
-        """Rows touched."""
+        """Run a statement and return the number of affected rows."""
         ...
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None: ...
 
     async def script(self, text: str) -> None:
-        """Several statements as they stand, without a time limit: for migrations."""
+        """Run several statements without a time limit, for migrations."""
         ...
 
 
 class Database(Transaction, Protocol):
-    """Used directly, each call is a transaction of its own; on SQLite those that wait at the same time share a commit.
+    """A database. Each direct call is a transaction of its own; on SQLite, calls that wait at the same time share a commit.
 
-    A call returns when what it wrote is synced to disk.
+    A call returns when its writes are synced to disk.
     """
 
     @property
     def where(self) -> str:
-        """The address for people: no password in it."""
+        """The address for messages, without a password."""
         ...
 
     @property
     def dialect(self) -> Dialect: ...
     async def open(self) -> None: ...
     async def exists(self) -> bool:
-        """False: opening would make it."""
+        """Return False if opening would create the database."""
         ...
 
     async def close(self) -> None: ...
 
     def check_file(self) -> None:
-        """Raise StoreReplaced if the open database is a file and that file was deleted or replaced. Safe in any thread."""
+        """Raise StoreReplaced if the open database is a file that was deleted or replaced. Thread-safe."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """All or nothing. Inside the block only the transaction may be used, and no second one opened."""
+        """Open a transaction: all or nothing. Inside the block, use only the transaction and open no second one."""
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
-        """Several reads of one state, beside the writers."""
+        """Run several reads on one state, without blocking writers."""
         ...
 
     async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
-        """``said`` is told what was rung for; None: it may be anything."""
+        """Call ``said`` with the name that something was written for; None: possibly any name."""
         ...
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        """Wait until no other process migrates; held until the transaction ends."""
+        """Wait until no other process migrates. The lock lasts until the transaction ends."""
         ...
 
 
 class Held:
-    """Knows which task has a transaction open, so that a second one is refused instead of waiting for the first for ever."""
+    """Tracks which task has an open transaction: a second one is refused instead of waiting for the first for ever."""
 
     def __init__(self) -> None:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
     def check(self) -> None:
-        # A task started inside the block inherits the variable but is somebody else: compare, do not just look.
+        # A task started inside the block inherits the variable: compare its value with the current task.
         if self._holder.get() is not None and self._holder.get() is asyncio.current_task():
             raise TransactionMisuse(why="this task has a transaction open already")
 
@@ -189,7 +189,7 @@ class Held:
 
 
 class StatementGuard:
-    """Of one transaction or snapshot: one statement at a time, and none after one that failed."""
+    """Guards one transaction or snapshot: one statement at a time, and none after a failed one."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -225,7 +225,7 @@ class StatementGuard:
 
 
 def check_values(query: Query, values: Values) -> Values:
-    """The values as given, if they are the ones the query names and every instant has a zone."""
+    """Return the values if they are the query's parameters and every instant has a zone; raise StatementRefused otherwise."""
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"
         raise StatementRefused(why=f"query {query.name} takes {expected} and was given {given}")

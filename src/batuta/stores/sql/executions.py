@@ -31,7 +31,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Tr
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-# A version that was deployed longer ago than so many others, and runs again, counts as a new one.
+# A release that was deployed before this many others counts as new when it runs again.
 TIMETABLES_KEPT = 1_000
 
 
@@ -49,7 +49,7 @@ class TimetableQueries:
 
 class SqlTimetables:
     def __init__(self, database: Database, now: Callable[[], datetime | None]) -> None:
-        """``now``: None where the database's own clock is used."""
+        """``now`` returns None where the database's clock decides."""
         self._database = database
         self._now = now
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
@@ -72,11 +72,11 @@ class SqlTimetables:
         )
 
     async def rivals(self, fingerprint: str) -> Sequence[Timetable]:
-        """This timetable, the more recent ones and the active one."""
+        """Return this timetable, the newer ones and the active one."""
         return [_timetable(row) for row in await self._database.all(self._queries.rivals, fingerprint=fingerprint)]
 
     async def newest(self, limit: int) -> Sequence[Timetable]:
-        """The most recent ones first, and the active one."""
+        """Return the newest timetables first, and the active one."""
         return [_timetable(row) for row in await self._database.all(self._queries.newest, limit=limit)]
 
     async def active(self, within: Reading) -> str | None:
@@ -84,7 +84,7 @@ class SqlTimetables:
         return None if row is None else str(row["fingerprint"])
 
     async def hold(self, transaction: Transaction) -> Sequence[str]:
-        """Lock all of them until the transaction ends, and return their fingerprints in the order of deployment."""
+        """Lock all timetables until the transaction ends, and return their fingerprints in the order of deployment."""
         return [row["fingerprint"] for row in await transaction.all(self._queries.hold)]
 
     async def activate(self, transaction: Transaction, fingerprint: str) -> None:
@@ -95,11 +95,11 @@ def _timetable(row: Row) -> Timetable:
     return from_row(Timetable, row, release=row["release_name"], has_been_active=row["activation"] > 0)
 
 
-# A run of a job that this code does not know is left to the schedulers that do; after this there are none.
+# A run of an unknown job is left to the schedulers that know it; after this silence there are none.
 LONG_SILENCE = timedelta(hours=1)
-# A lease is renewed each third of its length: with less than this share of it left, a renewal is overdue.
+# Leases are renewed at each third of their length: with less than this share left, a renewal is overdue.
 OVERDUE = 0.6
-# A lease that ends later than one lease and this from now was written before the clock was put back.
+# A lease that ends later than one lease plus this from now was written before the clock was set back.
 STEP = timedelta(seconds=2)
 
 
@@ -124,7 +124,7 @@ class ExecutionQueries:
 
 
 class SqlExecutionLog:
-    """``own_time``: the clock decides. Otherwise PostgreSQL's does, as it should where several machines share it."""
+    """``own_time``: this process's clock decides; otherwise PostgreSQL's, which several machines share."""
 
     def __init__(
         self,
@@ -137,9 +137,9 @@ class SqlExecutionLog:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness``: connections with short time limits, which no function of a job occupies; None: ``database``."""
+        """``liveness``: connections with short time limits that job functions do not use; None: ``database``."""
         self._database = liveness or database
-        self._without_hurry = database  # pruning and registering may take longer
+        self._background = database  # pruning and registering may take longer
         self._switches = switches
         self._controls = controls
         self._ids = ids
@@ -161,7 +161,7 @@ class SqlExecutionLog:
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
-        async with self._without_hurry.transaction() as transaction:
+        async with self._background.transaction() as transaction:
             deployed = await self._timetables.hold(transaction)
             active = await self._timetables.active(transaction)
             if (active, await self._controls.read(transaction)) != (expected.active, expected.controls):
@@ -176,13 +176,13 @@ class SqlExecutionLog:
     ) -> frozenset[str]:
         now = await self._now(transaction)
         known = {row["job_name"]: row for row in await transaction.all(self._queries.schedules)}
-        changed = sorted((job for job in jobs if _is_news(job, known.get(job.job))), key=lambda job: job.job)
+        changed = sorted((job for job in jobs if _is_changed(job, known.get(job.job))), key=lambda job: job.job)
         named = {job.job for job in jobs}
         gone = {name for name, row in known.items() if row["active"] and name not in named} if silences else set()
         left = sorted(gone | {job.job for job in changed})
-        # In the order in which everybody holds them: two who want the same rows must not wait for each other.
+        # Every process locks in this order: two that want the same rows do not deadlock.
         await transaction.all(self._queries.hold_firmly, jobs=AsJson(left))
-        since = _news_since(await self._controls.changed_at(transaction), known, now)
+        since = _effective_since(await self._controls.changed_at(transaction), known, now)
         missed = [row for name in left if name in known for row in _leftover_openings(known[name], since)]
         await self._open(transaction, missed, lease_holder, now)
         await transaction.run_many(self._queries.register, [{**_values(job), "since": since} for job in changed])
@@ -212,7 +212,7 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Like ``open_due``, for a job that perhaps no scheduler has seen."""
+        """Like ``open_due``, for a job that no scheduler may have registered."""
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **_values(job), now=now)
         await self._database.run(
@@ -288,7 +288,7 @@ class SqlExecutionLog:
         return [_execution(row) for row in rows]
 
     async def look(self) -> Ledger:
-        """How things stand, without taking anything."""
+        """Read the present state without locking anything."""
         async with self._database.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
@@ -299,14 +299,14 @@ class SqlExecutionLog:
             )
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        return await self._without_hurry.run(self._queries.prune, before=before, limit=limit)
+        return await self._background.run(self._queries.prune, before=before, limit=limit)
 
     async def _ledger(self, transaction: Transaction, hold: Query, jobs: Collection[str]) -> Ledger:
         names = AsJson(sorted(jobs))
         held = await transaction.all(hold, jobs=names)
         running = await transaction.all(self._queries.running, jobs=names)
         return Ledger(
-            # Asked after the rows are held: whoever waited for them must not decide with an old time.
+            # Read the time after the rows are locked: a caller that waited for them must not decide with an old time.
             now=await self._now(transaction),
             controls=await self._controls.read(transaction),
             accounted={row["job_name"]: row["accounted_until"] for row in held if row["active"]},
@@ -350,21 +350,21 @@ class SqlExecutionLog:
         return now
 
 
-def _is_news(job: Registration, known: Row | None) -> bool:
+def _is_changed(job: Registration, known: Row | None) -> bool:
     if known is None or not known["active"]:
         return True
     return (known["schedule"], known["timezone"]) != (job.schedule, job.zone)
 
 
-def _news_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """From when a new timetable counts: from the moment somebody chose it, also if nobody was there to follow; else now."""
+def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
+    """Return when a new timetable takes effect: when an operator chose it, even if no scheduler ran then; otherwise now."""
     registered = max((row["expected_since"] for row in known.values()), default=None)
-    is_news = changed_at is not None and registered is not None and registered < changed_at < now
-    return changed_at if is_news and changed_at is not None else now
+    is_newer = changed_at is not None and registered is not None and registered < changed_at < now
+    return changed_at if is_newer and changed_at is not None else now
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """What a job still owed under the schedule it had: it is not run, and it is not passed over in silence."""
+    """Return the fires that a job still owed under its old schedule: they are recorded as missed and do not run."""
     if not row["active"]:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Questions about ``job_executions``, each answered from an index, however many rows there are; and ids that an operator types."""
+"""Queries on ``job_executions``, each answered from an index at any table size, and the lookup of ids that an operator types."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class SqlReports:
         self._queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
 
     async def expect(self, *, now: datetime) -> None:
-        """Somebody serves this database: from now on its jobs are expected to run, also if no scheduler ever comes."""
+        """Record that a process serves this database: its jobs are expected to run from now on, even without a scheduler."""
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
     async def known_since(self) -> datetime | None:
@@ -111,13 +111,13 @@ class SqlReports:
 
     async def execution(self, id: str) -> Recorded | None:
         if not is_uuid(id):
-            return None  # PostgreSQL would take it for a mistake, not for a miss
+            return None  # PostgreSQL would raise an error instead of finding nothing
         row = await self._database.one(self._queries.execution, id=id)
         return None if row is None else _record_of(row)
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text is a UUID."""
+    """Return whether a text is a UUID."""
     return _ID.match(text) is not None
 
 
@@ -155,7 +155,7 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 
 
 async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
-    """The id of the one row whose id begins with ``written``; None: there is none. Raises AmbiguousId."""
+    """Return the only id that begins with ``written``; None: there is none. Raise AmbiguousId if there are several."""
     digits = written.strip().lower().replace("-", "")
     if not SHORTEST <= len(digits) <= 32 or not _HEXADECIMAL.fullmatch(digits):
         return None

@@ -1,8 +1,8 @@
-"""Numbered migrations, each applied once, in order, under a lock, with the checksum of what was applied.
+"""Numbered migrations: each is applied once, in order, under a lock, and recorded with its checksum.
 
-A folder holds ``0001_name.sql``, ``0002_…``. One text serves both databases where it can; where it cannot, a part stands
-between ``-- on sqlite`` or ``-- on postgres`` and ``-- on both``. Each set has a namespace (batuta, app), so that the
-engine's numbers and an application's never meet.
+A folder holds ``0001_name.sql``, ``0002_…``. One text serves both databases where it can; other parts stand between ``-- on
+sqlite`` or ``-- on postgres`` and ``-- on both``. Each set has a namespace (batuta, app), so that the numbers of the engine
+and of an application are independent.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ _RECORD = query_of(
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A numbered SQL script; applied once for each database."""
+    """A numbered SQL script, applied once per database."""
 
     namespace: str
     number: int
@@ -69,7 +69,7 @@ class Migration:
 
 
 def read_migrations(namespace: str, folder: Path) -> list[Migration]:
-    """The folder's migrations in order. A gap, a double number or a stray name is an error."""
+    """Return the folder's migrations in order. A gap, a duplicate number or another file name is an error."""
     found = []
     for file in sorted(folder.glob("*.sql")):
         named = _FILE.match(file.name)
@@ -89,16 +89,16 @@ class Migrator:
         self._events = events
 
     async def migrate(self) -> list[Migration]:
-        """Apply what is missing, each in a transaction of its own. Any number of processes may do this at once.
+        """Apply the missing migrations, each in its own transaction. Several processes may do this at once.
 
-        Where nothing is, nobody is waited for: every process that starts comes here, beside all that work.
+        Skip the lock when the schema is current: every process comes here at start-up, while others work.
         """
         if not missing_of(self.migrations, await self._ledger()):
             return []
         return [migration for migration in self.migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
-        """Raise SchemaOutOfDate unless every migration this code knows is applied; a newer schema is allowed.
+        """Raise SchemaOutOfDate unless every migration of this code is applied; a newer schema is allowed.
 
         Raise StoreReplaced if the open file is no longer the database.
         """
@@ -132,7 +132,7 @@ class Migrator:
         try:
             return await checksums(self._database)
         except StatementRefused:
-            return {}  # no ledger yet: nothing was ever applied
+            return {}  # no ledger yet: nothing was applied
 
 
 async def applied_migrations(reading: Reading) -> list[Applied]:
@@ -162,7 +162,7 @@ def engine_migrations() -> list[Migration]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The project that a database must belong to. ``setting``: the name of the setting that says which."""
+    """The project that a database must belong to. ``setting``: the name of the setting that holds it."""
 
     key: str = "project"
     setting: str = "project"
@@ -180,7 +180,9 @@ class MarkerQueries:
 
 
 class Marker:
-    """Marks the project that a database belongs to. The first migration that knows writes it; another project refuses to start."""
+    """Marks the project that a database belongs to. The first migration with a project writes it; another project refuses to
+    start.
+    """
 
     def __init__(self, database: Database, mark: Mark) -> None:
         self._database = database
@@ -194,6 +196,6 @@ class Marker:
             await self._database.run(self._queries.settle, name=self._mark.key, setting=AsJson(project), now=now)
 
     async def require(self) -> None:
-        """Refuse the database of another project, and a marked one if no project is set."""
+        """Refuse a database of another project, and a marked one if no project is set."""
         row = await self._database.one(self._queries.setting, name=self._mark.key)
         self._mark.require(None if row is None else row["setting"])

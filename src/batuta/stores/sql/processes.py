@@ -30,7 +30,7 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """``liveness``: the connections that heartbeats are written with, if not those of ``database``."""
+        """``liveness``: connections for heartbeats; None: those of ``database``."""
         self._database = database
         self._liveness = liveness or database
         self._version = version
@@ -65,7 +65,7 @@ class SqlBeats:
         await self._liveness.run(self._queries.put_back, now=now)
 
     async def record_stall(self, *, host: str, pid: int) -> bool:
-        """Said by the parent of a process that cannot say it itself. False: nobody of that number is known, or it has ended."""
+        """Record that a process does not answer; its parent reports it. False: the process is unknown or has ended."""
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
@@ -77,7 +77,7 @@ class SqlBeats:
 
 
 def _is_process(row: Row) -> bool:
-    """A job may leave a sign of life too; a process tells of its loops."""
+    """Return whether a row is the heartbeat of a process: those of jobs report no loops."""
     status = row["loops_status"]
     return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 
@@ -101,7 +101,7 @@ def _loop(status: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
 
 
 def _instant(ago: Json, beat_at: datetime) -> datetime | None:
-    """``last_ping_ago`` and the like are seconds before the beat."""
+    """Return the instant that was ``ago`` seconds before the beat."""
     return beat_at - timedelta(seconds=ago) if isinstance(ago, int | float) else None
 
 
@@ -109,7 +109,7 @@ def _count(status: Json) -> int:
     return status if isinstance(status, int) else 0
 
 
-# A stack without end says no more than its beginning and its end, and no row should be a megabyte.
+# A longer stack loses its middle: its ends say enough, and rows stay small.
 LONGEST_STACK = 16_000
 NUL = "\x00"
 
@@ -155,7 +155,7 @@ class SqlRestarts:
 
 
 def _storable(text: str) -> str:
-    """PostgreSQL keeps no NUL and no half of a character."""
+    """Remove what PostgreSQL cannot store: NUL characters and lone surrogates."""
     return text.replace(NUL, "").encode(errors="replace").decode()
 
 

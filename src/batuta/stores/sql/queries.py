@@ -9,8 +9,8 @@
     -- write claim on postgres: take the next items
     WITH …
 
-A name without ``on`` serves both databases; otherwise it must stand once for each. Parameters are ``:name``. A computed
-column says its type in its name, in SQLite's own way (``AS "last_run [TIMESTAMPTZ]"``); a plain column needs nothing.
+A name without ``on`` serves both databases; otherwise it appears once for each. Parameters are ``:name``. A computed column
+declares its type in its name, as SQLite does (``AS "last_run [TIMESTAMPTZ]"``); a plain column needs nothing.
 """
 
 import re
@@ -28,7 +28,7 @@ from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect
 from batuta.supervise.pruner import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
-# Text that only looks like a parameter is stepped over: 'quoted', "named", -- remarks and ::casts.
+# Skip text that only looks like a parameter: 'quoted', "named", -- comments and ::casts.
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)""", re.IGNORECASE)
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 
@@ -38,12 +38,12 @@ SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
-    """Fill ``queries`` from ``file``. A name that is missing, extra or doubled is an error, for every dialect at once."""
+    """Fill ``queries`` from ``file``. A missing, extra or duplicate name is an error, for every dialect at once."""
     return load_text(queries, file.read_text(encoding="utf-8"), file.name, dialect)
 
 
 def load_all(file: Path, dialect: Dialect) -> list[Query]:
-    """Every query of a file, for code that treats them alike."""
+    """Return every query of a file, for code that treats them alike."""
     found = parse(file.read_text(encoding="utf-8"), file.name)
     return [in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect)]
 
@@ -67,7 +67,7 @@ def _queries(
         if missing := sorted(declared - defined):
             raise QueryFileError(file=name, why=f"no query for {each} is called {', '.join(missing)}")
         if extra := sorted(defined - declared):
-            raise QueryFileError(file=name, why=f"nobody declares {', '.join(extra)}")
+            raise QueryFileError(file=name, why=f"no field declares {', '.join(extra)}")
     chosen = {called: query for (called, on), query in found.items() if on in (None, dialect)}
     return MappingProxyType({called: in_dialect(query, dialect) for called, query in chosen.items()})
 
@@ -82,19 +82,19 @@ def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:
             raise QueryFileError(file=file, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
         taken = {key for key in found if key[0] == name}
         if (name, on) in taken or (taken and (on is None or (name, None) in taken)):
-            raise QueryFileError(file=file, why=f"{name} stands there twice")
+            raise QueryFileError(file=file, why=f"{name} is defined twice")
         found[name, on] = query_of(name, text[header.end() : end].strip().rstrip(";"), writes=kind == "write")
     return found
 
 
 def query_of(name: str, text: str, *, writes: bool) -> Query:
-    """A query of a text; its parameters are the ``:names`` in it."""
+    """Make a query from a text; its parameters are the ``:names`` in it."""
     names = dict.fromkeys(token["name"] for token in _TOKEN.finditer(text) if token["name"])
     return Query(name, text, tuple(names), writes)
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
-    """The query with the placeholders of a dialect."""
+    """Return the query with the placeholders of a dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}
@@ -103,7 +103,7 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
 
 
 def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
-    """A retention for each statement of a file. Each deletes at most ``:limit`` rows older than ``:before``."""
+    """Return a retention for each statement of a file; each deletes at most ``:limit`` rows older than ``:before``."""
 
     def retain(query: Query) -> Retention:
         return Retention(query.name, lambda limit: database.run(query, before=clock.now() - age, limit=limit))

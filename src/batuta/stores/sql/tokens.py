@@ -1,4 +1,4 @@
-"""Bearer tokens in ``api_tokens``. Making and revoking one is noted in the audit log."""
+"""Bearer tokens in ``api_tokens``, with an audit entry for each creation and revocation."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +54,7 @@ class SqlTokens:
             )
 
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:
-        """False: no such token, or revoked before."""
+        """Revoke a token. False: it is unknown or revoked already."""
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.revoke, id=id, now=now):
                 return False

@@ -1,1 +1,1 @@
-"""One file, one writing thread, readers beside it."""
+"""SQLite driver: one file, one writer thread, several reader threads."""

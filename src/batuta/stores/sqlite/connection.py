@@ -1,4 +1,4 @@
-"""SQLite connections: pragmas, types, time limits and errors, and the acts that a thread performs on them."""
+"""SQLite connections: pragmas, types, time limits and errors, and the acts that threads run on them."""
 
 import sqlite3
 from asyncio import Future
@@ -25,7 +25,7 @@ from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 
-# SQLite asks us every so many steps of its machine whether to go on: about a millisecond apart.
+# Steps of SQLite's virtual machine between two checks of the time limit: about a millisecond.
 STEPS_BETWEEN_CHECKS = 50_000
 
 _UNAVAILABLE = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_PROTOCOL"}
@@ -34,9 +34,9 @@ _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 
 
 def prepare(file: Path, *, makes_folder: bool) -> None:
-    """Make the file, readable by its owner alone. ``makes_folder``: its folders too, below the working folder.
+    """Create the file, readable only by its owner. ``makes_folder``: create its folders too.
 
-    A folder elsewhere must be there: a misspelt absolute path should be an error and not a new, empty database.
+    An absolute path needs an existing folder: a misspelt path should be an error, not a new, empty database.
     """
     register_types()
     try:
@@ -53,8 +53,8 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     connection = sqlite3.connect(
         file,
         timeout=limits.lock.total_seconds(),
-        isolation_level=None,  # we say BEGIN ourselves
-        check_same_thread=False,  # one thread at a time, but not always the same
+        isolation_level=None,  # the driver sends BEGIN itself
+        check_same_thread=False,  # one thread at a time, not always the same one
         detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES,
         cached_statements=512,
     )
@@ -62,7 +62,7 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.create_function("now", 0, lambda: microseconds(clock.now()))
     pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
-    # FULL: a commit that was acknowledged has reached the disk, also when the power fails the next moment.
+    # FULL: an acknowledged commit is on disk, even if the power fails the next moment.
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}")
@@ -70,15 +70,15 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     return connection
 
 
-# Connections that must not be closed: closing would checkpoint a write-ahead log that no path names any more.
+# Connections that stay open: closing them would checkpoint a write-ahead log that lost its path.
 _ABANDONED: list[sqlite3.Connection] = []
 
 
 def close(connection: sqlite3.Connection, file: OpenFile) -> None:
-    """Close a connection, and never damage the file that took the place of the lost one.
+    """Close a connection without damage to a file that replaced the lost one.
 
-    If the database file was replaced, its log is written back into the old file and then removed: SQLite would apply it to
-    the new file. If only the log was lost, the connection stays open until the process ends.
+    If the database file was replaced, its log is written back into the old file and removed: SQLite would apply it to the new
+    file. If only the log was lost, the connection stays open until the process ends.
     """
     if file.find_loss() is None:
         connection.close()
@@ -90,12 +90,12 @@ def close(connection: sqlite3.Connection, file: OpenFile) -> None:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if file.has_successor:
             file.remove_stale_log()
-        connection.close()  # SQLite itself writes nothing back into a file that was moved
+        connection.close()  # SQLite writes nothing back into a moved file
 
 
 @contextmanager
 def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | None) -> Iterator[None]:
-    """Interrupt what runs inside the block when the limit is over. None: as long as it takes."""
+    """Interrupt the statements of the block after this time; None: no limit."""
     if limit is None:
         yield
         return
@@ -112,7 +112,7 @@ def bind(query: Query, values: Values) -> Mapping[str, object]:
 
 
 def plain(value: object) -> object:
-    """A Python value as SQLite keeps it."""
+    """Return a Python value as SQLite stores it."""
     match value:
         case None | str() | int() | float() | bytes():
             return value
@@ -135,15 +135,15 @@ def plain(value: object) -> object:
 
 
 def register_types() -> None:
-    """SQLite knows no types of its own; the declared ones tell how to read a column back."""
-    sqlite3.register_converter("TIMESTAMPTZ", _leniently(lambda raw: instant(int(raw))))
-    sqlite3.register_converter("JSONB", _leniently(loads))
+    """Register decoders by declared type: SQLite itself stores these types as text or numbers."""
+    sqlite3.register_converter("TIMESTAMPTZ", _none_if_invalid(lambda raw: instant(int(raw))))
+    sqlite3.register_converter("JSONB", _none_if_invalid(loads))
     sqlite3.register_converter("BOOLEAN", lambda raw: raw != b"0")
-    sqlite3.register_converter("DATE", _leniently(lambda raw: date.fromisoformat(raw.decode())))
+    sqlite3.register_converter("DATE", _none_if_invalid(lambda raw: date.fromisoformat(raw.decode())))
 
 
-def _leniently(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """What somebody spoilt by hand reads as nothing: one bad value must not keep every other row from being read."""
+def _none_if_invalid(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """Decode invalid values, edited by hand, as None: one bad value must not hide all other rows."""
 
     def lenient(raw: bytes) -> object:
         try:
@@ -185,7 +185,7 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Queries as acts: values are bound here, on the event loop; rows are read where the connection is."""
+    """Queries as acts: values are bound on the event loop, rows are read in the connection's thread."""
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock
@@ -231,7 +231,7 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
 
 
 def settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
-    """On the event loop. A future that is done was cancelled by its caller; what was committed stays committed."""
+    """Complete a future on the event loop. A done future was cancelled by its caller; committed changes stay."""
     if future.done():
         return
     if error is None:

@@ -1,4 +1,4 @@
-"""Copy a SQLite database into a backup while it is in use, and put a backup in its place."""
+"""Copy a SQLite database into a backup while it is in use, and restore a backup in its place."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ from batuta.stores.backup.archive import Applied, open_private, sync
 from batuta.stores.sql.database import Limits, Query, Row, Values
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
-PAGES = 2_000  # between two reports of progress
-# A process that has the file open holds it for as long as it runs, so waiting longer changes nothing.
+PAGES = 2_000  # per report of progress
+# A process holds its open file as long as it runs: waiting longer does not help.
 BUSY_TIMEOUT = 2.0
 IN_USE = Reason("restore_in_use", "a process has the database open")
 STOP = Reason("restore_stop", "stop every process, then repeat")
@@ -25,9 +25,9 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Copy one committed state of the database; writers go on meanwhile. ``progress`` gets the pages done and all pages."""
+    """Copy one committed state of the database; writers continue. ``progress`` receives the copied and the total pages."""
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
-        # The open transaction pins the state: without it the copy would begin again after each commit of another process.
+        # The open transaction pins the state: otherwise the copy would restart after each commit of another process.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         open_private(target).close()
@@ -37,7 +37,7 @@ def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None
 
 
 def seal(connection: sqlite3.Connection, name: str) -> None:
-    """Make the database one file, without a log beside it, and check every page of it."""
+    """Make the database one file without a log, and check every page."""
     connection.execute("PRAGMA journal_mode = DELETE")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
@@ -59,7 +59,7 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase:
-    """The database that is being replaced: read by nobody else, and kept under another name."""
+    """The replaced database: locked against other processes, and kept under another name."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
@@ -80,10 +80,10 @@ class OldDatabase:
 
 @contextmanager
 def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | None]:
-    """Keep every other process out of the database at ``file`` for as long as the block runs.
+    """Lock every other process out of the database at ``file`` while the block runs.
 
-    None: there is no database there, or (with ``force``) it is too damaged to be read. A process that has it open keeps the
-    block from beginning, whatever ``force`` says: SQLite itself tells, so there is nothing to overrule.
+    None: there is no database or, with ``force``, it is too damaged to read. A process that has it open prevents the lock,
+    even with ``force``.
     """
     if not file.exists() or file.stat().st_size == 0:
         yield None
@@ -93,7 +93,7 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     try:
         connection = open_connection(file, clock, Limits(), writes=True)
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
-        # Leaving WAL needs the file alone: every open connection of any process refuses it.
+        # Leaving WAL mode needs exclusive access: any open connection prevents it.
         (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         if mode != "delete":
             raise RestoreRefused(why=IN_USE, next_step=STOP)
@@ -131,7 +131,7 @@ def _close(connection: sqlite3.Connection | None) -> None:
 
 
 def unpack(chunks: Iterator[bytes], target: Path) -> None:
-    """Write the database of a backup beside its future place."""
+    """Write the database of a backup next to its future place."""
     with open_private(target) as handle:
         for chunk in chunks:
             handle.write(chunk)
@@ -145,23 +145,23 @@ def unpack(chunks: Iterator[bytes], target: Path) -> None:
 
 
 def replace(restored: Path, file: Path, kept: Path) -> Path | None:
-    """Put the restored database in its place in one step; the old file stays under the name ``kept``."""
+    """Put the restored database in place in one step; the old file stays under the name ``kept``."""
     with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         seal(connection, str(restored))
     sync(restored)
     was_there = file.exists()
     if was_there:
-        _give_to_owner_of(file, restored)
+        _copy_ownership(file, restored)
         os.link(file, kept)
-    for beside in ("-wal", "-shm", "-journal"):  # of a damaged database: nothing may be applied to the new file
+    for beside in ("-wal", "-shm", "-journal"):  # of a damaged database: not for the new file
         _move_aside(Path(f"{file}{beside}"), Path(f"{kept}{beside}"))
     restored.replace(file)
     sync(file.parent)
     return kept if was_there else None
 
 
-def _give_to_owner_of(file: Path, restored: Path) -> None:
-    """The processes may run as another user than the one who restores."""
+def _copy_ownership(file: Path, restored: Path) -> None:
+    """Copy owner and mode: the processes may run as another user than the restore."""
     owner = file.stat()
     with suppress(PermissionError):
         os.chown(restored, owner.st_uid, owner.st_gid)

@@ -1,4 +1,4 @@
-"""The Database port on one SQLite file."""
+"""The Database interface on one SQLite file."""
 
 import asyncio
 import re
@@ -38,7 +38,7 @@ class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
     def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
-        # The working folder of the process may change: connections are opened, and the file is watched, where it is now.
+        # Resolve the path now: the working folder of the process may change.
         self._file = file.absolute()
         self._makes_folder = not file.is_absolute()
         self.where = str(self._file)
@@ -65,7 +65,7 @@ class SqliteDatabase:
         return self._file
 
     def check_file(self) -> None:
-        """Raise StoreReplaced if the file was deleted or replaced since it was opened. Safe in any thread."""
+        """Raise StoreReplaced if the file was deleted or replaced since it was opened. Thread-safe."""
         if self._writer is not None:
             self._open_file.check()
 
@@ -121,7 +121,7 @@ class SqliteDatabase:
                     await pinned.call(_end_reading)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        """Nothing to do: a transaction here is the only one that writes, in all processes."""
+        """Do nothing: SQLite has one write transaction at a time, across all processes."""
 
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
@@ -130,7 +130,7 @@ class SqliteDatabase:
         return SqliteListener(self, said, await self.data_version())
 
     async def data_version(self) -> int:
-        """Another number whenever any connection, in any process, has committed to this file."""
+        """Return a number that changes with every commit to this file, by any process."""
         self.check_file()
         return await self._open_readers().data_version()
 
@@ -140,7 +140,7 @@ class SqliteDatabase:
 
     def _connect_reader(self, file: OpenFile) -> sqlite3.Connection:
         connection = self._connect(writes=False)
-        if (lost := file.find_loss()) is not None:  # it may have opened the file that took the place of ours
+        if (lost := file.find_loss()) is not None:  # it may have opened the file that replaced ours
             connection.close()
             raise lost
         return connection
@@ -176,18 +176,18 @@ class SqliteListener:
             self._said(None)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the listener holds no resource."""
 
 
 class SqliteTransaction(Transaction):
-    """The writer is asked for when the first statement comes, and belongs to nobody else until the block ends."""
+    """A transaction that takes the writer at its first statement and holds it until the block ends."""
 
     def __init__(self, writer: Writer, acts: Acts, limits: Limits, where: str) -> None:
         loop = asyncio.get_running_loop()
         self._writer = writer
         self._acts = acts
         self._session = Session(loop, loop.create_future(), limits.idle_in_transaction, where)
-        self._session.ended.add_done_callback(_look_at)
+        self._session.ended.add_done_callback(_retrieve_exception)
         self._started = False
         self._guard = StatementGuard()
 
@@ -206,7 +206,7 @@ class SqliteTransaction(Transaction):
         for statement in statements(text):
             if _CONTROL.match(statement):
                 raise StatementRefused(
-                    why="a script is one transaction already: BEGIN, COMMIT and the like are not for it"
+                    why="a script runs in one transaction: remove BEGIN, COMMIT, ROLLBACK and SAVEPOINT"
                 )
             await self._do(partial(_execute, statement))
 
@@ -246,14 +246,14 @@ class SqliteSnapshot(Reading):
         return rows
 
 
-def _look_at(ended: "asyncio.Future[None]") -> None:
-    """So that nobody warns of an error that nobody awaited: what ended the block is the news."""
+def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
+    """Retrieve the exception, so that asyncio does not warn: the block reports its own error."""
     if not ended.cancelled():
         ended.exception()
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
-    _end_reading(connection)  # whoever had it before may have been cut off in the middle
+    _end_reading(connection)  # an earlier snapshot may have been cancelled
     connection.execute("BEGIN")
 
 
@@ -267,7 +267,7 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 
 
 def statements(text: str) -> list[str]:
-    """Split a script where SQLite itself sees the end of a statement, so that triggers stay whole."""
+    """Split a script where SQLite sees the end of a statement, so that triggers stay whole."""
     found, current = [], ""
     for piece in re.split(r"(?<=;)", text):
         current += piece

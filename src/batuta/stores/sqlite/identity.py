@@ -1,10 +1,11 @@
 """Detect that the database file was deleted or replaced while it is open.
 
-A process keeps reading and writing a file that was unlinked, but no other process ever finds what it wrote there. So the
-device and inode of the path are compared with those of the open file after each COMMIT and before its acknowledgement.
+A process can keep reading and writing an unlinked file, but no other process finds its data. So the writer compares the device
+and inode of the path with those of the open file after each COMMIT, before it acknowledges.
+
 The write-ahead log (``-wal``) and its index (``-shm``) are compared as well: SQLite opens them by name, so a process that
-starts after one of them is gone shares nothing with the processes that still hold the old one. If the path is a symbolic link,
-SQLite keeps them beside the file that the link names.
+starts after one was deleted shares nothing with the processes that hold the old one. If the path is a symbolic link, SQLite
+keeps them next to the target of the link.
 """
 
 import os
@@ -20,12 +21,12 @@ T = TypeVar("T")
 Identity: TypeAlias = tuple[int, int]
 DELETED = Reason("file_deleted", "deleted")
 REPLACED = Reason("file_replaced", "replaced")
-# How often opening is tried while the path keeps changing.
+# Tries to open the file while its path keeps changing.
 ATTEMPTS = 5
 
 
 class OpenFile:
-    """The files of one open database. The first difference is final."""
+    """The files of one open database. The first detected loss is final."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -36,9 +37,9 @@ class OpenFile:
         self._loss: tuple[str, Reason] | None = None
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
-        """Open the first connection and remember which files it opened.
+        """Open the first connection and record which files it opened.
 
-        SQLite does not tell the inode it opened, so the path must be the same file before and after.
+        SQLite does not report the inode it opened, so the path must name the same file before and after.
         """
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])
@@ -50,7 +51,7 @@ class OpenFile:
         raise StoreReplaced(where=str(self._file.absolute()), what=REPLACED)
 
     def find_loss(self) -> StoreReplaced | None:
-        """Compare the paths with the open files; three ``stat`` calls, about 6 µs. Safe in any thread."""
+        """Compare the paths with the open files: three ``stat`` calls, about 6 µs. Thread-safe."""
         if self._loss is None:
             for path, identity in zip(self._paths, self._identities, strict=True):
                 if (found := _identity(path)) != identity:
@@ -61,7 +62,7 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss that was found before, without looking again. A new error each time: it is raised in several tasks."""
+        """The loss found earlier, without another look. Every access makes a new error, since several tasks raise it."""
         if self._loss is None:
             return None
         path, what = self._loss
@@ -74,21 +75,21 @@ class OpenFile:
 
     @property
     def is_in_place(self) -> bool:
-        """The database file itself is still the open one."""
+        """True if the database file itself is still the open one."""
         return _identity(self._paths[0]) == self._identities[0]
 
     @property
     def has_successor(self) -> bool:
-        """Another file lies at the database's path."""
+        """True if another file is at the database's path."""
         return _identity(self._paths[0]) not in (None, self._identities[0])
 
     @property
     def keeps_log(self) -> bool:
-        """The write-ahead log in use is still the one at its path: no other process can have begun another."""
+        """True if the write-ahead log in use is still at its path: no other process can have started another."""
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 
     def remove_stale_log(self) -> None:
-        """Delete the log of the replaced file, if it is still there: SQLite would apply it to the file that is there now."""
+        """Delete the log of the replaced file if it is still there: SQLite would apply it to the new file."""
         for path, identity in zip(self._paths[1:], self._identities[1:], strict=True):
             if identity is not None and _identity(path) == identity:
                 Path(path).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Connections that see the last committed state and never wait for the writer.
+"""Readers: connections that see the last committed state and never wait for the writer.
 
-A single read goes into one inbox that a few threads empty, each with a connection of its own: one hand-over there, one
-back. A snapshot takes a connection for itself, because its reads must all be of one state.
+Single reads share one inbox; a few threads, each with its own connection, serve it. A snapshot takes a whole connection,
+because all its reads need one state.
 """
 
 import asyncio
@@ -23,61 +23,61 @@ from batuta.stores.sqlite.identity import OpenFile
 
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], sqlite3.Connection]
-A_MOMENT = 0.1
+INTERRUPT_AGAIN_AFTER = 0.1
 
 
 @dataclass(slots=True)
-class Wish:
+class Request:
     act: Act
     future: "Future[Any]"
     asked_at: float
 
 
 class Reader:
-    """One thread and its connection, opened when the first wish comes."""
+    """A thread with its connection, which it opens at the first request."""
 
-    def __init__(self, inbox: "queue.SimpleQueue[Wish | None]", connect: Connect, readers: "Readers") -> None:
+    def __init__(self, inbox: "queue.SimpleQueue[Request | None]", connect: Connect, readers: "Readers") -> None:
         self._inbox = inbox
         self._connect = connect
         self._readers = readers
         self._connection: sqlite3.Connection | None = None
-        self._current: Wish | None = None
+        self._current: Request | None = None
         self._changing = threading.Lock()
         self.thread = threading.Thread(target=self._work, name="batuta-reader", daemon=True)
         self.thread.start()
 
-    def interrupt(self, wish: Wish) -> None:
-        """Stop reading for somebody who has gone, and for nobody else."""
+    def interrupt(self, request: Request) -> None:
+        """Interrupt the read of this request, if it is the current one: its caller is gone."""
         with self._changing:
-            if self._current is wish and self._connection is not None:
+            if self._current is request and self._connection is not None:
                 self._connection.interrupt()
 
     def _work(self) -> None:
-        while (wish := self._inbox.get()) is not None:
-            self._become(wish)
-            result, error = self._readers.refusal(wish) or self._read(wish)
-            self._become(None)
-            self._readers.answer(wish, result, error)
+        while (request := self._inbox.get()) is not None:
+            self._set_current(request)
+            result, error = self._readers.refusal(request) or self._read(request)
+            self._set_current(None)
+            self._readers.answer(request, result, error)
         if self._connection is not None:
             close(self._connection, self._readers.file)
 
-    def _read(self, wish: Wish) -> tuple[Any, BatutaError | None]:
+    def _read(self, request: Request) -> tuple[Any, BatutaError | None]:
         try:
             connection = self._connection or self._connect()
         except BatutaError as error:
             return None, error
         self._connection = connection
-        if wish.future.cancelled():  # while it waited, or while the connection was opened
+        if request.future.cancelled():  # while it waited, or while the connection was opened
             return None, None
-        return attempt(wish.act, connection, self._readers.where)
+        return attempt(request.act, connection, self._readers.where)
 
-    def _become(self, wish: Wish | None) -> None:
+    def _set_current(self, request: Request | None) -> None:
         with self._changing:
-            self._current = wish
+            self._current = request
 
 
 class Pinned:
-    """One reading connection, for as long as somebody needs it."""
+    """A reading connection that one caller holds."""
 
     def __init__(self, connection: sqlite3.Connection, threads: ThreadPoolExecutor, where: str) -> None:
         self.connection = connection
@@ -91,15 +91,15 @@ class Pinned:
 
         try:
             reading = asyncio.get_running_loop().run_in_executor(self._threads, translating)
-        except RuntimeError:  # an executor's word for having been shut down
+        except RuntimeError:  # the executor is shut down
             raise StoreUnavailable(where=self._where, why="it was closed") from None
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
-            # The thread is still in there: nobody may have this connection before it has come out.
+            # The thread still uses the connection: release it only after the thread is done.
             self.connection.interrupt()
             await asyncio.wait([reading])
-            reading.exception()  # looked at, so that nobody warns: its reader has gone
+            reading.exception()  # so that asyncio does not warn: its caller is gone
             raise
 
 
@@ -111,40 +111,40 @@ class Readers:
         self._clock = clock
         self._timeout = limits.lock.total_seconds()
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
-        self._inbox: queue.SimpleQueue[Wish | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._readers = [Reader(self._inbox, connect, self) for _ in range(limits.readers)]
         self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-snapshot")
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
         self._stopped = False
-        self._watcher: Pinned | None = None  # its own, because data_version is counted per connection
+        self._watcher: Pinned | None = None  # a separate connection, because data_version is counted per connection
 
     async def read(self, act: Act) -> Any:
-        wish = Wish(act, self._loop.create_future(), self._clock.monotonic())
-        self._inbox.put(wish)
+        request = Request(act, self._loop.create_future(), self._clock.monotonic())
+        self._inbox.put(request)
         try:
-            return await wish.future
+            return await request.future
         except asyncio.CancelledError:
-            self._interrupt(wish)
-            # Once more: what was just about to begin has not heard it.
-            self._loop.call_later(A_MOMENT, self._interrupt, wish)
+            self._interrupt(request)
+            # Interrupt again: a read that was about to start misses the first interrupt.
+            self._loop.call_later(INTERRUPT_AGAIN_AFTER, self._interrupt, request)
             raise
 
-    def _interrupt(self, wish: Wish) -> None:
+    def _interrupt(self, request: Request) -> None:
         for reader in self._readers:
-            reader.interrupt(wish)
+            reader.interrupt(request)
 
-    def refusal(self, wish: Wish) -> tuple[None, BatutaError] | None:
-        """Refuse a wish that waited too long, and every wish after the file was lost."""
+    def refusal(self, request: Request) -> tuple[None, BatutaError] | None:
+        """Refuse a request that waited too long, and every request after the file was lost."""
         if (lost := self.file.lost) is not None:
             return None, lost
-        if self._clock.monotonic() - wish.asked_at <= self._timeout:
+        if self._clock.monotonic() - request.asked_at <= self._timeout:
             return None
         return None, StoreTimeout(where=self.where, why="every reading connection was in use")
 
-    def answer(self, wish: Wish, result: Any, error: BatutaError | None) -> None:
+    def answer(self, request: Request, result: Any, error: BatutaError | None) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(settle, wish.future, result, error)
+            self._loop.call_soon_threadsafe(settle, request.future, result, error)
 
     async def data_version(self) -> int:
         if self._watcher is None:
@@ -176,7 +176,7 @@ class Readers:
             self._places.release()
 
     def stop(self) -> None:
-        """Answer what waits, then end. Blocks: call it off the event loop."""
+        """Answer the waiting requests, then stop. Blocks: call it off the event loop."""
         self._stopped = True
         for _ in self._readers:
             self._inbox.put(None)

@@ -1,18 +1,17 @@
-"""The one thread that writes.
+"""Writer: the only thread that writes.
 
-Everything that waits is written in one SQLite transaction and made durable by one sync: a sync costs about 0.3 ms and
-a small change a hundredth of that, so sharing it is what makes many small writers fast.
+All waiting units share one SQLite transaction and one sync: a sync costs about 0.3 ms, a small change a hundredth of that.
 
-    inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ all their callers are told, at once
+    inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ all their callers are notified
                                   │
-                                  └─ fails: only its own changes are undone, and only its caller is told
+                                  └─ fails: only its own changes are undone, and only its caller gets the error
 
-A unit is one statement, or a session: an open ``async with database.transaction()`` whose statements come one by one.
-A unit is acknowledged after the COMMIT that holds its change has returned, and only if the database's path still names the
-file that was written (``identity``). If the COMMIT fails, every unit of the group fails, with one exception: a deferred
-constraint. Then each statement is repeated with a commit of its own, and only the one that violates the constraint fails. A
-session cannot be repeated, because its caller has seen its rows; while the schema has a deferred constraint, a session
-therefore shares its commit with no other unit.
+A unit is one statement, or a session: an open ``async with database.transaction()`` whose statements come one by one. A unit
+is acknowledged after the COMMIT that holds its change has returned, and only if the database's path still names the file that
+was written (``identity``). If the COMMIT fails, every unit of the group fails, with one exception: a deferred constraint. Then
+each statement is repeated with a commit of its own, and only the one that violates the constraint fails. A session cannot be
+repeated, because its caller has seen its rows; while the schema has a deferred constraint, a session therefore shares its
+commit with no other unit.
 """
 
 import queue
@@ -29,16 +28,18 @@ from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, Tr
 from batuta.stores.sqlite.connection import Act, attempt, close, our_name_for, settle
 from batuta.stores.sqlite.identity import OpenFile
 
-# A group ends when it holds this many units or has been open this long, so that nobody waits for latecomers.
+# Limits of a group, so that no unit waits long for later ones.
 GROUP_UNITS = 1000
 GROUP_TIME = timedelta(milliseconds=20)
 
 
 class Unit(Protocol):
-    """``perform`` runs in the writing thread and raises to be undone. Then one of the other two is called on the event loop."""
+    """A unit of work. ``perform`` runs in the writer thread and raises to be undone. One of the reports follows on the event
+    loop.
+    """
 
     needs_savepoint: bool
-    repeatable: bool  # it may be performed a second time after a rollback
+    repeatable: bool  # may be performed again after a rollback
 
     def perform(self, connection: sqlite3.Connection) -> None: ...
     def report_commit(self) -> None: ...
@@ -47,7 +48,7 @@ class Unit(Protocol):
 
 @dataclass(slots=True)
 class Single:
-    """One act. SQLite undoes a single statement by itself when it fails; several need a savepoint."""
+    """One act. SQLite undoes a failed statement itself; several statements need a savepoint."""
 
     act: Act
     future: "Future[Any]"
@@ -90,7 +91,7 @@ class Session:
         self._post(None, None)
 
     def roll_back(self) -> bool:
-        """False: the writer never came to it, so there is nothing to wait for."""
+        """Ask for a rollback. False: the writer never started the session, so there is nothing to wait for."""
         with self._closing:
             if not self._begun:
                 self._closed = True
@@ -108,7 +109,7 @@ class Session:
     def perform(self, connection: sqlite3.Connection) -> None:
         with self._closing:
             if self._closed:
-                raise TransactionMisuse(why="the block was left before the writer came to it")
+                raise TransactionMisuse(why="the block ended before the writer started its transaction")
             self._begun = True
         try:
             while self._serve(connection):
@@ -117,14 +118,14 @@ class Session:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Do the next thing the block asks for; False when it asks to commit."""
+        """Perform the next act of the block. False: the block asks to commit."""
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
         except queue.Empty:
             raise StoreTimeout(where=self.where, why="a transaction was left open") from None
         if act is None:
             return False
-        # Some failures make SQLite give up the transaction: what came after would be written, and stay, on its own.
+        # Some failures make SQLite abandon the transaction: later statements would commit on their own.
         result, error = (None, _FAILED_BEFORE) if self._broken and future else attempt(act, connection, self.where)
         self._broken = self._broken or error is not None
         if future is None and error is not None:
@@ -145,7 +146,7 @@ class Session:
         settle(self.ended, None, None)
 
     def report_failure(self, error: BatutaError) -> None:
-        # The writer may never have come to it: whoever waits for its first statement waits for this.
+        # The writer may never have started the session: the caller of its first statement waits for this.
         self._close(error)
         settle(self.ended, None, error)
 
@@ -169,7 +170,7 @@ class Writer:
         self._stopped = False
         self._stopping = threading.Lock()
         self._inbox: queue.SimpleQueue[tuple[float, Unit] | None] = queue.SimpleQueue()
-        self._postponed: Unit | None = None  # taken from the inbox, but it begins the next group
+        self._postponed: Unit | None = None  # taken from the inbox; begins the next group
         self._deferring = SchemaCheck(connection)
         self._thread = threading.Thread(target=self._work, name="batuta-writer", daemon=True)
         self._thread.start()
@@ -183,7 +184,7 @@ class Writer:
             self._inbox.put((self._clock.monotonic(), unit))
 
     def stop(self) -> None:
-        """Write what waits, then end. Blocks: call it off the event loop."""
+        """Write the waiting units, then stop. Blocks: call it off the event loop."""
         with self._stopping:
             self._stopped = True
             self._inbox.put(None)
@@ -212,20 +213,20 @@ class Writer:
         performed: list[Unit] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._perform_what_waits(first, performed)
+            self._perform_waiting(first, performed)
         except sqlite3.Error as error:
-            # BEGIN or a savepoint failed: roll back whatever is open, and go on with the next group.
+            # BEGIN or a savepoint failed: roll back, and continue with the next group.
             self._roll_back()
             self._fail(performed or [first], our_name_for(error, self._where))
 
-    def _perform_what_waits(self, first: Unit, performed: list[Unit]) -> None:
+    def _perform_waiting(self, first: Unit, performed: list[Unit]) -> None:
         ends = self._clock.monotonic() + GROUP_TIME.total_seconds()
         unit: Unit | None = first
         while unit is not None:
             if self._perform(unit):
                 performed.append(unit)
             if not self._connection.in_transaction:
-                # SQLite gave up the whole transaction (disk full, I/O error): nobody's change is there any more.
+                # SQLite abandoned the whole transaction (disk full, I/O error): all changes are lost.
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
                 self._fail(performed, lost)
                 return
@@ -240,7 +241,7 @@ class Writer:
         except queue.Empty:
             return None
         if waiting is None:
-            self._inbox.put(None)  # the stop is for the thread: finish this group first
+            self._inbox.put(None)  # finish this group before the stop
             return None
         unit = self._check_unit(waiting)
         if unit is not None and not (last.repeatable and unit.repeatable) and self._deferring.is_possible():
@@ -261,7 +262,7 @@ class Writer:
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        """Commit, and acknowledge only if the file that holds the commit is still the one at the database's path."""
+        """Commit, and acknowledge only if the database's path still names the file that holds the commit."""
         try:
             self._connection.execute("COMMIT")
         except sqlite3.IntegrityError as error:
@@ -274,7 +275,7 @@ class Writer:
             self._call_on_loop(_report_commits, performed)
 
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
-        """A deferred constraint was violated by one of the units: give each its own commit to find which."""
+        """Give each unit its own commit, to find the one that violates a deferred constraint."""
         if len(performed) == 1:
             self._fail(performed, our_name_for(error, self._where))
             return
@@ -282,7 +283,7 @@ class Writer:
             if unit.repeatable:
                 self._write_alone(unit)
             else:
-                # Only after PRAGMA defer_foreign_keys, which the schema does not show.
+                # Only possible after PRAGMA defer_foreign_keys, which the schema does not show.
                 why = "a transaction that shared its commit violated a constraint"
                 self._fail([unit], StoreUnavailable(where=self._where, why=why))
 
@@ -305,12 +306,12 @@ class Writer:
         self._call_on_loop(_report_failures, units, error)
 
     def _call_on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
-        if not self._loop.is_closed():  # closed: everybody who asked has gone
+        if not self._loop.is_closed():  # closed: all callers are gone
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
 class SchemaCheck:
-    """Whether a constraint of the schema can fail at COMMIT. Read again only when the schema changed."""
+    """Detect constraints that can fail at COMMIT. The schema is read again only after a change."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -342,4 +343,4 @@ _FAILED_BEFORE = TransactionMisuse(why="a statement of this transaction failed b
 
 
 def _undo(connection: sqlite3.Connection) -> None:
-    raise TransactionMisuse(why="the block was left with an error")
+    raise TransactionMisuse(why="the block ended with an error")

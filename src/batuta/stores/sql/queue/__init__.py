@@ -1,1 +1,1 @@
-"""The SQL of queue tables and tasks."""
+"""SQL of queue tables and tasks."""

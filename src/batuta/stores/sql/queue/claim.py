@@ -1,4 +1,4 @@
-"""Settle the items that ended and claim the next ones. The two databases do it with different statements, to the same end."""
+"""Settle ended items and claim the next ones: different statements for the two databases, with the same result."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
@@ -16,12 +16,12 @@ from batuta.stores.sql.queue.statements import postgres_claim_queries, required_
 
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
-# What reading a value raises that somebody wrote by hand.
+# Errors of decoding a value that was edited by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Endings that were not written: their lease is lost, or their row is locked and was skipped."""
+    """Endings that were not written: the lease is lost, or the row is locked and was skipped."""
 
     lost: list[Lease]
     unchecked: list[Lease]
@@ -36,7 +36,7 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle and claim in one statement; returns the claimed and the lost leases. Waits for row locks of the endings."""
+        """Settle and claim in one statement. Return the claimed and the lost leases. Waits for row locks of the endings."""
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
@@ -66,7 +66,7 @@ class PostgresClaims:
         locked = await self._lock_groups(transaction, asked, after, limit)
         if not locked:
             return []
-        self._round.went_on_to(locked[-1])
+        self._round.move_to(locked[-1])
         groups = AsJson([{self._table.group: group} for group in locked])
         rows = await transaction.all(
             self._queries.claim_groups, groups=groups, **_for(self._queries.claim_groups, asked, limit)
@@ -109,7 +109,7 @@ class SqliteClaims:
         return await self._take(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
-        """The places of the next items in the table."""
+        """Return the rowids of the next items."""
         row = await transaction.one(query, **_for(query, asked, limit))
         return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
 
@@ -122,7 +122,7 @@ class SqliteClaims:
         picked = await self._pick(transaction, query, {**asked, "after": after}, limit)
         leases = await self._take(transaction, picked, asked)
         if leases:
-            self._round.went_on_to(leases[-1].row[self._table.group or ""])
+            self._round.move_to(leases[-1].row[self._table.group or ""])
         return leases
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
@@ -132,7 +132,7 @@ class SqliteClaims:
     async def _take(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
         if not picked:
             return []
-        unpack = self._unpack or await self._learn(transaction)
+        unpack = self._unpack or await self._read_columns(transaction)
         rows = dumps(picked)
         taking = {name: asked[name] for name in self._queries.take.parameters if name in asked}
         await transaction.run(self._queries.take, picked=rows, **taking)
@@ -142,10 +142,10 @@ class SqliteClaims:
             return [lease_of(self._table, row) for row in unpack(loads(held["items"].decode()))]
         except _UNREADABLE:
             packed = loads(held["items"].decode(errors="surrogateescape"))
-            return [_spoilt_lease(self._table, *each) for each in unpack.carefully(packed)]
+            return [_unreadable_lease(self._table, *each) for each in unpack.decode_each(packed)]
 
-    async def _learn(self, transaction: Transaction) -> "Unpack":
-        """What the table is made of: it is there for sure when something was picked from it."""
+    async def _read_columns(self, transaction: Transaction) -> "Unpack":
+        """Read the columns of the table: it exists for sure once an item was picked from it."""
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         if self._table.given is not None:
             types = {name: types[name] for name in (*required_columns(self._table), *self._table.given)}
@@ -164,7 +164,7 @@ class Round:
     async def both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim from groups and from rows without one; every other time the latter go first, so that neither starves."""
+        """Claim from groups and from ungrouped rows. They go first in turns, so that neither starves."""
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
         if left := limit - len(leases):
@@ -178,12 +178,12 @@ class Round:
             self._after = None if found is None else found["value"]
         return self._after
 
-    def went_on_to(self, group: Any) -> None:
+    def move_to(self, group: Any) -> None:
         self._after = group
 
 
 class Unpack:
-    """Rows that travelled as one value, with the types their columns declare."""
+    """Decodes rows that were read as one JSON value, by the declared types of their columns."""
 
     _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
         "TIMESTAMPTZ": instant,
@@ -204,8 +204,8 @@ class Unpack:
                     row[name] = read(row[name])
             yield row
 
-    def carefully(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
-        """Value by value, and with each row the columns that nobody can read: there they hold nothing."""
+    def decode_each(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
+        """Decode value by value. Yield each row with the names of its unreadable columns, which become None."""
         readers = dict(self._typed)
         for values in packed:
             row = dict(zip(self._names, values, strict=True))
@@ -224,7 +224,7 @@ def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
 
 
 def _for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
-    """Those of the values that the query takes."""
+    """Return the values that the query takes."""
     known = {**asked, "limit": limit}
     return {name: known[name] for name in query.parameters if name in known}
 
@@ -239,43 +239,43 @@ def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
     return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, row[table.available_at])
 
 
-def _spoilt_lease(table: QueueTable, row: dict[str, Any], spoilt: list[str]) -> Lease:
+def _unreadable_lease(table: QueueTable, row: dict[str, Any], spoilt: list[str]) -> Lease:
     numbers = {name: row[name] for name in (table.fence, table.attempts, table.crashes)}
     spoilt += [name for name, value in numbers.items() if not isinstance(value, int) and name not in spoilt]
     return lease_of(table, row | {name: 0 for name in numbers if name in spoilt})._replace(spoilt=tuple(spoilt))
 
 
 def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
-    # By the fence as well: an item that was lost and claimed again may stand here twice.
+    # Compare the fence too: an item that was lost and claimed again may appear twice.
     return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
 
 
 def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-    """How an item ended, for the database. What is not said is NULL: most end well, and have little to say."""
-    said: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
+    """Describe an ending for the database. A missing key is NULL: most endings have few."""
+    described: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
     if (state := _state(table, settlement)) is not None:
-        said["state"] = state
+        described["state"] = state
     if settlement.state is not ItemState.READY:
-        said["ended"] = True
+        described["ended"] = True
     if settlement.wait is not None:
-        said["wait"] = in_microseconds(clamp_wait(settlement.wait))
+        described["wait"] = in_microseconds(clamp_wait(settlement.wait))
     elif settlement.available_at is not None:
-        said["available_at"] = microseconds(settlement.available_at)
+        described["available_at"] = microseconds(settlement.available_at)
     if settlement.gives_back:
-        said["back"] = 1
+        described["back"] = 1
     if settlement.stage is not None:
-        said["resets"] = True
+        described["resets"] = True
     if settlement.untried:
-        said["untried"] = True
+        described["untried"] = True
     if settlement.error is not None:
-        said["error"] = encode(settlement.error, LONGEST_ERROR)
+        described["error"] = encode(settlement.error, LONGEST_ERROR)
     if settlement.result is not None:
-        said["result"] = settlement.result
+        described["result"] = settlement.result
     if settlement.keep is not None:
-        said["keep"] = in_microseconds(clamp_wait(settlement.keep))
+        described["keep"] = in_microseconds(clamp_wait(settlement.keep))
     if settlement.state is ItemState.DEAD and table.last_stage:
-        said["last_stage"] = lease.row[table.state]
-    return said
+        described["last_stage"] = lease.row[table.state]
+    return described
 
 
 def _state(table: QueueTable, settlement: Settlement) -> str | None:
@@ -287,7 +287,7 @@ def _state(table: QueueTable, settlement: Settlement) -> str | None:
         case ItemState.CANCELLED:
             return table.cancelled
         case _:
-            # A table without a running value kept its stage while it ran.
+            # A table without a running value keeps its stage while the item runs.
             return settlement.stage or (table.ready[0] if table.running is not None else None)
 
 
@@ -296,7 +296,7 @@ def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims
 
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
-    """In an order that every worker keeps, the statements and the rows of each: two of them never wait for each other."""
+    """Merge the statements of effects, with their rows, in an order that all workers share: two of them never deadlock."""
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()
     for effect in effects:
@@ -307,10 +307,10 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """After whatever an item names before it; beside that, by name. Where two items contradict each other, by name as well."""
+    """Order each statement after those that any item lists before it, then by name; contradictions are resolved by name."""
     before: dict[Query, set[Query]] = {}
     for shape in shapes:
-        # One that is named again comes where it was named last: what stands between may be what it is to see.
+        # A repeated statement runs at its last place: it may have to see the changes of those in between.
         own = list(dict.fromkeys(reversed(shape)))[::-1]
         for query in own:
             before.setdefault(query, set())

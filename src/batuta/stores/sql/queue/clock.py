@@ -1,13 +1,13 @@
-"""What a queue on SQLite does when the clock of its machine is set back.
+"""Correction of a queue on SQLite after the clock of its machine was set back.
 
 Every instant in the table comes from that clock: after a step of an hour, items that were due wait an hour, and the leases of
-dead workers last an hour longer. ``clock_marks`` holds the latest instant that was seen, so that a step is noticed however many
-processes run, and also by the first one that starts after it. The step is then subtracted from the waits that it made longer:
+dead workers last an hour longer. ``clock_marks`` holds the latest instant seen, so that any process notices a step, including
+the first one that starts after it. The step is then subtracted from the waits that it made longer:
 
 - an item that was due before the step is due;
-- a wait that began after the instant the clock shows now (the row was created, or last claimed, in its future) is moved by the
-  step. A wait that began earlier stays: it may be from before the clock was put forward, and ends late at worst, not early;
-- an item that was put for an instant the application chose keeps it (``fixed_times``), unless it was created and came due in the
+- a wait that began after the clock's present time (the row was created, or last claimed, in its future) is moved by the step.
+  A wait that began earlier stays: it may date from before the clock was set forward, and at worst ends late, not early;
+- an item with an instant chosen by the application keeps it (``fixed_times``), unless it was created and came due in the
   future of the clock.
 
 A lease is cut to its length from now. A live worker renews it; a dead one loses it in time.
@@ -21,7 +21,7 @@ from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
 from batuta.stores.sql.queue.statements import clock_queries
 
-# Smaller differences are adjustments by NTP, and what two processes see of each other.
+# Smaller differences are NTP adjustments, or delays between processes.
 TOLERANCE = timedelta(seconds=2)
 MARK_EVERY = timedelta(seconds=5)
 
@@ -39,7 +39,7 @@ class QueueClock:
         self._queries = clock_queries(table, ClockQueries)
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
-        """Note the time; if the clock was set back since it was last noted, correct the table. Returns by how much."""
+        """Record the time. If the clock was set back since the last record, correct the table. Return the size of the step."""
         seen = await self._latest_seen(database)
         if seen is not None and -TOLERANCE <= now - seen < MARK_EVERY:
             return timedelta(0)

@@ -1,4 +1,4 @@
-"""The statements of a queue, written for one table: ``statements/queue.sql`` with the table's own names in its gaps."""
+"""Statements of a queue for one table: ``statements/queue.sql`` with the table's names in its placeholders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import SomeQueries, load_text
 
-# A claim looks at this many priorities one by one, which skips any number of items that are not due.
+# A claim checks this many priorities one by one, which skips any number of items that are not due.
 MOST_LEVELS = 12
-# Beyond those priorities a claim sorts the due items if there are at most this many; otherwise it follows the ready index.
+# Beyond those priorities, a claim sorts the due items if there are at most this many; otherwise it follows the ready index.
 MOST_SORTED = 1_000
-# A claim looks at so many groups one by one; if that is not enough, one pass over the waiting rows finds those that are due.
+# A claim checks this many groups one by one; if they are not enough, one pass over the waiting rows finds the due ones.
 MOST_GROUPS = 500
-# The state of a leased row of a table that has no value for it.
+# State shown for a leased row in a table without a running value.
 RUNNING = "running"
 WORKER_DIED = define("worker_died", "its worker died while it ran")
 WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while it ran")
@@ -82,7 +82,7 @@ class SqliteClaimQueries:
 def queue_queries(
     table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
 ) -> QueueQueries:
-    """``own``: the columns of which ``put`` is given a value for each row; ``shared``: one for all of them."""
+    """``own``: columns with a value for each row of ``put``; ``shared``: columns with one value for all rows."""
     text = _fill_template("queue.sql", _gaps(table, dialect) | _put_values(table, dialect, own, shared))
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
 
@@ -93,27 +93,27 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 
 
 def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
-    """``given``: the columns that a worker gets of an item, and their types."""
+    """``given``: the columns that a worker receives, and their types."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
     text = _fill_template("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def clock_queries(table: QueueTable, queries: type[SomeQueries]) -> SomeQueries:
-    """What a set clock asks of a table on SQLite."""
+    """Return the statements that correct a table on SQLite after a clock step."""
     text = _fill_template("queue_clock.sql", _gaps(table, "sqlite"))
     return load_text(queries, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def _pack(column: str, type: str) -> str:
-    """One value that JSON cannot hold must not keep every other item from being read."""
+    """Encode a column so that a value which JSON cannot hold does not make other items unreadable."""
     if type == "JSONB":
         return f"CASE WHEN json_valid({column}) THEN json({column}) END"
     return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
 
 
 def required_columns(table: QueueTable) -> tuple[str, ...]:
-    """What the queue itself must know of an item."""
+    """Return the columns that the queue itself needs."""
     known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
     return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
 
@@ -123,7 +123,7 @@ def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
 
 
 def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
-    """The columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
+    """Return the columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
     now = _now(dialect)
@@ -165,7 +165,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
         "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
         "own_bell": table.queue or f"'{table.name}'",
-        # Whoever works on the next stage hears of it.
+        # Wakes the workers of the next stage.
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
         if table.queue == table.state
         else "",
@@ -188,7 +188,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
 
 
 def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> dict[str, str]:
-    """What listing, cancelling, reviving, moving and discarding items needs."""
+    """Return the parts for listing, cancelling, reviving, moving and discarding items."""
     return {
         "of_queue": _of_queue(table),
         "shown_state": _state_expression(table),
@@ -203,7 +203,7 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
 
 
 def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
-    """The parts of statements that go by priority: in the order of the claim, and from the other end."""
+    """Return the parts that follow priorities, in the order of the claim and in reverse."""
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
     pick = _pick if dialect == "postgres" else _pick_on_sqlite
@@ -218,13 +218,13 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _is_one_of(column: str, values: Sequence[str]) -> str:
-    """Written exactly as in the table's partial indexes, or they would not be used."""
+    """Write the condition exactly as in the table's partial indexes: otherwise they are not used."""
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """A pause is read in the claiming statement; a switch that is neither on nor off holds too."""
+    """Return the condition that no pause holds the queue. A switch that is neither on nor off holds too."""
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
@@ -233,20 +233,20 @@ def _no_hold_condition(dialect: Dialect) -> str:
 
 
 def _stage_condition(table: QueueTable) -> str:
-    """A queue that is a stage of a pipeline has as its dead those that died in that stage."""
+    """Return the condition for dead items of a stage: those that failed in it."""
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
     return f" AND {table.last_stage} = :queue" if table.last_stage else ""
 
 
 def _stage_of_dead(table: QueueTable) -> str:
-    """The stage that a dead row belongs to: where it died, or the first one if the pipeline no longer has that stage."""
+    """Return the stage of a dead row: where it failed, or the first one if the pipeline no longer has that stage."""
     stages = ", ".join(f"'{stage}'" for stage in table.ready)
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
 
 
 def _of_queue(table: QueueTable) -> str:
-    """The rows that people see as a queue's own: of a stage also those that died in it."""
+    """Return the condition for the rows that operators see in a queue: of a stage, also those that failed in it."""
     if table.queue is None:
         return "TRUE"
     own = f"{table.queue} = :queue"
@@ -256,7 +256,7 @@ def _of_queue(table: QueueTable) -> str:
 
 
 def _state_expression(table: QueueTable) -> str:
-    """The state as people see it: a stage's rows do not say that they are being worked on."""
+    """Return the state that operators see: a stage's rows have no running value."""
     if table.running is not None:
         return table.state
     return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
@@ -269,7 +269,7 @@ def _priority_order(table: QueueTable) -> list[str]:
 
 
 def _assign(values: Mapping[str | None, str]) -> str:
-    """The assignments of an UPDATE. A column that the table does not have is None, and left out."""
+    """Return the assignments of an UPDATE. The key None is a column that the table does not have."""
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
 
@@ -286,14 +286,14 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 
 def _retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """How long a row stays that ended without a worker's word."""
+    """Return the end of the retention of a row that ends without a worker."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
     return f"{_now(dialect)} + {span}"
 
 
 def _revive_changes(table: QueueTable) -> str:
-    """What a revived row must not keep of its former life: it would be cancelled, or pruned, while it runs."""
+    """Reset the request and the retention of a revived row: it would be cancelled or pruned while it runs."""
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
     return "".join(f", {each}" for each in sets)
@@ -309,7 +309,7 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
 
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
-    """In one statement: between two it could come back, and be met by neither."""
+    """Cancel in one statement: between two, the item could return to the queue and escape both."""
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
     return _assign({**sets, wish: f"CASE WHEN {is_ready} THEN {wish} ELSE TRUE END"})
@@ -322,13 +322,13 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """An encoded reason whose fact ``count`` is an expression of the statement."""
+    """Encode a reason whose fact ``count`` is an SQL expression."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """The process of its owner died. An item that had not started counts neither the crash nor the attempt."""
+    """Return the changes after the owner's process died. An item that had not started counts neither crash nor attempt."""
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
     has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
@@ -355,7 +355,7 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
-    """A claim is undone: the row is as it was before, or cancelled if that was requested since."""
+    """Return the changes that undo a claim: the row is as before, or cancelled if that was requested since."""
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
     values: dict[str | None, str] = {
@@ -370,13 +370,13 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _waits(table: QueueTable) -> str:
-    """The row waits, whatever its stage; a removed stage is in no index of ready rows."""
+    """Return the condition for waiting rows of any stage: a removed stage is in no index of ready rows."""
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
     return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
 
 
 def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
-    """One UPDATE of many rows, each guarded by its fence; ``ending`` describes how an item ended.
+    """Update many rows in one statement, each guarded by its fence; ``ending`` describes how an item ended.
 
     ``skips_locked``: lock the free rows first and update only those (PostgreSQL). That costs a tenth more than the plain
     UPDATE, which waits for row locks. A row that changed between the snapshot and its lock is skipped as well.
@@ -394,7 +394,7 @@ def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) 
     def after(name: str) -> str:
         return f"{_now(dialect)} + ({of(name)})" + ("" if dialect == "sqlite" else " * INTERVAL '1 microsecond'")
 
-    # What was to come back although somebody had asked for it to stop does not.
+    # An item whose cancellation was requested does not return to the queue.
     is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
     result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
     values: dict[str | None, str] = {
@@ -422,7 +422,7 @@ def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) 
 
 
 def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
-    """The endings as rows; with the place of their row in the table, which is then locked."""
+    """Return the endings as rows; with ``skips_locked``, joined with the rows of the table that it could lock."""
     if dialect == "sqlite":
         return "json_each(:endings) AS ending"
     source = (
@@ -443,7 +443,7 @@ def _qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
-    """The first priorities that are waiting, found by jumping from one to the next in the index."""
+    """Find the first waiting priorities by jumping from one to the next in the index."""
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
@@ -460,22 +460,22 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """The last level, as a row; no row if there are no priorities beyond it, so that what is joined to it does not run."""
+    """Return the last level as a row; no row if no priorities are beyond it, so that parts joined to it do not run."""
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"
     return f"SELECT {'min' if high_first else 'max'}(value) AS value FROM level HAVING count(value) = {MOST_LEVELS}"
 
 
 def _onward(table: QueueTable, high_first: bool) -> list[str]:
-    """By priority in one direction, and within a priority the oldest first."""
+    """Return the order: by priority in one direction, and within a priority the oldest first."""
     by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
     return [*by_priority, table.available_at, table.id]
 
 
 def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
-    """The groups of which something waits, found by jumping from one to the next in the index, as far as the reader goes.
+    """Find groups with waiting rows by jumping from one to the next in the index, as far as the reader goes.
 
-    ``most``: how many are looked at after ``after``, and again before it; None: all.
+    ``most``: how many are checked after ``after``, and again before it; None: all.
     """
 
     def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:
@@ -493,7 +493,7 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """The due rows in order: level by level; then, if that is not enough, those beyond the levels, in one of two ways."""
+    """Pick the due rows in order: level by level; if that is not enough, those beyond the levels, in one of two ways."""
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"
     due = f"SELECT {table.id} {waiting} AND {gaps['not_held']}"
@@ -519,9 +519,9 @@ def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str
 
 
 def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """As ``_pick``. Without LATERAL, the nested loop keeps the order of the levels, and the index the order within a level.
+    """Like ``_pick``. Without LATERAL, the nested loop keeps the order of the levels, and the index the order within a level.
 
-    A part that is not needed gets NULL as the bound of its index, and so reads nothing: SQLite checks other conditions row by row.
+    An unneeded part gets NULL as the bound of its index and reads nothing: SQLite checks other conditions row by row.
     """
     source = f"{table.name} INDEXED BY {gaps['ready_index']}"
     waiting = f"{gaps['is_ready']}{gaps['in_queue']} AND {table.available_at} <="
@@ -537,7 +537,7 @@ def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, l
         f" oldest(place) AS MATERIALIZED (SELECT rowid FROM {table.name}"
         f" WHERE {waiting} (SELECT coalesce(:now, now()) FROM ({last})) ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1})"
         f" SELECT item FROM ("
-        # The limit says how few they are: for many SQLite would first build a filter from the whole table.
+        # The limit shows that there are few levels: for many, SQLite first builds a filter from the whole table.
         f"SELECT {table.name}.rowid AS item FROM (SELECT value FROM level LIMIT {MOST_LEVELS}) AS level CROSS JOIN {source}"
         f" WHERE {free} AND {table.priority} = level.value"
         f" UNION ALL SELECT item FROM (SELECT rowid AS item FROM {table.name} NOT INDEXED"

@@ -1,4 +1,4 @@
-"""Any table that ``QueueTable`` describes, as a queue."""
+"""SqlQueue: any table that ``QueueTable`` describes, as a queue."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -25,9 +25,9 @@ DISCARDED = define("discarded", "discarded by an operator: nothing serves {queue
 
 
 class SqlQueue:
-    """``queue`` names one of several in the same table. ``own_time``: the clock decides, not the database's.
+    """``queue``: one of several in the table. ``own_time``: this process's clock decides, not the database's.
 
-    ``wake`` is told which stages of a pipeline have something new, where the database does not tell them itself.
+    ``wake`` is called with each stage of a pipeline that has new items, where the database does not notify.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SqlQueue:
         wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``."""
+        """``liveness``: connections that renew, settle, claim and rescue; None: those of ``database``."""
         self.table = table
         self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
@@ -57,7 +57,7 @@ class SqlQueue:
         self._queries = queue_queries(table, database.dialect)
         self._claims = claims_for(table, database.dialect)
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
-        # Whoever works on it, and for however short: every eighth claim of all of them begins at the other end.
+        # Counts the claims of all workers of the queue: every eighth takes the least urgent items first.
         self.claims = count(1)
         self._queries_by_columns: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueQueries] = {}
         # Items whose row was locked when they were settled: until they are written, their turns skip locked rows.
@@ -70,7 +70,7 @@ class SqlQueue:
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
-        """``within``: in the transaction of the business change they belong to. ``shared``: columns all of them have alike."""
+        """``within``: the transaction of the business change. ``shared``: columns with one value for all items."""
         if not items:
             return []
         alike = {**self._queue_column(), **(shared or {})}
@@ -84,7 +84,7 @@ class SqlQueue:
         return [id if id in taken else None for id in (str(new.row[self.table.id]) for new in rows)]
 
     async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
-        """Insert rows of one shape with one statement each. A column that a row does not fill has its default.
+        """Insert the rows of each shape with one statement. A column that a row does not fill has its default.
 
         Rows are sorted by key, so that two processes that put the same keys do not deadlock.
         """
@@ -128,7 +128,7 @@ class SqlQueue:
         return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
-        """One statement is enough. Many rows on SQLite take two: to write them, and to ask which were refused."""
+        """True if one statement is enough. Many rows on SQLite need two: to write them, and to read which were refused."""
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False
         return len({new.shape for new in rows}) == 1
@@ -151,17 +151,17 @@ class SqlQueue:
                 return ClaimResult(*await self._claims.settle_and_claim(self._liveness, endings, asked, limit))
             except RowLocked:
                 self._unchecked |= {lease.id for lease, _ in endings}
-        # An effect is the application's code, and takes its time.
+        # Effects are application code and may be slow: they use the connections of handlers.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
             leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
         self._defer_unchecked(endings, unwritten)
-        self._tell_stages(endings)
+        self._wake_stages(endings)
         return ClaimResult(leases, *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """In two steps: a claim that meets another's on the same group is undone, and what ended must not be undone with it."""
+        """Settle and claim in two transactions: a claim that conflicts over a group is rolled back, and the endings must stay."""
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
@@ -173,7 +173,7 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
-        """The single statement waits for row locks: it is used until the lock timeout shows that a row is locked."""
+        """True if no row of the endings is known to be locked: the single statement waits for row locks."""
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
     def _defer_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
@@ -188,7 +188,7 @@ class SqlQueue:
                 raise RowLocked(where=self._database.where, why=f"item {lease.id} of {self.table.name}")
         if unwritten.lost:
             return False
-        self._tell_stages([(lease, settlement)])
+        self._wake_stages([(lease, settlement)])
         return True
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
@@ -207,7 +207,7 @@ class SqlQueue:
         return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
-        # The instant of the call: while another process locks the file this statement waits, and so do the renewals.
+        # The time of the call: while another process locks the file, this statement waits, and so do the renewals.
         asked = {"limit": limit, "now": self._query_time()}
         if only is None:
             return self._rescues(await self._liveness.all(self._queries.rescue, **asked))
@@ -252,7 +252,7 @@ class SqlQueue:
         return decode(row["error"]), row["now"]
 
     async def next_at(self) -> datetime | None:
-        """The instant by this process's clock: a worker sleeps until then by its own clock."""
+        """Return the instant by this process's clock, by which a worker sleeps."""
         row = await self._next(self._liveness)
         if row is None or row["at"] is None:
             return None
@@ -270,15 +270,15 @@ class SqlQueue:
         try:
             return await self._run_audited(self._queries.revive, "queue.retry", by, id=id, now=self._now())
         except StoreConflict:
-            return False  # another with its key is alive
+            return False  # another item with its key is alive
 
     async def discard(self, id: str, *, by: str | None = None) -> bool:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self) -> list[Unserved]:
-        """Waiting items of a pipeline whose stage the pipeline no longer has. One pass over the table: ask every few minutes.
+        """Return the waiting items of removed stages. One pass over the table: call it every few minutes.
 
-        Items of ``tasks`` have a statement of their own (``SqlTasks.unserved``).
+        Items of ``tasks`` have their own statement (``SqlTasks.unserved``).
         """
         if self.table.queue != self.table.state:
             return []
@@ -288,7 +288,7 @@ class SqlQueue:
         return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
 
     async def rehome(self, source: str, target: str, limit: int, *, by: str) -> int:
-        """Move at most ``limit`` waiting items from one queue or stage to another; recorded with who did it.
+        """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry.
 
         Raises StoreConflict if an item with the same key is alive there: discard one of them.
         """
@@ -298,14 +298,14 @@ class SqlQueue:
         return await self._run_many_audited(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
-        """Cancel at most ``limit`` waiting items of a queue or stage; recorded with who did it."""
+        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry."""
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
         return await self._run_many_audited(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
     async def _run_many_audited(
         self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]
     ) -> int:
-        """Change many items and record it once, or do neither."""
+        """Change many items and write one audit entry, in one transaction."""
         known = {"now": self._now(), **asked}
         async with self._database.transaction() as transaction:
             count = await transaction.run(query, **{name: known[name] for name in query.parameters})
@@ -322,7 +322,7 @@ class SqlQueue:
         return count
 
     async def _run_audited(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
-        """Whoever does it is noted with what was done, or neither is."""
+        """Change an item and write its audit entry, in one transaction."""
         async with self._database.transaction() as transaction:
             done = bool(await transaction.run(query, id=id, **values))
             if done and by is not None:
@@ -334,9 +334,9 @@ class SqlQueue:
         return await self._database.one(self._queries.item, id=id)
 
     async def list_items(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
-        """The newest items in a state: ready, running, done, dead, cancelled, or a word of the table's own.
+        """Return the newest items in a state: ready, running, done, dead, cancelled, or a value of the table.
 
-        A stage of a pipeline has as its dead those that died in it. ``of``: another queue or stage of the table.
+        The dead items of a stage are those that failed in it. ``of``: another queue or stage of the table.
         """
         words: dict[str, tuple[str, ...]] = {
             ItemState.READY: (*self.table.ready, *([of] if of else [])),
@@ -367,7 +367,7 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """How it is, counted exactly. Stuck: nobody brought it back although it should have been long ago."""
+        """Count the items of the queue exactly. Stuck: leased items that should have been rescued long ago."""
         row = await self._database.one(
             self._queries.pulse,
             now=self._now(),
@@ -386,7 +386,7 @@ class SqlQueue:
         unwritten = await self._claims.settle(transaction, endings, self._query_time())
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
-        # Effects first: a follow-up may refer to what they wrote.
+        # Effects first: a follow-up may refer to their rows.
         await self._do(transaction, settled)
         await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
         return unwritten
@@ -404,7 +404,7 @@ class SqlQueue:
         for query, rows in merge_writes(written):
             await transaction.run_many(query, rows)
 
-    def _tell_stages(self, endings: Endings) -> None:
+    def _wake_stages(self, endings: Endings) -> None:
         if self._wake is not None:
             named = {settlement.stage for _, settlement in endings if settlement.state is ItemState.READY}
             named |= {str(item.values[self.table.state]) for _, ended in endings for item in ended.follow_ups}
@@ -431,11 +431,11 @@ class SqlQueue:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
-        """None: the clock of the database decides."""
+        """None: the database's clock decides."""
         return self._clock.now() if self._own_time else None
 
     def _query_time(self) -> datetime | None:
-        """As ``_now``. On SQLite, which has the clock of this machine, read once: its ``now()`` calls back for every row."""
+        """Like ``_now``; on SQLite, this machine's clock is read once, because its ``now()`` calls back for every row."""
         return self._clock.now() if self._database.dialect == "sqlite" else self._now()
 
 
@@ -455,7 +455,7 @@ _NOTHING = timedelta(0)
 
 
 def _encode(value: object, dialect: Dialect) -> Json:
-    """A value as it stands in a JSON row: SQLite takes instants as numbers and JSON as text, PostgreSQL both as JSON says."""
+    """Encode a value for a JSON row: SQLite takes instants as numbers and JSON as text, PostgreSQL both as JSON."""
     match value:
         case datetime():
             return microseconds(value) if dialect == "sqlite" else value.isoformat()

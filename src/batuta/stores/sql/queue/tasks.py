@@ -1,4 +1,4 @@
-"""Tasks in the engine's own table, and waiting items that no queue or stage of this version serves."""
+"""Tasks in the engine's own table, and waiting items that no queue or stage of this release serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,9 +46,9 @@ class SqlTasks:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``wake`` is called with the queue that something was put into, so that a worker in this process starts at once.
+        """``wake`` is called with the queue of new items, so that a worker in this process starts at once.
 
-        ``liveness``: the connections that renew, settle, claim and rescue, if not those of ``database``.
+        ``liveness``: connections that renew, settle, claim and rescue; None: those of ``database``.
         """
         self._database = database
         self._liveness = liveness
@@ -61,7 +61,7 @@ class SqlTasks:
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", database.dialect)
 
     def relay(self) -> None:
-        """Have the queues count no crash against a task: other processes run it."""
+        """Stop counting crashes against tasks: other processes run them."""
         self._table = RELAYED_TASKS
         self._queues.clear()
 
@@ -115,24 +115,24 @@ class SqlTasks:
         await self._database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
-        """Store the progress of a call that ARQ runs: the lease of ``lease`` may have passed to another relay."""
+        """Store the progress of a call that ARQ runs: another relay may hold the task's lease by now."""
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
     async def find_wanted(self, ids: Collection[str]) -> Collection[str]:
-        """Return those of the tasks that are still to be run: neither ended nor cancelled."""
+        """Return the tasks that are neither ended nor cancelled."""
         rows = await self._database.all(self._queries.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
-        """The waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
+        """Return the waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
         rows = await self._database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
             Unserved(queue=row["queue"], name=row["name"], count=row["items"], oldest=row["oldest"]) for row in rows
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and their attempts stay."""
+        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and attempts stay."""
         moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
             self._wake(target)
@@ -145,7 +145,7 @@ class SqlTasks:
         return await self._database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
-        """The one that has the key; if it ended in this very moment, ours is taken after all."""
+        """Return the task that has the key. If it has just ended, insert the new task after all."""
         while True:
             row = await (within or self._database).one(self._queries.alive, name=shared["name"], key=item.key)
             if row is not None:
@@ -155,7 +155,7 @@ class SqlTasks:
                 return id
 
     def _now(self) -> datetime | None:
-        """None: the clock of the database decides."""
+        """None: the database's clock decides."""
         return self._clock.now() if self._own_time else None
 
 
@@ -171,7 +171,7 @@ class Stranded(NamedTuple):
 
 class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
-        """``queues``: every queue and stage of this version, by name."""
+        """``queues``: every queue and stage of this release, by name."""
         self._tasks = tasks
         self._queues = queues
 
@@ -180,7 +180,7 @@ class UnservedItems:
         return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[Stranded]:
-        """One pass over the table of each pipeline: ask every few minutes."""
+        """One pass over the table of each pipeline: call it every few minutes."""
         pipelines = {
             queue.table.name: queue for queue in self._queues.values() if queue.table.queue == queue.table.state
         }

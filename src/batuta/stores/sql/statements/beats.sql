@@ -1,4 +1,4 @@
--- write beat on sqlite: a sign of life
+-- write beat on sqlite: record a heartbeat
 INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version,
                                rss_bytes, cpu_seconds)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, now()), coalesce(:now, now()), :loops, :host, :pid, :version,
@@ -7,7 +7,7 @@ ON CONFLICT (worker_id) DO UPDATE
 SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
     rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = min(worker_heartbeats.started_at, excluded.started_at);
 
--- write beat on postgres: a sign of life
+-- write beat on postgres: record a heartbeat
 INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version,
                                rss_bytes, cpu_seconds)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp()), :loops,
@@ -16,25 +16,25 @@ ON CONFLICT (worker_id) DO UPDATE
 SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
     rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = least(worker_heartbeats.started_at, excluded.started_at);
 
--- write put_back on sqlite: the clock was put back: what was written before is no sign of life for longer than one of now
+-- write put_back on sqlite: after the clock was set back, cut heartbeats from its future to the present time
 UPDATE worker_heartbeats
 SET last_heartbeat_at = coalesce(:now, now()), started_at = min(started_at, coalesce(:now, now()))
 WHERE last_heartbeat_at > coalesce(:now, now()) + 5000000;
 
--- write put_back on postgres: the clock was put back: what was written before is no sign of life for longer than one of now
+-- write put_back on postgres: after the clock was set back, cut heartbeats from its future to the present time
 UPDATE worker_heartbeats
 SET last_heartbeat_at = coalesce(:now, statement_timestamp()), started_at = least(started_at, coalesce(:now, statement_timestamp()))
 WHERE last_heartbeat_at > coalesce(:now, statement_timestamp()) + INTERVAL '5 seconds';
 
--- write stall: its parent says that it does not answer; when it last did stays as it was
+-- write stall: mark a process that does not answer, as its parent reports; the time of its last heartbeat stays
 UPDATE worker_heartbeats SET status = 'stalled' WHERE host = :host AND pid = :pid AND status <> 'offline';
 
--- read seen on sqlite: the time that decides, in every row, and every sign of life within so long before it; at least one row
+-- read seen on sqlite: the time that decides, in every row, and every heartbeat in the period before it; at least one row
 SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version, rss_bytes, cpu_seconds
 FROM (SELECT 1) LEFT JOIN worker_heartbeats ON last_heartbeat_at >= coalesce(:now, now()) - :within;
 
--- read seen on postgres: the time that decides, in every row, and every sign of life within so long before it; at least one row
+-- read seen on postgres: the time that decides, in every row, and every heartbeat in the period before it; at least one row
 SELECT coalesce(:now, statement_timestamp()) AS now,
        worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version, rss_bytes, cpu_seconds
 FROM (VALUES (1)) AS always(one)

@@ -1,17 +1,17 @@
--- write expire on sqlite: a call whose lease has ended does not hold up the next one
+-- write expire on sqlite: release a call whose lease has ended, so that it does not block the next one
 DELETE FROM job_calls WHERE finished_at IS NULL AND lease_until < coalesce(:now, now()) AND (subject = :subject OR key = :key);
 
--- write expire on postgres: a call whose lease has ended does not hold up the next one
+-- write expire on postgres: release a call whose lease has ended, so that it does not block the next one
 DELETE FROM job_calls
 WHERE finished_at IS NULL AND lease_until < coalesce(:now, clock_timestamp()) AND (subject = :subject OR key = :key);
 
--- write open on sqlite: take the key and the subject, or nothing
+-- write open on sqlite: reserve the key and the subject, or neither
 INSERT INTO job_calls (key, endpoint, subject, fingerprint, started_at, lease_until)
 VALUES (:key, :endpoint, :subject, :fingerprint, coalesce(:now, now()), coalesce(:now, now()) + :lease)
 ON CONFLICT DO NOTHING
 RETURNING started_at;
 
--- write open on postgres: take the key and the subject, or nothing
+-- write open on postgres: reserve the key and the subject, or neither
 INSERT INTO job_calls (key, endpoint, subject, fingerprint, started_at, lease_until)
 VALUES (:key, :endpoint, :subject, :fingerprint, coalesce(:now, clock_timestamp()),
         coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond')
@@ -21,31 +21,31 @@ RETURNING started_at;
 -- read call: the row of a key
 SELECT fingerprint, finished_at, response_code, response FROM job_calls WHERE key = :key;
 
--- write close on sqlite: the answer, kept for repeats; a process that lost the call meanwhile writes nothing
+-- write close on sqlite: store the answer for repeats; a process that lost the call writes nothing
 UPDATE job_calls SET finished_at = coalesce(:now, now()), response_code = :response_code, response = :response
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write close on postgres: the answer, kept for repeats; a process that lost the call meanwhile writes nothing
+-- write close on postgres: store the answer for repeats; a process that lost the call writes nothing
 UPDATE job_calls SET finished_at = coalesce(:now, clock_timestamp()), response_code = :response_code, response = :response
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write renew on sqlite: the process that runs it is alive
+-- write renew on sqlite: extend the lease of a running call
 UPDATE job_calls SET lease_until = coalesce(:now, now()) + :lease
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write renew on postgres: the process that runs it is alive
+-- write renew on postgres: extend the lease of a running call
 UPDATE job_calls SET lease_until = coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write forget: as if it had never been opened
+-- write forget: delete a call as if it was never opened
 DELETE FROM job_calls WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write prune on sqlite: old answers, a bounded number of them
+-- write prune on sqlite: delete a bounded number of old answers
 DELETE FROM job_calls
 WHERE key IN (SELECT key FROM job_calls WHERE started_at < coalesce(:now, now()) - :keep AND lease_until < coalesce(:now, now()) - :keep
               ORDER BY started_at LIMIT :limit);
 
--- write prune on postgres: old answers, a bounded number of them
+-- write prune on postgres: delete a bounded number of old answers
 DELETE FROM job_calls
 WHERE key IN (SELECT key FROM job_calls
               WHERE started_at < coalesce(:now, statement_timestamp()) - :keep::bigint * INTERVAL '1 microsecond'

@@ -10,7 +10,7 @@ WITH accepted AS (
 )
 SELECT accepted.id FROM accepted;
 
--- read present on sqlite: which of these ids exist: the ones that put inserted
+-- read present on sqlite: which of these ids exist: those that put inserted
 SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
 -- read present on postgres: unused: put returns the inserted ids
@@ -43,8 +43,8 @@ JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND it
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS "lease_until [TIMESTAMPTZ]" FROM {table} INDEXED BY {lease_index}
 WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) + :within ORDER BY {lease_until} LIMIT :limit;
 
--- write lapsing on postgres: leases that end soon or have ended; a row that another transaction has locked could not be renewed, so
--- it is skipped
+-- write lapsing on postgres: leases that end soon or have ended; a row locked by another transaction is skipped: its owner cannot
+-- renew it
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS lease_until FROM {table}
 WHERE {lease_until} IS NOT NULL
   AND {lease_until} <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
@@ -109,14 +109,14 @@ SELECT DISTINCT {owner} AS owner FROM {table} INDEXED BY {lease_index} WHERE {le
 -- read owners on postgres: the owners that hold leases
 SELECT DISTINCT {owner} AS owner FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} IS NOT NULL;
 
--- write note on sqlite: the error of an item that is leased
+-- write note on sqlite: write the error of a leased item
 UPDATE {table} SET {error} = :error WHERE {id} = :id AND {fence} = :fence AND {lease_until} IS NOT NULL;
 
--- write note on postgres: the error of an item that is leased; a row that another transaction has locked is skipped
+-- write note on postgres: write the error of a leased item; a row locked by another transaction is skipped
 UPDATE {table} SET {error} = :error
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {id} = :id AND {fence} = :fence AND {lease_until} IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED);
 
--- read last_error: the recorded error of an item; a row in any case, so that the instant is known
+-- read last_error: the recorded error of an item, and the time; always one row
 SELECT (SELECT {error} FROM {table} WHERE {id} = :id) AS error, coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 
 -- read next_at on sqlite: when the next item is due

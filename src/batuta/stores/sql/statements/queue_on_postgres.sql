@@ -4,7 +4,8 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle_and_claim: settle the last batch and claim the next in one statement, with one commit; waits for row locks of the last batch
+-- write settle_and_claim: settle the last batch and claim the next in one statement with one commit; waits for row locks of the
+-- last batch
 {pick_in_order},
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
 claimed AS (
@@ -12,7 +13,7 @@ claimed AS (
     WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
     RETURNING {given}
 )
--- What was settled stands in the first row alone: in every row it would be more to read than the items themselves.
+-- Only the first row carries the settled ids: in every row they would be larger than the items themselves.
 SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
        CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
 FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
@@ -27,9 +28,8 @@ RETURNING {given};
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
--- write lock_groups: the next groups that have a due item and none running, each locked until the transaction ends; the groups one
--- after the other and then from the first again, a bounded number of them. Only what is returned is locked: a server has room for some
--- thousand locks
+-- write lock_groups: lock the next groups with a due item and no running one until the transaction ends; a bounded number, in turn,
+-- starting again after the last group. Only returned groups are locked: a server has room for some thousand locks
 WITH RECURSIVE {groups_in_turn},
 due AS MATERIALIZED (
     SELECT groups.value FROM groups CROSS JOIN LATERAL (
@@ -41,10 +41,10 @@ due AS MATERIALIZED (
 )
 SELECT value FROM due WHERE pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text)) LIMIT :limit;
 
--- read has_more_groups: whether groups wait beyond those that lock_groups looked at
+-- read has_more_groups: whether groups wait beyond those that lock_groups checked
 WITH RECURSIVE {groups_in_turn} SELECT count(*) >= {most_groups} AS has_more FROM groups;
 
--- write lock_due_groups: as lock_groups, found by one pass over the waiting rows: for many groups of which few are due
+-- write lock_due_groups: like lock_groups, by one pass over the waiting rows: for many groups of which few are due
 WITH due AS MATERIALIZED (
     SELECT DISTINCT {group} AS value FROM {table}
     WHERE {is_ready}{in_queue} AND {group} IS NOT NULL AND {available_at} <= coalesce(:now, statement_timestamp()) AND {not_held}
@@ -52,8 +52,8 @@ WITH due AS MATERIALIZED (
 ), in_turn AS MATERIALIZED (SELECT value FROM due ORDER BY value <= :after, value)
 SELECT value FROM in_turn WHERE pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text)) LIMIT :limit;
 
--- write claim_groups: one item of each locked group. A statement of its own: its snapshot is taken after the locks, so it sees
--- what the transactions that held them before have claimed
+-- write claim_groups: claim one item of each locked group. A separate statement: its snapshot, taken after the locks, includes the
+-- claims of earlier lock holders
 WITH picked AS MATERIALIZED (
     SELECT item.{id} FROM jsonb_populate_recordset(NULL::{table}, :groups) AS locked CROSS JOIN LATERAL (
         SELECT {id} FROM {table}

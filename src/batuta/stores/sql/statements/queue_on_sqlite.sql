@@ -25,8 +25,8 @@ WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
--- read pick_in_turn: one item of each group that has none going, the groups one after the other and then from the first again; no more
--- are looked at than it takes
+-- read pick_in_turn: one item of each group without a running item, group by group in turn, starting again after the last one; it
+-- checks no more groups than needed
 SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
     WITH RECURSIVE {groups_in_turn}
     SELECT (SELECT rowid FROM {table} INDEXED BY {ready_index}

@@ -1,7 +1,7 @@
--- read known_since: since when this database is asked to run jobs
+-- read known_since: since when this database is expected to run jobs
 SELECT setting AS since FROM app_settings WHERE name = 'jobs_expected_since';
 
--- write expect: from the first time on
+-- write expect: record the first time that a process serves this database
 INSERT INTO app_settings (name, setting, updated_at) VALUES ('jobs_expected_since', :since, :now) ON CONFLICT DO NOTHING;
 
 -- read schedules: since when runs of each job are expected
@@ -32,16 +32,16 @@ SELECT schedule.job_name, (
         LIMIT :enough) AS failed) AS failures
 FROM job_schedules AS schedule WHERE schedule.active;
 
--- read counts on sqlite: how often each job ended how, and for how long it ran
+-- read counts on sqlite: runs and total duration of each job by ending
 SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
 FROM job_executions INDEXED BY job_executions_by_time WHERE started_at >= :since GROUP BY job_name, status;
 
--- read counts on postgres: how often each job ended how, and for how long it ran
--- Bounded above as well: of a range with one end, a plan made without the values expects a third of the table.
+-- read counts on postgres: runs and total duration of each job by ending
+-- An upper bound too: for a range with one end, a generic plan expects a third of the table.
 SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
 FROM job_executions WHERE started_at >= :since AND started_at < 'infinity' GROUP BY job_name, status;
 
--- read slow on sqlite: the duration that 95 of 100 runs stay below
+-- read slow on sqlite: the 95th percentile of run durations
 SELECT job_name, duration_ms FROM (
     SELECT job_name, duration_ms,
            row_number() OVER (PARTITION BY job_name ORDER BY duration_ms) AS place,
@@ -51,7 +51,7 @@ SELECT job_name, duration_ms FROM (
 ) AS ranked
 WHERE place = (runs * 95 + 99) / 100;
 
--- read slow on postgres: the duration that 95 of 100 runs stay below
+-- read slow on postgres: the 95th percentile of run durations
 SELECT job_name, duration_ms FROM (
     SELECT job_name, duration_ms,
            row_number() OVER (PARTITION BY job_name ORDER BY duration_ms) AS place,
@@ -61,8 +61,8 @@ SELECT job_name, duration_ms FROM (
 ) AS ranked
 WHERE place = (runs * 95 + 99) / 100;
 
--- read answered on sqlite: jobs that did what was expected of them at or after an instant of their own. A reason with a code is
--- one JSON text (kernel/reasons.py)
+-- read answered on sqlite: jobs that met their expectation at or after their own instant. A reason with a code is one JSON text
+-- (kernel/reasons.py)
 SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
     SELECT 1 FROM job_executions AS run
     WHERE run.job_name = key AND run.started_at >= value AND run.started_at <= :now
@@ -70,8 +70,8 @@ SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
           CASE WHEN json_valid(run.reason) THEN run.reason ->> 'code' END, '')
           NOT IN ('overlap', 'overlap_busy', 'overlap_threads', 'unfinished'))));
 
--- read answered on postgres: jobs that did what was expected of them at or after an instant of their own. A reason with a code is
--- one JSON text that begins with its code (kernel/reasons.py)
+-- read answered on postgres: jobs that met their expectation at or after their own instant. A reason with a code is one JSON text
+-- that begins with its code (kernel/reasons.py)
 SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHERE EXISTS (
     SELECT 1 FROM job_executions AS run
     WHERE run.job_name = expected.key
@@ -81,7 +81,7 @@ SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHER
           run.reason LIKE '{"code":"%' AND split_part(run.reason, '"', 4)
           IN ('overlap', 'overlap_busy', 'overlap_threads', 'unfinished')))));
 
--- read activity on sqlite: how many rows ended how, by category and slice of time; a missed fire counts where it was due
+-- read activity on sqlite: rows by ending, category and slice of time; a missed fire counts where it was due
 SELECT categoria, status, slice, count(*) AS runs FROM (
     SELECT categoria, status,
            (CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since) / :length AS slice,
@@ -90,7 +90,7 @@ SELECT categoria, status, slice, count(*) AS runs FROM (
 ) AS sliced
 WHERE is_inside GROUP BY categoria, status, slice;
 
--- read activity on postgres: how many rows ended how, by category and slice of time; a missed fire counts where it was due
+-- read activity on postgres: rows by ending, category and slice of time; a missed fire counts where it was due
 SELECT categoria, status, slice, count(*) AS runs FROM (
     SELECT categoria, status,
            floor(extract(epoch FROM CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since::timestamptz)
@@ -99,11 +99,11 @@ SELECT categoria, status, slice, count(*) AS runs FROM (
 ) AS sliced
 WHERE slice >= 0 GROUP BY categoria, status, slice;
 
--- read running on sqlite: what is going on now
+-- read running on sqlite: runs in progress
 SELECT job_name, count(*) AS runs FROM job_executions INDEXED BY job_executions_running
 WHERE status = 'running' AND lease_until > :now GROUP BY job_name;
 
--- read running on postgres: what is going on now
+-- read running on postgres: runs in progress
 SELECT job_name, count(*) AS runs FROM job_executions WHERE status = 'running' AND lease_until > :now GROUP BY job_name;
 
 -- read recent: the newest rows before an instant
@@ -120,21 +120,21 @@ FROM job_executions
 WHERE job_name = :job AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
--- read recent_in_status: the newest rows that ended in one way
+-- read recent_in_status: the newest rows with one ending
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
 WHERE status = :status AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
--- read recent_of_job_in_status: the newest rows of one job that ended in one way
+-- read recent_of_job_in_status: the newest rows of one job with one ending
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
 WHERE job_name = :job AND status = :status AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
--- read execution: one of them
+-- read execution: one run
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions WHERE id = :id;

@@ -1,4 +1,4 @@
--- write add on sqlite: one restart; a parent knows its child by host and pid alone
+-- write add on sqlite: record a restart; a parent knows its child only by host and pid
 INSERT INTO worker_restarts
     (id, at, worker_id, worker_name, loop, reason, detail, stack, exit_code, restarts_in_window, host, pid)
 VALUES (:id, coalesce(:now, now()),
@@ -7,7 +7,7 @@ VALUES (:id, coalesce(:now, now()),
                               ORDER BY started_at DESC LIMIT 1), :otherwise),
         :worker_name, :loop, :reason, :detail, :stack, :exit_code, :restarts_in_window, :host, :pid);
 
--- write add on postgres: one restart; a parent knows its child by host and pid alone
+-- write add on postgres: record a restart; a parent knows its child only by host and pid
 INSERT INTO worker_restarts
     (id, at, worker_id, worker_name, loop, reason, detail, stack, exit_code, restarts_in_window, host, pid)
 VALUES (:id, coalesce(:now, statement_timestamp()),

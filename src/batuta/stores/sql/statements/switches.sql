@@ -1,10 +1,10 @@
--- read switch: its stored position
+-- read switch: the stored value of a switch
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags WHERE key = :key;
 
--- read all: every one of them
+-- read all: every switch with a stored value
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags ORDER BY key;
 
--- write set: store a position
+-- write set: store a value
 INSERT INTO feature_flags (key, value, reason, until, updated_by, updated_at)
 VALUES (:key, :value, :reason, :until, :by, :now)
 ON CONFLICT (key) DO UPDATE

@@ -1,4 +1,4 @@
--- read alive: the live task of a name that has a key
+-- read alive: the live task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
 -- read task on sqlite: one task, and whether its retention is over
@@ -49,16 +49,16 @@ UPDATE tasks SET queue = :target
 WHERE id IN (SELECT id FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue = :source AND name = :name
              LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write report: how far it has come; whoever lost it writes nothing
+-- write report: store progress; a worker that lost the lease writes nothing
 UPDATE tasks SET progress = :progress WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
 
--- write report_of_call: the progress of a call that ARQ runs; the lease may have passed to another relay meanwhile
+-- write report_of_call: store the progress of a call that ARQ runs; another relay may hold the lease by now
 UPDATE tasks SET progress = :progress WHERE id = :id AND finished_at IS NULL;
 
--- read wanted on sqlite: which of these are still to be run
+-- read wanted on sqlite: which of these tasks are neither ended nor cancelled
 SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- read wanted on postgres: which of these are still to be run
+-- read wanted on postgres: which of these tasks are neither ended nor cancelled
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
   AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
