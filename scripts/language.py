@@ -25,6 +25,7 @@ SPOKEN = ("src/batuta", "app", "simulador", "scripts", "dev.py")
 HASH_COMMENTS = {".yaml", ".yml", ".sh", ".service", ".in"}
 WORD_LISTS = ("scripts/measure.py", "scripts/language.py")  # their strings are data
 CONTEXT = 120  # characters of the line
+MIGRATION = re.compile(r"\d{4}_\w+\.sql")
 LINES = {".j2", ".html", ".js", ".css"}
 
 Kind = Literal["docstring", "comment", "text", "document", "name"]
@@ -107,7 +108,7 @@ def main(arguments: list[str]) -> int:
 
 
 def files(paths: Iterable[Path] = (ROOT,)) -> list[Path]:
-    """Files of the repository at or below these paths, hidden ones left out."""
+    """Files of the repository at or below these paths, without hidden ones and migrations, whose checksum forbids edits."""
     known = chain(
         (file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.is_file()),
         (file for file in ROOT.iterdir() if file.is_file()),
@@ -117,6 +118,7 @@ def files(paths: Iterable[Path] = (ROOT,)) -> list[Path]:
         file
         for file in known
         if not any(part.startswith((".", "__pycache__")) for part in file.relative_to(ROOT).parts)
+        if not MIGRATION.fullmatch(file.name)
         if any(file.is_relative_to(path) for path in asked)
     )
 

@@ -8,7 +8,7 @@ from scripts.language import Kind, Prose, check, files, folder, is_suspect, read
 
 # Hits that each folder may still have. A count only falls; lower its number in the commit that removes hits.
 BUDGET = {
-    "src/batuta": 320,
+    "src/batuta": 195,
     "app": 770,
     "tests": 1019,
 }
@@ -78,3 +78,9 @@ def test_a_plain_sentence_is_not_a_hit(kind: Kind, text: str) -> None:
 def test_a_hit_names_its_file_its_line_and_a_suggestion() -> None:
     (hit,) = check([Prose("app/file.py", 7, "docstring", "Release the items.\n\nThe queue goes on.")])
     assert str(hit) == "app/file.py:9: docstring: 'goes on' (continues): The queue goes on."
+
+
+def test_the_rule_skips_migrations_whose_checksum_forbids_edits() -> None:
+    names = {file.name for file in files()}
+    assert "0001_engine.sql" not in names
+    assert "queue.sql" in names
