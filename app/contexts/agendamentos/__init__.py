@@ -1,1 +1,1 @@
-"""Appointments: a spreadsheet is taken at once, its addresses and documents are read afterwards."""
+"""Appointments: a spreadsheet is imported at once; its addresses and documents are read by background tasks."""

@@ -1,103 +1,103 @@
--- write known on sqlite: those of these keys that are there already; a transaction that writes is the only one anyway
+-- write known on sqlite: existing rows with these keys; a writing transaction on SQLite is alone
 SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves});
 
--- write known on postgres: those of these keys that are there already; nobody else changes them until the transaction ends
+-- write known on postgres: existing rows with these keys, locked until the transaction ends
 SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves}) ORDER BY chave FOR UPDATE;
 
--- write known_by_place on sqlite: those with an id of their origin's that are of these patients, places and times
+-- write known_by_place on sqlite: existing rows with an origin's id that have these patients, places and times
 SELECT id, chave, chave_natural, fonte, normalization_status, {campos} FROM appointments WHERE chave_natural IN ({chaves}) ORDER BY id;
 
--- write known_by_place on postgres: those with an id of their origin's that are of these patients, places and times
+-- write known_by_place on postgres: existing rows with an origin's id that have these patients, places and times
 SELECT id, chave, chave_natural, fonte, normalization_status, {campos} FROM appointments
 WHERE chave_natural IN ({chaves}) ORDER BY id FOR UPDATE;
 
--- read taken: another one that has this key
+-- read taken: another row with this key
 SELECT id FROM appointments WHERE chave = :chave AND id <> :id;
 
--- write hold on sqlite: one that is about to be changed; a transaction that writes is the only one anyway
+-- write hold on sqlite: one row before a change; a writing transaction on SQLite is alone
 SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
 
--- write hold on postgres: one that is about to be changed; nobody else changes it until the transaction ends
+-- write hold on postgres: one row before a change, locked until the transaction ends
 SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
--- write hold_many on sqlite: those that are about to be changed; a transaction that writes is the only one anyway
+-- write hold_many on sqlite: rows before a change; a writing transaction on SQLite is alone
 SELECT id FROM appointments WHERE id IN ({ids});
 
--- write hold_many on postgres: those that are about to be changed, before their tasks as everybody does, and by their keys
+-- write hold_many on postgres: lock rows in the order of their keys, before their tasks, as all code does
 SELECT id FROM appointments WHERE id IN ({ids}) ORDER BY chave FOR UPDATE;
 
--- write change on sqlite: what they say now; a reading of something else goes
+-- write change on sqlite: set the new values; drop a reading of other text
 UPDATE appointments
 SET {changed}, {read_again}, updated_at = :now
 FROM json_each(:rows) AS row WHERE appointments.id = row.value ->> 'id';
 
--- write change on postgres: what they say now; a reading of something else goes
+-- write change on postgres: set the new values; drop a reading of other text
 UPDATE appointments
 SET {changed}, {read_again}, updated_at = :now
 FROM jsonb_populate_recordset(NULL::appointments, :rows) AS row WHERE appointments.id = row.id;
 
--- write cars on sqlite: those that were not there
+-- write cars on sqlite: insert unknown cars
 INSERT INTO carros (nome, created_at) SELECT value, :now FROM json_each(:nomes) WHERE TRUE ON CONFLICT DO NOTHING;
 
--- write cars on postgres: those that were not there
+-- write cars on postgres: insert unknown cars
 INSERT INTO carros (nome, created_at) SELECT nome, :now FROM jsonb_array_elements_text(:nomes) AS nome ON CONFLICT DO NOTHING;
 
--- read one: everything of one
+-- read one: all columns of one row
 SELECT * FROM appointments WHERE id = :id;
 
--- read of_job: the one a task was for
+-- read of_job: the row of a task
 SELECT id, normalization_status, normalization_error, endereco_normalizado, documento_normalizado, normalized_at, created_at
 FROM appointments WHERE normalization_job_id = :job;
 
--- read counts: how many in which state of being read
+-- read counts: number of rows by state of their reading
 SELECT normalization_status AS status, count(*) AS quantos FROM appointments GROUP BY normalization_status;
 
--- read failed: those whose reading failed, the oldest first
+-- read failed: rows whose reading failed, oldest first
 SELECT id FROM appointments WHERE normalization_status = 'failed' ORDER BY updated_at LIMIT :limit;
 
--- read unread: those whose reading was switched off and is not any more, the oldest first
+-- read unread: rows skipped while the reading was switched off, oldest first
 SELECT id FROM appointments WHERE normalization_status = 'skipped' AND {readable} ORDER BY updated_at LIMIT :limit;
 
--- read chosen: those of these that can be read, and are not being read already
+-- read chosen: readable rows among these ids, without those in progress
 SELECT id FROM appointments
 WHERE id IN ({ids}) AND normalization_status IN ('failed', 'skipped', 'completed') AND (normalization_status = 'failed' OR {readable})
 ORDER BY updated_at LIMIT :limit;
 
--- write supersede: of those that get another task, the one that failed waits for nobody's decision any more
+-- write supersede: cancel failed tasks of rows that get a new task
 UPDATE tasks SET status = 'cancelled'
 WHERE status = 'failed' AND lease_until IS NULL AND id IN (SELECT normalization_job_id FROM appointments WHERE id IN ({ids}));
 
--- write requeue on sqlite: their reading begins again
+-- write requeue on sqlite: restart the reading with new tasks
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.value ->> 'job', updated_at = :now
 FROM json_each(:rows) AS row
 WHERE appointments.id = row.value ->> 'id' AND normalization_status IN ('failed', 'pending', 'processing', 'skipped', 'completed');
 
--- write requeue on postgres: their reading begins again
+-- write requeue on postgres: restart the reading with new tasks
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.job, updated_at = :now
 FROM jsonb_to_recordset(:rows) AS row (id uuid, job uuid)
 WHERE appointments.id = row.id AND normalization_status IN ('failed', 'pending', 'processing', 'skipped', 'completed');
 
--- read source: what is to be read, and what has been
+-- read source: texts to read, and the reading so far, of one row
 SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
 FROM appointments WHERE id = :id;
 
--- read sources: the same of many
+-- read sources: texts to read, and the readings so far, of many rows
 SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
 FROM appointments WHERE id IN ({ids});
 
--- write begin: somebody works on it; what it was read from is still the same
+-- write begin: mark a row as in progress, if its text is unchanged
 UPDATE appointments SET normalization_status = 'processing', updated_at = :now
 WHERE id = :id AND fonte = :fonte AND normalization_status IN ('pending', 'processing', 'failed');
 
--- write read: what was made of it, unless it says something else by now
+-- write read: store a reading, if the text is unchanged
 UPDATE appointments
 SET normalization_status = :status, normalization_error = :error, endereco_normalizado = :endereco,
     documento_normalizado = :documento, cpf = :cpf, rg = :rg, normalized_at = :now, updated_at = :now
 WHERE id = :id AND fonte = :fonte;
 
--- write read_together on sqlite: the same of many; which were written
+-- write read_together on sqlite: store many readings; returns the rows written
 UPDATE appointments
 SET normalization_status = row.value ->> 'status', normalization_error = row.value ->> 'error',
     endereco_normalizado = nullif(row.value -> 'endereco', 'null'), documento_normalizado = nullif(row.value -> 'documento', 'null'),
@@ -105,7 +105,7 @@ SET normalization_status = row.value ->> 'status', normalization_error = row.val
 FROM json_each(:rows) AS row
 WHERE appointments.id = row.value ->> 'id' AND fonte = row.value ->> 'fonte' RETURNING appointments.id, fonte;
 
--- write read_together on postgres: the same of many; who waited for one while holding others could wait for ever, so none waits
+-- write read_together on postgres: store many readings; skips locked rows, since waiting with locks held could deadlock
 WITH row AS (
     SELECT * FROM jsonb_to_recordset(:rows) AS row
         (id uuid, fonte text, status text, error text, endereco jsonb, documento jsonb, cpf text, rg text)
@@ -119,7 +119,7 @@ SET normalization_status = row.status, normalization_error = row.error, endereco
 FROM row JOIN free ON free.id = row.id
 WHERE appointments.id = row.id AND appointments.fonte = row.fonte RETURNING appointments.id, appointments.fonte;
 
--- read orphans: waiting, and older than they should be; with what became of their task
+-- read orphans: rows that wait too long, with the state of their task
 SELECT appointment.id, appointment.normalization_job_id AS job, task.status AS task_status, task.error AS task_error
 FROM appointments AS appointment LEFT JOIN tasks AS task ON task.id = appointment.normalization_job_id
 WHERE appointment.normalization_status IN ('pending', 'processing')
@@ -127,6 +127,6 @@ WHERE appointment.normalization_status IN ('pending', 'processing')
        OR (task.id IS NULL AND appointment.updated_at < :lost_before))
 ORDER BY appointment.updated_at LIMIT :limit;
 
--- write give_up: its task ended without a word to it
+-- write give_up: mark a reading as failed after its task ended without a result
 UPDATE appointments SET normalization_status = 'failed', normalization_error = :error, updated_at = :now
 WHERE id = :id AND normalization_job_id = :job AND normalization_status IN ('pending', 'processing');

@@ -1,10 +1,10 @@
-"""A file of appointments: opened first, then kept, then turned into rows a piece at a time while a child process reads on.
+"""Import of a spreadsheet: checked, stored, then turned into appointments batch by batch while a child process reads.
 
-em_andamento ─▶ concluida     a piece goes in the transaction that makes its appointments and their tasks and notes its last line
-      └─▶ falhou              nobody came to its end, however often it was tried
+em_andamento ─▶ concluida     one transaction per batch: appointments, tasks and the last line
+      └─▶ falhou              the attempts are exhausted
 
-Nothing is written of a file before all it can be refused for is known (``leitor``). After that it is kept until its last row is an
-appointment: whoever is interrupted, the process or the child that reads, it goes on after the last line that was noted.
+Every reason to refuse a file is known before anything is written (``leitor``). The file then stays until its last
+row is an appointment: after a crash of the process or of the child, the import resumes after the last stored line.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ from batuta.loops import Pace, Wakeup
 from batuta.sql import AsJson, Database, Row, Transaction
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# Nobody has gone on for this long: whoever did is gone.
+# An import without progress for this long has lost its process.
 INTERRUPTED_AFTER: Final = timedelta(seconds=30)
-KEPT: Final = timedelta(days=180)  # what is known of an import; its appointments stay
+KEPT: Final = timedelta(days=180)  # retention of the import record; its appointments stay
 MOST_RETRIES: Final = 5
-# So often an import is gone on with.
+# Attempts to resume an import.
 MOST_RESUMED: Final = 10
 
 Progress = Callable[[int, int], None]
@@ -58,28 +58,29 @@ class Importacao:
     async def importar(
         self, content: bytes, name: str, *, by: str, progress: Progress = lambda done, at_most: None
     ) -> Row:
-        """Returned means: every row is there, and its task; unless it says ``em_andamento``, and what is missing follows.
+        """Import a file; return its record. All rows and tasks exist, unless the status is ``em_andamento``: the rest
+        follows.
 
-        ``progress`` hears how many rows of at most how many are done.
+        ``progress`` receives the number of rows done and the upper limit.
         """
         name = nome_mostravel(name)
         try:
             async with self._leitura.aberta(content, name) as folha:
                 id = await self._receive(folha, content, name, by)
-                await self._take_in(id, folha, 0, progress)
+                await self._import_rows(id, folha, 0, progress)
         except Recusa as refused:
             raise recusada(refused) from None
         except Interrompida:
-            await self._go_on(id, progress)
+            await self._resume(id, progress)
         return await self.uma(id)
 
     async def continuar(self, id: str) -> None:
-        """What its process left undone, unless somebody else is at it; one that was gone on with too often has failed."""
+        """Resume an interrupted import unless another process works on it; fail it after too many attempts."""
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
         if await self._database.run(self._queries.resume, **asked):
-            with suppress(StatementRefused, StoreConflict):  # it is tried again, and others are not kept waiting
-                await self._go_on(id, lambda done, at_most: None)
+            with suppress(StatementRefused, StoreConflict):  # retried later; other imports must not wait
+                await self._resume(id, lambda done, at_most: None)
             return
         async with self._database.transaction() as transaction:
             errors = await self._errors(transaction, id, [Reparo(None, None, Problema.INTERROMPIDA)])
@@ -105,7 +106,7 @@ class Importacao:
         return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
     async def _receive(self, folha: ArquivoAberto, content: bytes, name: str, by: str) -> str:
-        """Until its end is read it has as many rows as the sheet is high."""
+        """Store the file. Until it is read to the end, the height of its sheets counts as the number of rows."""
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
         async with self._database.transaction() as transaction:
@@ -113,20 +114,20 @@ class Importacao:
             await transaction.run(self._queries.keep, id=id, conteudo=content)
         return id
 
-    async def _go_on(self, id: str, progress: Progress) -> None:
+    async def _resume(self, id: str, progress: Progress) -> None:
         row = await self._database.one(self._queries.file, id=id)
         if row is None:
             return
         try:
             async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"]) as folha:
-                await self._take_in(id, folha, row["linha"], progress)
+                await self._import_rows(id, folha, row["linha"], progress)
         except (Recusa, Interrompida):
-            return  # it was found good once: whoever looks later tries again
+            return  # the file passed its checks: a later attempt continues
 
-    async def _take_in(self, id: str, folha: ArquivoAberto, desde: int, progress: Progress) -> None:
+    async def _import_rows(self, id: str, folha: ArquivoAberto, desde: int, progress: Progress) -> None:
         async for pedaco in folha.pedacos():
             if not await self._one_piece(id, desde, pedaco):
-                return  # somebody else goes on with it
+                return  # another process continues with it
             desde = pedaco.ate
             self._wake()
             progress(pedaco.ate, folha.altura)
@@ -142,11 +143,11 @@ class Importacao:
             try:
                 return await self._write(id, desde, pedaco)
             except AgendamentoRepetido:
-                continue  # another file brought the same at the same time: now it is known
+                continue  # another file inserted the same key at the same time: the next attempt finds it
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        """Something in it cannot be written: that row is told, and the others are."""
+        """Write each row alone: report the row that cannot be written, and store the others."""
         for row in pedaco.linhas:
             ate = pedaco.acima + int(str(row["linha"]))
             alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
@@ -173,7 +174,7 @@ class Importacao:
         return True
 
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
-        """Those that were told already, and more, by their lines."""
+        """Return the stored errors and new ones, sorted by line."""
         row = await transaction.one(self._queries.show, id=id)
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(errors, key=_position)[: MOST_REPORTED + 1]
@@ -205,12 +206,12 @@ class Importacao:
 
 
 def _position(error: Mapping[str, Any]) -> int:
-    """By sheet and line; what is said of the whole file last."""
+    """Sort key by sheet and line; errors of the whole file come last."""
     return MOST_ROWS + 1 if error["linha"] is None else error.get("acima", 0) + error["linha"]
 
 
 class ImportLoop:
-    """Goes on with imports whose process is gone."""
+    """Resumes imports whose process is gone."""
 
     name = "importacoes"
 
@@ -226,7 +227,7 @@ class ImportLoop:
 
 
 def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """As the one who sent the file is told it."""
+    """Return the result for the client that sent the file."""
     names = (
         "total_rows",
         "valid_rows",
@@ -243,10 +244,10 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
         "filename": row["arquivo"],
         "status": row["status"],
         **{name: row[name] for name in names},
-        **{kind: [_dito(each) for each in row[kind] or []] for kind in ("errors", "warnings")},
+        **{kind: [_document(each) for each in row[kind] or []] for kind in ("errors", "warnings")},
     }
 
 
-def _dito(reparo: Mapping[str, Any]) -> dict[str, Any]:
-    """``aba`` only where more than one sheet was read."""
+def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a problem as a document; ``aba`` only if several sheets were read."""
     return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

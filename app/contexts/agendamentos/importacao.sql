@@ -1,52 +1,52 @@
--- write create: a file that can be taken
+-- write create: record an accepted file
 INSERT INTO importacoes (id, arquivo, sha256, status, total_rows, created_by, created_at, updated_at)
 VALUES (:id, :arquivo, :sha256, 'em_andamento', :total_rows, :by, :now, :now);
 
--- write keep: the file, until its last row is an appointment
+-- write keep: store the file until its last row is an appointment
 INSERT INTO importacao_arquivos (importacao_id, conteudo) VALUES (:id, :conteudo);
 
--- write advance: the rows from one line to another are ours, unless somebody else was here
+-- write advance: claim a range of lines, unless another process was faster
 UPDATE importacoes SET linha = :ate, updated_at = :now WHERE id = :id AND status = 'em_andamento' AND linha = :desde;
 
--- write count: what the rows so far are, and what became of some
+-- write count: counts of all rows so far, and of the rows written
 UPDATE importacoes
 SET valid_rows = :valid - recusadas, invalid_rows = :invalid + recusadas, skipped = :skipped, imported = imported + :imported,
     duplicates = duplicates + :duplicates, cars_created = cars_created + :cars, jobs_enqueued = jobs_enqueued + :jobs
 WHERE id = :id;
 
--- write refuse: a row that could not be written
+-- write refuse: count a row that could not be written
 UPDATE importacoes
 SET recusadas = recusadas + 1, valid_rows = valid_rows - 1, invalid_rows = invalid_rows + 1, errors = :errors WHERE id = :id;
 
--- write finish: nothing of it is left
+-- write finish: mark an import as complete
 UPDATE importacoes
 SET status = 'concluida', total_rows = :total_rows, errors = :errors, warnings = :warnings, finished_at = :now, updated_at = :now
 WHERE id = :id;
 
--- write drop: the file
+-- write drop: delete the file
 DELETE FROM importacao_arquivos WHERE importacao_id = :id;
 
--- read show: one
+-- read show: one import
 SELECT * FROM importacoes WHERE id = :id;
 
--- read file: one that is not finished, and how far it is
+-- read file: the file and the last line of an open import
 SELECT import.linha, import.arquivo, file.conteudo
 FROM importacoes AS import JOIN importacao_arquivos AS file ON file.importacao_id = import.id
 WHERE import.id = :id AND import.status = 'em_andamento';
 
--- read recent: the newest first
+-- read recent: imports, newest first
 SELECT * FROM importacoes ORDER BY created_at DESC LIMIT :limit;
 
--- read interrupted: begun, and nobody goes on
+-- read interrupted: open imports without recent progress
 SELECT id FROM importacoes WHERE finished_at IS NULL AND status = 'em_andamento' AND updated_at < :before ORDER BY updated_at LIMIT 20;
 
--- write resume: it is ours to go on with, unless somebody else is at it
+-- write resume: claim an interrupted import, unless another process works on it
 UPDATE importacoes SET retomadas = retomadas + 1, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas < :most;
 
--- write fail: nobody came to its end
+-- write fail: mark an import as failed after its last attempt
 UPDATE importacoes SET status = 'falhou', errors = :errors, finished_at = :now, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas >= :most;
 
--- write forget: imports that ended long ago, a bounded number of them
+-- write forget: delete a batch of imports that ended long ago
 DELETE FROM importacoes WHERE id IN (SELECT id FROM importacoes WHERE finished_at < :before ORDER BY finished_at LIMIT :limit);

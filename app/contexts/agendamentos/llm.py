@@ -1,7 +1,8 @@
-"""A model beside the rules: one question about what they could not read, and nothing of what they could.
+"""A language model in addition to the rules: one question about the texts that the rules could not read.
 
-It gets a fixed order, each text between two marks nobody can guess, and a form to fill in. Whatever a cell asks of it, all it can
-do is fill in the form, and every field is looked for in the cell (``prova``). What it said is kept with the appointment alone.
+The model receives a fixed instruction, each text between two random marks and a form. Whatever a cell asks of it, it
+can only fill in the form, and every field is checked against the cell (``verificacao``). The answer is stored with
+the appointment alone.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ O que a célula não diz é null. Nunca invente, corrija nem complete."""
 
 @dataclass(frozen=True, slots=True)
 class PedidoAoLlm:
-    """What the rules could not read. None: it is not asked, and does not leave."""
+    """The texts that the rules could not read. A text that is None is not sent."""
 
     endereco: str | None = None
     documento: str | None = None
@@ -39,7 +40,7 @@ class PedidoAoLlm:
 
 @dataclass(frozen=True, slots=True)
 class LeituraDoLlm:
-    """What it said that stands in the text."""
+    """The parts of the model's answer that occur in the text."""
 
     endereco: Endereco
     documento: Documento
@@ -47,7 +48,7 @@ class LeituraDoLlm:
 
 @dataclass(frozen=True, slots=True)
 class Mudo:
-    """It did not answer, or nothing that can be used: worth another attempt."""
+    """No usable answer: retry."""
 
 
 Lida: TypeAlias = LeituraDoLlm | Mudo | Hold | SemVerba
@@ -58,7 +59,7 @@ class LlmDeAgendamentos:
         self._consulta = consulta
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida:
-        """``began`` is called when it may be asked, before it is."""
+        """Ask the model. ``began`` is called after admission, before the question is sent."""
         parts = pedido.partes
         question = Pergunta(
             instrucao=INSTRUCAO,

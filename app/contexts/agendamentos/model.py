@@ -1,4 +1,4 @@
-"""What an appointment is, and what may be wrong with a file of them."""
+"""Fields and states of an appointment, and the errors of imports and changes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
 class StatusDaLeitura(StrEnum):
-    """How far the reading of its address and documents is."""
+    """The state of the reading of an appointment's address and documents."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -21,7 +21,7 @@ class StatusDaLeitura(StrEnum):
     SKIPPED = "skipped"
 
 
-# Columns a person can fill; the names are the spreadsheet's and the API's.
+# Columns that a person can fill; spreadsheet and API use the same names.
 CAMPOS: Final = (
     "nome_paciente", "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "telefone", "observacoes",
     "exames", "carro", "canal_confirmacao", "data_confirmacao", "hora_confirmacao", "cep", "endereco_coleta", "endereco_completo",
@@ -30,20 +30,20 @@ CAMPOS: Final = (
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
-    """What the reading was made from: it is written only if this is still the same."""
+    """Return a fingerprint of the text to read: a reading is stored only if it is unchanged."""
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
 
 class ImportacaoInexistente(BatutaError):
-    sentence = "there is no import {id}: `batuta agendamentos importacoes` shows the last"
+    sentence = "there is no import {id}: `batuta agendamentos importacoes` lists the latest"
 
 
 class AgendamentoInexistente(BatutaError):
-    sentence = "there is no appointment {id}: `batuta agendamentos listar` shows those there are"
+    sentence = "there is no appointment {id}: `batuta agendamentos listar` lists them"
 
 
 class AgendamentoRecusado(BatutaError):
-    sentence = "{campo} cannot be that: correct it and try again"
+    sentence = "{campo} has an invalid value: correct it and try again"
 
 
 class AgendamentoRepetido(BatutaError):
@@ -51,7 +51,7 @@ class AgendamentoRepetido(BatutaError):
 
 
 class PlanilhaRecusada(BatutaError):
-    """The file cannot be taken, as a whole."""
+    """The file is refused as a whole."""
 
 
 class PlanilhaVazia(PlanilhaRecusada):
@@ -67,7 +67,7 @@ class SemCabecalho(PlanilhaRecusada):
 
 
 class NaoEPlanilha(PlanilhaRecusada):
-    sentence = "this is no .xlsx file but {oque}: open it in a spreadsheet program, save it as .xlsx and send that"
+    sentence = "this is not an .xlsx file but {oque}: open it in a spreadsheet program, save it as .xlsx and send that"
 
 
 class PlanilhaProtegida(PlanilhaRecusada):
@@ -80,12 +80,14 @@ class PlanilhaComMacros(PlanilhaRecusada):
 
 class PlanilhaPerigosa(PlanilhaRecusada):
     sentence = (
-        "the file holds {oque}, which no spreadsheet needs: it was not opened. Save it anew as .xlsx and send that"
+        "the file holds {oque}, which no spreadsheet needs, and was not opened: save it again as .xlsx and send that"
     )
 
 
 class PlanilhaGrande(PlanilhaRecusada):
-    sentence = "the spreadsheet is too large: {oque}, and at most {limite} may be. Remove what is empty or split it"
+    sentence = (
+        "the spreadsheet is too large: {oque}, at most {limite} allowed. Remove empty rows and columns or split it"
+    )
 
 
 class PlanilhaIlegivel(PlanilhaRecusada):
@@ -97,7 +99,7 @@ class LeituraDemorada(PlanilhaRecusada):
 
 
 class LeituraPesada(PlanilhaRecusada):
-    sentence = "reading the spreadsheet needed more memory than it may: split it into smaller ones and send those"
+    sentence = "reading the spreadsheet exceeded the memory limit: split it into smaller ones and send those"
 
 
 RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
@@ -116,5 +118,5 @@ RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
 
 
 def recusada(refused: Recusa) -> PlanilhaRecusada:
-    """The same, with a sentence for people."""
+    """Return the error for people that corresponds to a refusal of the child process."""
     return RECUSAS[refused.motivo](**refused.facts)

@@ -1,4 +1,4 @@
-"""The reading of an appointment's address and documents, as it is kept. Pure: the same text gives the same answer."""
+"""The stored form of an appointment's address and documents. Pure: the same text gives the same answer."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,7 +14,7 @@ LLM: Final = "modelo"
 
 
 def endereco_lido(texto: str, cep: str | None) -> Endereco:
-    """``cep``: of a column of its own; it wins, and a difference is told."""
+    """Read an address. ``cep``: from a column of its own; it takes precedence, and a difference adds a warning."""
     lido = endereco_de(texto)
     if cep is None or cep == lido.cep:
         return lido

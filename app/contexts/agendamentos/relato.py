@@ -1,4 +1,4 @@
-"""An appointment as it is told to people and machines. Documents are covered unless somebody may see them."""
+"""Appointments for API, CLI and export. Documents are masked unless the client may see them."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Of one whose address or documents are not read by choice (a switch) nothing is said."""
+    """Return the warnings of a reading; none for an appointment that is not read because a switch is off."""
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
@@ -91,7 +91,7 @@ def agendamento_em_palavras(
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
-    """Describe a task to clients of the API, which knows four states: a cancelled task is ``failed`` with its reason."""
+    """Describe a task to clients of the API, which has four states: a cancelled task is ``failed`` with its reason."""
     return {
         "job_id": status.job_id,
         "status": "failed" if status.status == "cancelled" else status.status,
@@ -104,7 +104,7 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
-    """When the task itself is forgotten, the appointment knows what became of it."""
+    """Describe a task by its appointment, after the task's own row was pruned."""
     status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
     is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)
@@ -121,7 +121,7 @@ def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
 
 
 def em_csv(rows: Iterable[Row | Mapping[str, Any]], *, com_documentos: bool, header: bool) -> str:
-    """For spreadsheet programs: nothing in it begins like a formula."""
+    """Write CSV for spreadsheet programs; no cell begins like a formula."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     if header:

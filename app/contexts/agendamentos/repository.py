@@ -1,4 +1,4 @@
-"""Appointments in the database."""
+"""SQL of the appointments."""
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -8,7 +8,7 @@ from app.contexts.agendamentos.model import CAMPOS
 from batuta.sql import Dialect, Query, in_dialect, load_queries, load_text, query_of
 
 HERE = Path(__file__).parent
-# What a row is made with; what the reading adds comes later.
+# Columns of a new row; the reading fills the others later.
 COLUMNS = (
     "id",
     "chave",
@@ -31,7 +31,7 @@ FILTERS = {
     "unidade": "nome_unidade = :unidade",
     "importacao": "importacao_id = :importacao",
 }
-# Of a row that says something else: as if nobody had read it.
+# Columns that a changed text resets.
 READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", "cpf", "rg", "normalized_at")
 
 
@@ -108,7 +108,10 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 
 @lru_cache(maxsize=100)
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
-    """New ones; one whose key came meanwhile is left out. A sheet fills half the columns: naming the others costs as much again."""
+    """Build the insert of new rows; rows with an existing key are skipped.
+
+    Only the given columns are named: a sheet fills half of them, and naming all doubles the cost.
+    """
     rows = "json_each(:rows)" if dialect == "sqlite" else "jsonb_populate_recordset(NULL::appointments, :rows)"
     now = ":now" if dialect == "sqlite" else ":now::timestamptz"
     text = (
@@ -121,7 +124,7 @@ def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
 
 @cache
 def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
-    """The newest first; only what is asked for stands in it, so that an index can serve it."""
+    """Build the list query, newest first. It contains only the given filters, so that an index serves it."""
     where = " AND ".join(FILTERS[each] for each in filters) or "TRUE"
     text = f"SELECT * FROM appointments WHERE {where} ORDER BY id DESC LIMIT :limit"
     return in_dialect(query_of("page", text, writes=False), dialect)
@@ -136,7 +139,7 @@ def _row_expression(column: str, dialect: Dialect) -> str:
 
 
 def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
-    """The values of a JSON array."""
+    """Return the SQL for the values of a JSON array."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"
     return f"SELECT jsonb_array_elements_text(:{name})::{kind}"

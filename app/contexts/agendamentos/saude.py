@@ -1,6 +1,6 @@
-"""How the reading of appointments goes: ``/health/agendamentos``.
+"""Health of the reading of appointments: ``/health/agendamentos``.
 
-The engine judges the queue itself (backlog, age, the dead, whether a worker lives); the figures people asked for stand here.
+The engine checks the queue itself (backlog, age, dead items, workers); this page adds the figures for operators.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ LATELY: Final = timedelta(minutes=5)
 HOUR: Final = timedelta(hours=1)
 WAITS_TOO_LONG: Final = timedelta(minutes=10)
 TOO_MANY_FAIL: Final = 0.05
-ENOUGH: Final = 20  # readings, to speak of a share
+ENOUGH: Final = 20  # readings needed for a meaningful share
 IMPORT_STANDS: Final = timedelta(minutes=5)
 
 
@@ -42,7 +42,7 @@ class SaudeDosAgendamentos:
         *,
         is_handed_over: bool = False,
     ) -> None:
-        """``consumer``: the loop that works on the queue. ``is_handed_over``: what is claimed may still wait for it."""
+        """``consumer``: the loop that serves the queue. ``is_handed_over``: claimed items may still wait for it."""
         self._database = database
         self._depth = depth
         self._counts = counts
@@ -88,7 +88,7 @@ class SaudeDosAgendamentos:
         }
 
     def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
-        """How long the oldest has waited; where it is handed over, for how long nobody was there to whom it could be."""
+        """Return the wait of the oldest item; with ``is_handed_over``, the time without a live consumer."""
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due
         seen = [(beat.beat_at, beat.loops[self._consumer]) for beat in signs.beats if self._consumer in beat.loops]
@@ -98,7 +98,7 @@ class SaudeDosAgendamentos:
 
 
 def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:
-    """``unserved``: how long the oldest waits that nobody works on if no worker lives."""
+    """Return the names of the alerts. ``unserved``: how long items wait without a live worker."""
     ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
     found = {
         "no_worker": not metrics["has_worker"] and unserved > timedelta(minutes=1),

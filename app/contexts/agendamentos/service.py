@@ -1,4 +1,4 @@
-"""What people do with appointments: one by one, and what they want to know of them."""
+"""Operations on appointments: import, create, change, list, read again."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from batuta.errors import StoreConflict
 from batuta.kernel import Clock, Ids, Json, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Row, Transaction
 
-# How far a visit is. Of two that are as far, either may follow the other.
+# Progress of a visit. States of equal progress may follow each other.
 _FAR: Final = {
     Situacao.PENDENTE: 0,
     Situacao.AUTORIZACAO: 1,
@@ -35,33 +35,33 @@ _FAR: Final = {
     Situacao.RECOLETA: 4,
     Situacao.CANCELADO: 4,
 }
-# What belongs to another: with a new address an old CEP would be another place's.
+# Fields that depend on another one: an old CEP does not fit a new address.
 _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirmacao"}
 
 
 def atualizado(antes: Row | Mapping[str, Json], dito: Mapping[str, Json]) -> dict[str, Json]:
-    """``dito``: a row of a file, without what it says nothing of."""
+    """Merge a row of a file into an appointment. ``dito``: the row, without its empty fields."""
     now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
     for name, owner in _BELONGS.items():
         if dito.get(name) is None and now[owner] != antes[owner]:
             now[name] = None
-    if not _goes_on(antes["status"], now["status"]):
+    if not _advances(antes["status"], now["status"]):
         now["status"] = antes["status"]
     return now
 
 
-def _goes_on(antes: Json, agora: Json) -> bool:
+def _advances(antes: Json, agora: Json) -> bool:
     return _FAR[Situacao(str(agora))] >= _FAR[Situacao(str(antes))]
 
 
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"
-ORIGEM: Final = ("importacao_id", "aba", "linha")  # where it was written
+ORIGEM: Final = ("importacao_id", "aba", "linha")  # import, sheet and line of the row
 CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
 
 class Tarefas(Protocol):
-    """Who reads them later: the engine's tasks, whichever backend they run on."""
+    """The engine's tasks, on any backend."""
 
     async def enqueue_many(
         self,
@@ -75,7 +75,7 @@ class Tarefas(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """What of an appointment may be read, as the settings say."""
+    """The parts of an appointment that are read, by the settings."""
 
     endereco: bool = True
     documento: bool = True
@@ -100,7 +100,7 @@ class Filtro:
 
 @dataclass(frozen=True, slots=True)
 class Gravadas:
-    """What became of some rows."""
+    """Counts of written rows."""
 
     novas: int
     repetidas: int
@@ -112,7 +112,7 @@ class Agendamentos:
     def __init__(
         self, database: Database, tarefas: Tarefas, ligado: Ligado, ids: Ids, clock: Clock, wake: Callable[[], None]
     ) -> None:
-        """``wake`` is told when something waits to be read."""
+        """``wake``: called when readings wait."""
         self._database = database
         self._tarefas = tarefas
         self._ligado = ligado
@@ -125,8 +125,10 @@ class Agendamentos:
     async def gravar(
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
     ) -> Gravadas:
-        """New ones, and those that were there, brought up to date; each with its task, in the caller's transaction."""
-        rows = {str(row.get("chave") or chave_de(row)): row for row in linhas}  # of two that are one, the last counts
+        """Insert new appointments and update existing ones, each with its task, in the caller's transaction."""
+        rows = {
+            str(row.get("chave") or chave_de(row)): row for row in linhas
+        }  # of two rows with one key the last counts
         there = await self._find_known(transaction, rows)
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
         waiting = [row for chave, row in zip(rows, made, strict=True) if _is_due(row, there.get(chave))]
@@ -147,7 +149,7 @@ class Agendamentos:
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
     async def _find_known(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
-        """Which of them are known, by their keys: by the origin's id, or by who, where and when if only one of both has an id."""
+        """Find existing appointments of rows: by the origin's id; by who, where and when if only one of both has an id."""
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
         known = {row["chave"]: row for row in await transaction.all(self._queries.known, chaves=AsJson(wanted))}
@@ -178,11 +180,11 @@ class Agendamentos:
         return await self.um(row["id"])
 
     async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Row:
-        """What is not named stays. Another address or document is read anew."""
+        """Change the given fields; others stay. A new address or document is read again."""
         checked = conferidos(campos)
         try:
             await self._change(id, checked, by)
-        except StoreConflict:  # somebody else made the same of another one meanwhile
+        except StoreConflict:  # another process wrote the same key in the meantime
             raise AgendamentoRepetido from None
         self._wake()
         return await self.um(id)
@@ -215,7 +217,7 @@ class Agendamentos:
         return row
 
     async def da_tarefa(self, job: str) -> Row | None:
-        """The appointment a task was for: what is known when the task itself is forgotten."""
+        """Return the appointment of a task, which outlives the task's own row."""
         return await self._database.one(self._queries.of_job, job=job)
 
     async def lista(self, filtro: Filtro, limit: int) -> list[Row]:
@@ -228,9 +230,9 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Those whose reading failed or was switched off are read again, by tasks that are really there. Tells whose.
+        """Enqueue new tasks for readings that failed or were switched off; return their ids.
 
-        Of those that are named also whoever was read.
+        Appointments named in ``ids`` are read again even if their reading is complete.
         """
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
@@ -255,7 +257,7 @@ class Agendamentos:
             await transaction.run(self._queries.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
-        """By their keys: two files that bring the same never wait for each other."""
+        """Insert in the order of keys, so that two files with the same rows do not deadlock."""
         in_order = sorted(rows, key=lambda row: str(row["chave"]))
         filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)
@@ -273,7 +275,7 @@ class Agendamentos:
         return await self._tarefas.enqueue_many(TASK, [(id,) for id in ids], keys=keys, within=transaction)
 
     def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
-        """As a file says it."""
+        """Build the row that a file describes, merged into the known one."""
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
             return self._new_row(chave, dito, self._ids.new(), origem)
@@ -298,7 +300,7 @@ class Agendamentos:
         }
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
-        """Which fields, never what they say."""
+        """Write names of fields to the audit log, never their values."""
         await self._audit.note(
             transaction,
             actor=by,
@@ -311,7 +313,7 @@ class Agendamentos:
 
 
 def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
-    """There is something to read, and it is new, or was read from something else, or was not while that was switched off."""
+    """Tell whether a reading is due: the row is new, its text changed, or it was skipped while switched off."""
     if row["normalization_status"] != StatusDaLeitura.PENDING:
         return False
     return known is None or known["fonte"] != row["fonte"] or known["normalization_status"] == StatusDaLeitura.SKIPPED
@@ -322,7 +324,7 @@ def _natural(campos: Mapping[str, Json]) -> str | None:
 
 
 def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
-    """As a person or a program gave them. What cannot be is refused by its name, not passed over."""
+    """Validate fields from a person or a program; an invalid field raises with its name."""
     checked: dict[str, Json] = {}
     for name, value in campos.items():
         if name not in CAMPOS or not (value is None or isinstance(value, str)):

@@ -1,7 +1,7 @@
-"""``normalize_appointment``: the address and the documents of one appointment are read, by the rules first.
+"""``normalize_appointment``: read the address and the documents of one appointment, by rules first.
 
-Only what the rules cannot do is asked of a model, if there is one and the settings allow it. What was read is kept whatever becomes
-of the rest, and nothing is written over an appointment that says something else by now.
+A model is asked only about texts that the rules cannot read, if one is configured and allowed. Results of the rules
+are stored whatever happens to the rest, and a reading is never written over an appointment whose text changed.
 """
 
 import logging
@@ -30,13 +30,13 @@ from batuta.sql import AsJson, Database, Row, is_uuid
 
 MODEL_HELD = define("agendamento_llm_suspenso", "the model: {why}")
 MODEL_AWAY = define("llm_fora", "the model could not be asked")
-KEPT_CHANGING = define("agendamento_mudou", "it kept changing while it was read")
+KEPT_CHANGING = define("agendamento_mudou", "the appointment kept changing while it was read")
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
-# What it said changed while it was read: so often it is read again at once.
+# Immediate retries when the text changes during the reading.
 MOST_READS: Final = 3
-# The task ends itself a little before it would be ended, so that the appointment says why.
+# The task stops itself this long before its time limit, so that the appointment holds the reason.
 SOONER: Final = timedelta(seconds=5)
 MODEL_FAILED: Final = "the model could not be asked"
 NUNCA: Final = Ligado(endereco=False, documento=False)
@@ -51,16 +51,16 @@ _ENDS: Final = {
 
 
 class LeitorLlm(Protocol):
-    """Reads what the rules cannot; what it says stands in the text."""
+    """Reads texts that the rules cannot read; its answer occurs in the text."""
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(slots=True)
 class _Lido:
-    """What has been read so far. ``pedido``: what the rules left.
+    """The reading so far. ``pedido``: texts that the rules could not read.
 
-    ``espera``: the model may not be asked yet. ``faltou``: it was, and did not answer.
+    ``espera``: the model may not be asked yet. ``faltou``: it was asked and did not answer.
     """
 
     endereco: dict[str, Json] | None = None
@@ -77,7 +77,7 @@ class _Lido:
 
 
 def waits(max_tries: int) -> list[float]:
-    """After the first failure 60 s, then twice as long each time."""
+    """Return the back-off in seconds: 60 after the first failure, doubled each time."""
     return [float(FIRST_WAIT * 2**attempt) for attempt in range(max_tries - 1)]
 
 
@@ -93,7 +93,7 @@ class Normalizador:
         max_tries: int = 3,
         timeout: timedelta = timedelta(seconds=300),
     ) -> None:
-        """``perguntavel``: what of an appointment the model may be asked about."""
+        """``perguntavel``: the parts of an appointment that may be sent to the model."""
         self._database = database
         self._ligado = ligado
         self._clock = clock
@@ -108,7 +108,7 @@ class Normalizador:
     async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)
         reading = self._read(appointment_id, ctx.attempt)
-        if self._llm is None:  # the rules take no time that would have to be watched
+        if self._llm is None:  # the rules alone need no time limit
             return await reading
         try:
             return await with_timeout(self._timeout, reading, self._clock, "a normalization")
@@ -126,7 +126,7 @@ class Normalizador:
             is_last = attempt >= self._max_tries
             status = _status(row, lido, self._ligado, is_last=is_last)
             if not _is_known(row, lido, status) and not await self._write(row, lido, status):
-                continue  # it says something else by now
+                continue  # the text changed
             if lido.espera is not None:
                 return Snooze(lido.espera.until, MODEL_HELD(why=lido.espera.reason))
             if lido.faltou:
@@ -153,7 +153,7 @@ class Normalizador:
                 lido.faltou = True
             case Hold():
                 lido.espera = said
-            case _:  # nothing is left to be spent: the rules work alone
+            case _:  # the budget is used up: the rules work alone
                 pass
         return lido
 
@@ -207,11 +207,11 @@ class Normalizador:
         return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
-        """None: it says something else by now, or somebody holds it."""
+        """Store readings in one statement. None: the text changed, or another transaction holds the row."""
         now = self._clock.now()
         written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
-        those = {(str(row["id"]), row["fonte"]) for row in written}
-        return [True if (lida["id"], lida["fonte"]) in those else None for lida in lidas]
+        stored = {(str(row["id"]), row["fonte"]) for row in written}
+        return [True if (lida["id"], lida["fonte"]) in stored else None for lida in lidas]
 
     async def _write_alone(self, lida: Mapping[str, Json]) -> bool:
         read = {"endereco": AsJson(lida["endereco"]), "documento": AsJson(lida["documento"])}
@@ -227,7 +227,7 @@ def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDa
 
 
 def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
-    """It waits, and what could be read is kept already: who waits long is not written again each time."""
+    """Tell whether a waiting reading is already stored, so that a long wait writes it only once."""
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
 
@@ -237,7 +237,7 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Without a street in what it says, and without a document, what the rules read stays as it is."""
+    """Add the model's answer. An address without a street, or an empty document, keeps the reading of the rules."""
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)
     if said.documento.diz_algo:
@@ -245,7 +245,7 @@ def _add(said: LeituraDoLlm, lido: _Lido) -> None:
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:
-    """What has a form of its own the rules read better."""
+    """Merge both readings: the rules take precedence for CEP, state and number, which have fixed forms."""
     cep, uf = regra.cep or dito.cep, regra.uf or dito.uf
     avisos = [each for each in regra.avisos if each != CEP_DE_OUTRA_UF]
     avisos += [CEP_DE_OUTRA_UF] if cep and uf and not cep_concorda(cep, uf) else []
@@ -255,7 +255,7 @@ def _junto(dito: Endereco, regra: Endereco) -> Endereco:
 
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# A task tells its appointment before it ends; this long after it did not.
+# A task writes its result before it ends; after this time the result is missing.
 SETTLED_FOR: Final = timedelta(seconds=10)
 LOST_FOR: Final = timedelta(minutes=5)
 BATCH: Final = 200

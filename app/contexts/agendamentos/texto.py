@@ -1,11 +1,11 @@
-"""Text as people type it into a cell, made fit to be read. Every function is linear in the length of its text."""
+"""Normalisation of typed text. Every function is linear in the length of its text."""
 
 import re
 import unicodedata
 from functools import lru_cache
 from typing import Final
 
-# Longer than any address or document: what stands after it is not read.
+# Longer than any address or document: the rest is ignored.
 LONGEST_READ: Final = 1000
 NOTHING: Final = frozenset(
     """
@@ -17,13 +17,13 @@ NOTHING: Final = frozenset(
     .replace("    ", "")
     .split("|")
 )
-# And whatever somebody adds to it: "mesmo endereço da mãe", "a confirmar com o paciente".
+# Beginnings of texts without content: "mesmo endereço da mãe", "a confirmar com o paciente".
 _BEGINS_NOTHING: Final = (
     "mesmo endereco", "o mesmo endereco", "mesma residencia", "a confirmar", "a verificar", "confirmar com",
     "nao informad", "nao soube",
     "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
 )  # fmt: skip
-# And the letters that mean nothing to anybody: the readers have a use of their own for them.
+# Also private-use characters, which the readers use as placeholders.
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD, *range(0xE000, 0xF900)])
 _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
@@ -37,14 +37,14 @@ _CODE = re.compile(r"[a-z]{1,4}-?[0-9]+[a-z]?", re.IGNORECASE)
 
 
 def limpo(texto: str) -> str:
-    """One kind of space, of hyphen and of line end, nothing invisible; lines are kept."""
+    """Unify spaces, hyphens and line ends, and remove invisible characters; lines stay."""
     texto = unicodedata.normalize("NFC", texto[:LONGEST_READ]).translate(_TABLE)
     return _SPACES.sub(" ", texto).strip()
 
 
 @lru_cache(maxsize=8192)
 def plano(texto: str) -> str:
-    """Without accents and capitals."""
+    """Return the text without accents and capitals."""
     if texto.isascii():
         return texto.lower()
     bare = "".join(each for each in unicodedata.normalize("NFD", texto.lower()) if not unicodedata.combining(each))
@@ -52,7 +52,7 @@ def plano(texto: str) -> str:
 
 
 def diz_nada(texto: str) -> bool:
-    """ "não informado", "-", "o mesmo da mãe": somebody filled the cell, and said nothing."""
+    """Tell whether a filled cell holds no information: "não informado", "-", "o mesmo da mãe"."""
     if not texto or _DIGIT.search(texto):
         return not texto
     said = plano(texto).strip(" .!*()")
@@ -60,7 +60,7 @@ def diz_nada(texto: str) -> bool:
 
 
 def titulo(texto: str) -> str:
-    """Capitals where all are small or all are large; whoever mixed them meant it."""
+    """Capitalise a text that is all upper or all lower case; mixed case stays."""
     if not (texto.isupper() or texto.islower()):
         return texto
     return " ".join(_word(word, first=place == 0) for place, word in enumerate(texto.split(" ")))
@@ -79,7 +79,7 @@ def _word(word: str, *, first: bool) -> str:
 
 
 def quase(one: str, other: str) -> bool:
-    """One slip of the hand apart: a letter too many, too few, wrong, or two in the wrong order."""
+    """Tell whether two words differ by at most one typing error: a letter added, missing, wrong, or two swapped."""
     if one == other:
         return True
     if abs(len(one) - len(other)) > 1:

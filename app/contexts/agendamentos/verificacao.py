@@ -1,7 +1,8 @@
-"""What a model says an address or a document is, as far as the text bears it out: nothing that is not written there counts.
+"""Check a model's address or document against the text: only values that occur there count.
 
-Words are looked for whatever their accents and capitals, and taken as they are written; digits must be whole numbers of the text,
-in its order. A CPF and a SUS card need their check digits besides, and a number that the text labels as something else is nothing.
+Words match without accents and capitals and are taken as written; digits must be whole numbers of the text, in
+order. A CPF and a SUS card also need valid check digits, and a number that the text labels as something else is
+dropped.
 """
 
 import re
@@ -62,7 +63,7 @@ def documento_provado(dito: Json, texto: str) -> Documento:
 
 
 def so_de(texto: str, tipo: Tipo) -> str:
-    """The text without the digits of the numbers that are labelled, or shaped, as something else."""
+    """Blank the digits of numbers that are labelled or shaped as another kind of document."""
     page = limpo(texto)
     for papel in papeis(page):
         if tipo not in papel.pode:
@@ -71,12 +72,12 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Whether asking anybody about it can be of use: some number of it may be a document of the patient's."""
+    """Tell whether a question to the model can help: some number may be a document of the patient."""
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
 class _Pagina:
-    """A text, and what can be found in it."""
+    """A text with a search for words and digits."""
 
     def __init__(self, texto: str) -> None:
         self._texto = limpo(texto)
@@ -84,7 +85,7 @@ class _Pagina:
         self._numbers = list(_DIGITS.finditer(self._texto))
 
     def palavras(self, dito: Any) -> str | None:
-        """As they are written: an accent nobody typed is not invented."""
+        """Return the words as the text writes them, without added accents."""
         wanted = [plano(found) for found in _WORD.findall(limpo(_text(dito)))]
         for first in range(len(self._words) - len(wanted) + 1 if wanted else 0):
             found = self._words[first : first + len(wanted)]
@@ -113,7 +114,9 @@ class _Pagina:
         return name if name in ORGAOS and self.palavras(name) else None
 
     def tem_digitos(self, valor: str) -> bool:
-        """They are one number of the text, or several that stand together, from the first digit to the last."""
+        """Tell whether the digits are one number of the text, or several adjacent ones, from the first digit to the
+        last.
+        """
         digits, has_x = _digits(valor), valor.endswith("X")
         return any(found == digits and (not has_x or self._x_after(end)) for found, end in self._runs(len(digits)))
 

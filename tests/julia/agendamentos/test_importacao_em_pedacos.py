@@ -210,7 +210,7 @@ async def test_two_who_go_on_with_the_same_import_write_each_row_once(
     importing = with_reader(office, Mortal(deaths=2))
     id = (await importing.importar(xlsx([HEADER, *(patient(n) for n in range(1900))]), "a.xlsx", by="alguém"))["id"]
     assert (await figures(office))["imported"] == 1000
-    await asyncio.gather(importing._go_on(id, lambda *_: None), office.importacao._go_on(id, lambda *_: None))
+    await asyncio.gather(importing._resume(id, lambda *_: None), office.importacao._resume(id, lambda *_: None))
     found = await figures(office)
     assert (found["status"], found["imported"], found["duplicates"]) == ("concluida", 1900, 0)
     assert (found["jobs_enqueued"], found["there"], found["valid_rows"], found["kept"]) == (1900, 1900, 1900, 0)

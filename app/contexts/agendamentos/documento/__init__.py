@@ -1,1 +1,1 @@
-"""Reads and masks documents: CPF, RG, SUS card."""
+"""Reading and masking of documents: CPF, RG, SUS card."""

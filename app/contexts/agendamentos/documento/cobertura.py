@@ -1,4 +1,4 @@
-"""What is covered for whoever may not see documents, and how a cover is known when it comes back."""
+"""Masking of documents for clients without the ``pii`` scope, and detection of a mask that a client sends back."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from app.contexts.agendamentos.documento.documento import cpf_valido
 
 COVERED: Final = "***"
-# Covered whole; in every other text only what is a CPF.
+# Masked in full; in every other text only CPFs are masked.
 COBRIVEIS: Final = ("documento_completo", "carteira_convenio", "numero_convenio")
 _CPF = re.compile(r"(?<![0-9])([0-9]{3})[. ]?([0-9]{3})[. ]?([0-9]{3})[- ]?([0-9]{2})(?![0-9])")
 _CPF_COBERTO = re.compile(r"\*{3}\.[0-9]{3}\.[0-9]{3}-\*{2}")
@@ -17,12 +17,12 @@ def cpf_coberto(cpf: str | None) -> str | None:
 
 
 def sem_cpf(texto: str) -> str:
-    """With every CPF in it covered, wherever somebody wrote it."""
+    """Mask every valid CPF in a text."""
     return _CPF.sub(lambda found: _cover("".join(found.groups())) or found[0], texto)
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """It was shown to somebody who may not see it: it says nothing of what is kept."""
+    """Tell whether a value is a mask sent back by a client that may not see the original: it is not a new value."""
     return COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None)
 
 

@@ -1,6 +1,8 @@
-"""CPF, RG and SUS card out of one cell, by rules. The label decides, then the check digits; a relative's is not the patient's.
+"""CPF, RG and SUS card in one cell, by rules. The label decides, then the check digits; a relative's document is
+skipped.
 
-The text becomes a line of tokens (labels, numbers, issuers, states, words about whose it is), read once from left to right.
+The text becomes a line of tokens (labels, numbers, issuers, states, words about the owner), read once from left to
+right.
 """
 
 import re
@@ -67,11 +69,11 @@ class Tipo(Enum):
     CPF = auto()
     RG = auto()
     CNS = auto()
-    OUTRO = auto()  # a document that is neither
+    OUTRO = auto()  # another kind of document
     NUMERO = auto()
     ORGAO = auto()
     UF = auto()
-    ALHEIO = auto()  # the mother's, the father's
+    ALHEIO = auto()  # of the mother, the father or another person
     PROPRIO = auto()
     PAUSA = auto()
 
@@ -85,15 +87,15 @@ class Token(NamedTuple):
 
 _ISSUERS = "|".join(ORGAOS)
 _STATES = "|".join(ESTADOS)
-_LAST = rf"(?:[0-9](?![0-9a-zªº°])|x(?![a-z])|x(?=(?:{_ISSUERS})))"  # an RG's own check digit
+_LAST = rf"(?:[0-9](?![0-9a-zªº°])|x(?![a-z])|x(?=(?:{_ISSUERS})))"  # check digit of an RG
 _NUMBERS = (
-    r"[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"  # a date: when it was issued
+    r"[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"  # a date of issue
     r"|[0-9]{1,2}[ªº°a]\s?via"
     r"|[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}/[0-9]{4}-?[0-9]{2}(?![0-9])"  # a CNPJ
     r"|[0-9]{3}[ .][0-9]{4}[ .][0-9]{4}[ .][0-9]{4}(?![0-9])"  # a SUS card
     r"|[0-9]{3}[. ,]\s?[0-9]{3}[. ,]\s?[0-9]{3}\s?[-./ ]\s?[0-9]{2}(?![0-9])"  # a CPF
     r"|[0-9]{9}\s?[-/. ]\s?[0-9]{2}(?![0-9])"
-    r"|\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}(?![0-9])"  # a telephone
+    r"|\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}(?![0-9])"  # a phone number
     rf"|[0-9]{{1,3}}(?:[. ][0-9]{{3}})+(?:\s?[-./]?\s?{_LAST}|\s?-\s?[0-9]{{2}}(?![0-9]))?"
     rf"|[0-9]{{1,13}}\s?-\s?{_LAST}"
     r"|[0-9]+x?"
@@ -148,7 +150,7 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """What a number of the text may be, by what stands beside it; nothing: it is no document of the patient's."""
+    """The kinds of document that a number may be, by its context; empty: not a document of the patient."""
 
     start: int
     end: int
@@ -172,7 +174,10 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 
 
 def papeis(texto: str) -> Iterator[Papel]:
-    """Every number of a text as ``limpo`` gives it. Whoever else reads it (a model) is bound by its labels as the rules are."""
+    """Yield every number of a text that ``limpo`` returned.
+
+    A model's answer is checked against these labels too.
+    """
     tokens, now = list(_tokens(texto)), _Estado()
     never = [found.span() for found in _NEVER.finditer(texto)]
     last: Papel | None = None
@@ -190,7 +195,7 @@ def papeis(texto: str) -> Iterator[Papel]:
         _walk(now, tokens, place)
         last = Papel(token.start, token.end, pode)
         yield last
-    # A shape that is none of ours, unless a label says otherwise; eleven digits that check may be a CPF all the same.
+    # Shapes of other numbers, unless a label says otherwise; eleven digits with a valid check may still be a CPF.
     for start, end in never:
         is_cpf = cpf_valido(re.sub(r"[^0-9]", "", texto[start:end]))
         if not _is_labelled(tokens, start):
@@ -204,17 +209,17 @@ def _is_labelled(tokens: list[Token], start: int) -> bool:
 
 @dataclass(slots=True)
 class _Estado:
-    esperados: list[Tipo] = field(default_factory=list)  # labels that still wait for their number
-    alheio: bool = False  # what follows is somebody else's
+    esperados: list[Tipo] = field(default_factory=list)  # labels without their number yet
+    alheio: bool = False  # the following numbers belong to another person
     alheio_ate_rotulo: bool = False
     cpf: str | None = None
     rg: str | None = None
     cns: str | None = None
     orgao: str | None = None
     uf: str | None = None
-    solto: tuple[str | None, str | None] = (None, None)  # an issuer that stood before its RG
-    rg_aberto: bool = False  # an RG was the last number: an issuer that comes is its
-    orgao_alheio: bool = False  # the last number was somebody else's, and so is its issuer
+    solto: tuple[str | None, str | None] = (None, None)  # an issuer before its RG
+    rg_aberto: bool = False  # the last number was an RG: the next issuer belongs to it
+    orgao_alheio: bool = False  # the last number and its issuer belong to another person
     avisos: list[str] = field(default_factory=list)
 
 
@@ -261,7 +266,7 @@ def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
 
 
 def _belongs_to_the_last(tokens: list[Token], place: int) -> bool:
-    """ "529.982.247-25 (mãe)" says whose the number before it is; "mãe: CPF …" whose the next one is."""
+    """Tell whether the word describes the number before it ("529.982.247-25 (mãe)") or the next one ("mãe: CPF …")."""
     if place == 0 or tokens[place - 1].tipo not in (Tipo.NUMERO, Tipo.UF, Tipo.ORGAO):
         return False
     following = tokens[place + 1] if place + 1 < len(tokens) else None
@@ -316,7 +321,7 @@ def _number(now: _Estado, texto: str, *, is_theirs: bool, following: Token | Non
 
 
 def _kind(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
-    """What the number is taken for; None: it is nothing of ours."""
+    """Return the kind of document; None: another number."""
     if Tipo.OUTRO in now.esperados:
         now.esperados = []
         return None

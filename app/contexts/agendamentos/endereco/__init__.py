@@ -1,1 +1,1 @@
-"""Parses an address by rules."""
+"""Parsing of addresses by rules."""

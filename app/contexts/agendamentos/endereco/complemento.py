@@ -1,4 +1,4 @@
-"""What stands between a house's number and its neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
+"""Complements between the house number and the neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
 
 import re
 from functools import lru_cache
@@ -26,11 +26,11 @@ _FLOOR = re.compile(r"([0-9]{1,2})\s?[ºª°oa]?\.?\s?(?:andar|and|pavimento|pav
 
 class Itens(NamedTuple):
     itens: tuple[str, ...]
-    resto: str  # what is none of it
+    resto: str  # text after the complements
 
 
 def complementos(texto: str) -> Itens:
-    """Those at the beginning of the text, in the written order, and the rest."""
+    """Read the complements at the beginning of a text, in written order, and return the rest."""
     itens: list[str] = []
     place = 0
     while place < len(texto):
@@ -77,7 +77,10 @@ def _look_up(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """ "Conjunto E" has one, and "casa e fundos" has none; what is shortened to one letter has digits alone."""
+    """Tell whether the value belongs to the complement: "Conjunto E" has one, "casa e fundos" has none.
+
+    A one-letter abbreviation takes digits only.
+    """
     if len(name) == 1:
         return value[1] is not None
     return value[2] is None or name not in SEM_VALOR or plano(value[2]) not in ("e", "o")
@@ -89,7 +92,7 @@ def _spell(full: str, value: "re.Match[str]") -> str:
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:
-    """Words up to the next complement: "Solar das Flores apto 71"."""
+    """Return the words up to the next complement: "Solar das Flores apto 71"."""
     text = texto[start:]
     if not text or not text[0].isalpha():
         return None

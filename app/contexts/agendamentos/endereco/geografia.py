@@ -1,4 +1,4 @@
-"""Brazil's states, their ranges of CEP, and its larger cities, whatever way somebody shortened their names."""
+"""States of Brazil, their CEP ranges and the larger cities with their abbreviations."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ ESTADOS: Final[Mapping[str, str]] = {
     "RJ": "Rio de Janeiro", "RN": "Rio Grande do Norte", "RO": "Rondônia", "RR": "Roraima", "RS": "Rio Grande do Sul",
     "SC": "Santa Catarina", "SE": "Sergipe", "SP": "São Paulo", "TO": "Tocantins",
 }  # fmt: skip
-# First five digits, both ends counted.
+# First five digits, both ends inclusive.
 CEPS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "SP": ((1000, 19999),), "RJ": ((20000, 28999),), "ES": ((29000, 29999),), "MG": ((30000, 39999),),
     "BA": ((40000, 48999),), "SE": ((49000, 49999),), "PE": ((50000, 56999),), "AL": ((57000, 57999),),
@@ -27,7 +27,7 @@ CEPS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "TO": ((77000, 77999),), "MT": ((78000, 78899),), "MS": ((79000, 79999),), "PR": ((80000, 87999),),
     "SC": ((88000, 89999),), "RS": ((90000, 99999),),
 }  # fmt: skip
-# Cities that are as often the name of a neighbourhood: alone, and without a state, they are taken for that.
+# Cities that share their name with many neighbourhoods: alone and without a state they count as a neighbourhood.
 TAMBEM_BAIRROS: Final = frozenset(
     plano(name)
     for name in (
@@ -53,8 +53,8 @@ class Cidade(NamedTuple):
 
 
 class _Atlas(NamedTuple):
-    by_name: dict[str, tuple[Cidade, ...]]  # also by the short names people use
-    by_words: dict[int, list[tuple[tuple[str, ...], Cidade]]]  # by how many words the name has
+    by_name: dict[str, tuple[Cidade, ...]]  # also by short names
+    by_words: dict[int, list[tuple[tuple[str, ...], Cidade]]]  # by the number of words in the name
 
 
 @cache
@@ -74,7 +74,7 @@ def _atlas() -> _Atlas:
 
 
 def uf_de(texto: str) -> str | None:
-    """Two letters, or the name of a state."""
+    """Return the state for two letters or a state's name."""
     word = texto.strip(" .").upper()
     return word if word in ESTADOS else _STATE_OF.get(" ".join(_plain_words(texto)))
 
@@ -85,12 +85,12 @@ def cep_concorda(cep: str, uf: str) -> bool:
 
 
 def cidade_de(texto: str, uf: str | None) -> Cidade | None:
-    """The city that is meant, if it is one we know: by its name, by a short form of it, or with one letter wrong."""
+    """Return the known city with this name, a short form of it, or one wrong letter."""
     return _cidade(texto.strip(" .-"), uf)
 
 
 def cidade_no_fim(texto: str, uf: str | None) -> tuple[str, Cidade] | None:
-    """What stands before the city, and the city, where nothing parts them: "CENTRO SAO PAULO"."""
+    """Split a city off the end of a text without separator: "CENTRO SAO PAULO"."""
     words = texto.split(" ")
     for place in range(len(words)):
         cidade = _exact(_plain_words(" ".join(words[place:])), uf)
@@ -100,7 +100,7 @@ def cidade_no_fim(texto: str, uf: str | None) -> tuple[str, Cidade] | None:
 
 
 def nome_da_cidade(texto: str, uf: str | None) -> str:
-    """Its full name where we know it; otherwise as it was written."""
+    """Return the full name of a known city, else the text as written."""
     cidade = cidade_de(texto, uf)
     return titulo(texto) if cidade is None else cidade.nome
 
@@ -116,7 +116,7 @@ def _exact(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _match_shortened(words: list[str], uf: str | None) -> Cidade | None:
-    """ "Rib. Preto", "S. Bernardo do Campo": every word is the city's, or begins it, and one of them is whole."""
+    """Match abbreviations such as "Rib. Preto": every word is or begins the city's word, and one of them is complete."""
     known = _atlas().by_words.get(len(words), ())
     found = [cidade for name, cidade in known if _abbreviates(words, name) and (uf is None or cidade.uf == uf)]
     return found[0] if len(found) == 1 else None
@@ -145,7 +145,7 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """The one of that state; a name we know of another state alone is not changed by that."""
+    """Return the city of that state, else the first: a city known only in another state keeps its name."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 

@@ -1,4 +1,4 @@
-"""Neighbourhood, city and state, from the parts of an address that are left when the street is read."""
+"""Neighbourhood, city and state, from the parts of an address that remain after the street."""
 
 import re
 from typing import Final, NamedTuple
@@ -36,11 +36,11 @@ class Lugar(NamedTuple):
 class _Estado(NamedTuple):
     uf: str | None
     partes: list[str]
-    cidade_em: int | None  # the part that stood beside the state
+    cidade_em: int | None  # the part beside the state
 
 
 def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
-    """``is_city``: whatever it is, it was labelled so."""
+    """Read the place from its parts. ``is_city``: a label says that they name the city."""
     partes = [
         _SAINT.sub("São ", parte) for parte in partes if plano(parte) not in ("brasil", "br") and not diz_nada(parte)
     ]
@@ -62,7 +62,7 @@ def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
 
 
 def bairro_de(texto: str) -> str | None:
-    """Its name in full: Jd. -> Jardim; "Bairro" is dropped."""
+    """Return the full name of a neighbourhood: "Jd." becomes "Jardim"; the word "Bairro" is dropped."""
     texto = _DROPPED.sub("", texto.strip(" .,;:-"), count=1)
     if diz_nada(texto):
         return None
@@ -86,7 +86,7 @@ def _prefix(word: str, *, has_stop: bool) -> str | None:
 
 
 def _state(partes: list[str]) -> _Estado:
-    """A part that is a state; one that ends or begins with one; or the name of one after a city."""
+    """Find the state: a part of its own, the end or beginning of a part, or a state's name after a city."""
     for place in reversed(range(len(partes))):
         if partes[place].strip(" .").upper() in ESTADOS:
             said = partes[place].strip(" .").upper()
@@ -105,7 +105,9 @@ def _state(partes: list[str]) -> _Estado:
 
 
 def _find_beside(left: list[str], place: int, uf: str) -> int:
-    """The city stands before its state; behind it where only that is one ("Tijuca, RJ, Rio de Janeiro")."""
+    """Return the position of the city: before its state, or after it if only that is a city ("Tijuca, RJ, Rio de
+    Janeiro").
+    """
     known = [at for at in (place - 1, place) if 0 <= at < len(left) and _is_of(left[at], uf)]
     return known[0] if known else max(place - 1, 0)
 
@@ -130,7 +132,7 @@ def _ends_with_state(parte: str, *, is_last: bool) -> tuple[str, str] | None:
     if found is not None and found[1].upper() in ESTADOS:
         return found[2], found[1].upper()
     for name in (plano(each) for each in ESTADOS.values()):
-        # "Campinas São Paulo": a city of that state stands before its name.
+        # "Campinas São Paulo": a city of the state stands before the state's name.
         if is_last and plano(parte).endswith(f" {name}"):
             before, uf = parte[: -len(name) - 1].strip(" ,-/"), uf_de(name)
             cidade = cidade_no_fim(before, uf)
@@ -140,7 +142,7 @@ def _ends_with_state(parte: str, *, is_last: bool) -> tuple[str, str] | None:
 
 
 def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
-    """São Paulo after Campinas is the state, and after a neighbourhood the city."""
+    """Tell whether a name is the state: "São Paulo" after "Campinas" is, after a neighbourhood it is the city."""
     if was_said or cidade_de(named, None) is None:
         return True
     cidade = cidade_de(before, uf)
@@ -148,7 +150,7 @@ def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
 
 
 def _read_one_part(parte: str, uf: str | None) -> Lugar:
-    """One part for both: the city is known, or stands beside its state; otherwise it is the neighbourhood."""
+    """Read one part as city or neighbourhood: a known city, or a name beside its state, is a city."""
     found = cidade_no_fim(parte, uf)
     if found is not None and uf is None and found[0].endswith(f" {found[1].uf}"):  # "Jabaquara SP São Paulo"
         uf = found[1].uf
@@ -176,7 +178,7 @@ def _read_one_part(parte: str, uf: str | None) -> Lugar:
 
 
 def _is_neighbourhood(before: str) -> bool:
-    """Something a name can end with stands there: "Jardim" before "Paulista" is half of one."""
+    """Tell whether a text can be a neighbourhood: "Jardim" before "Paulista" is only half of one."""
     words = [plano(word).strip(" .-/") for word in before.split(" ")]
     is_half = len(words) == 1 and (words[0] in BAIRROS or words[0] in INICIAM_BAIRRO - {"centro"})
     return bool(words[-1]) and words[-1] not in _JOINING and not is_half
@@ -188,7 +190,7 @@ def _is_ambiguous(parte: str, cidade: Cidade) -> bool:
 
 
 def _is_city(partes: list[str]) -> bool:
-    """Without a state: the last is a city if we know it, or if what stands before it is plainly a neighbourhood."""
+    """Tell whether the last part is a city without a state: it is known, or the part before it is a neighbourhood."""
     last, before = partes[-1], plano(partes[-2].split(" ")[0]).strip(".")
     if cidade_de(last, None) is not None:
         return True
@@ -196,7 +198,7 @@ def _is_city(partes: list[str]) -> bool:
 
 
 def _likeliest(partes: list[str], uf: str | None) -> int:
-    """The last, unless another is a city of that state and the last is none."""
+    """Return the position of the city: the last part, unless only another part is a known city of the state."""
     if uf is None or cidade_de(partes[-1], uf) is not None:
         return len(partes) - 1
     known = [place for place, parte in enumerate(partes) if (found := cidade_de(parte, uf)) and found.uf == uf]

@@ -1,4 +1,4 @@
-"""The street and the number of its house."""
+"""Street and house number."""
 
 import re
 from functools import lru_cache
@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from app.contexts.agendamentos.endereco.vocabulario import COM_VALOR, INICIAM_BAIRRO, TIPOS, TIPOS_LONGOS
 from app.contexts.agendamentos.texto import plano, quase, titulo
 
-S_N: Final = "\ue000"  # stands for every way to write that a house has no number
-COMMA: Final = "\ue001"  # of km 12,5
+S_N: Final = "\ue000"  # placeholder for every spelling of "no number"
+COMMA: Final = "\ue001"  # placeholder for the comma in km 12,5
 SEM_NUMERO = re.compile(
     r"(?<![\w/])(?:s\s?[/.]\s?n(?:\s?[º°ro]|um(?:ero)?)?\.?(?![\w/])|s\s?n\s?[º°]|sn(?![\w/]|\.\w)|sem\s+n(?:[º°o]|[uú]mero)\.?(?!\w))",
     re.IGNORECASE,
@@ -24,13 +24,13 @@ _NUMERO = re.compile(
     rf"|(?P<digits>{_DIGITS})(?:/(?P<extra>[0-9]{{1,5}}[a-z]?)(?!\w)|\s?-?\s?(?P<letter>[a-z])(?![\w.'])|(?P<range>-[0-9]{{1,5}}))?(?![\w,]))",
     re.IGNORECASE,
 )
-# A day in a name: Rua 12 de Outubro; an ordinal: 1º de Maio.
+# A date or an ordinal in a name: Rua 12 de Outubro, 1º de Maio.
 _NOT_A_HOUSE = re.compile(r"\s?[ºª°]|\s+de\s|\s+d[eo]s?$", re.IGNORECASE)
 _BEFORE = re.compile(r"(?:^|\s)(?:de|do|da|dos|das|e)\s+$", re.IGNORECASE)
-# Kings and popes bear small numbers: Rua Dom Pedro 2.
+# Names of kings and popes contain small numbers: Rua Dom Pedro 2.
 _NUMBERED = re.compile(r"(?:^|\s)(?:pedro|pio|paulo|xxiii)\s+$", re.IGNORECASE)
 _ROAD = re.compile(r"[a-z]{2,3}[\s-]?[0-9]{2,3}(?!\w)", re.IGNORECASE)
-# Brasília names no streets: SQS 308, QNM 12, SHIS QI 5.
+# Brasília has codes instead of street names: SQS 308, QNM 12, SHIS QI 5.
 _BRASILIA = re.compile(
     r"(?:(?:s[hgc][a-z]{1,4}|st[nrs]c?|smp?w|sia|saa|sof|adhemar)\s+)?"
     r"(?:sq(?:s|n|sw|nw)|[ec]?q(?:[nsr][a-z]{0,2}|[eilrsc]|rsw|ms?w)|c(?:ls|ln|lsw|lrn|rs|sb|nb|sa|na|nm|nd)|s[hgc](?:is|in|cgn|ces|igs|tn|ts|as|an|s|n|lw)"
@@ -43,7 +43,7 @@ _TYPE = re.compile(r"([^\W\d_]+)(\.?)\s*")
 class Rua(NamedTuple):
     nome: str
     numero: str | None = None
-    extra: str | None = None  # 45/102: what stands after the bar
+    extra: str | None = None  # 45/102: the part after the slash
     resto: str = ""
 
 
@@ -54,7 +54,7 @@ class Numero(NamedTuple):
 
 
 def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None:
-    """None: it does not begin like a street; if ``sure``, it is one all the same. ``following``: the part after it."""
+    """Read a street; None if the part does not begin like one. ``sure``: read it anyway. ``following``: the next part."""
     brasilia = _BRASILIA.match(parte)
     if brasilia is not None:
         return Rua(brasilia[0].upper(), resto=parte[brasilia.end() :].strip(" ,-/"))
@@ -66,7 +66,7 @@ def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None
 
 
 def numero_no_inicio(parte: str, *, bare: bool) -> Numero | None:
-    """``bare``: digits alone are a number; otherwise it must say that it is one."""
+    """Read a house number. ``bare``: digits alone count; otherwise a mark such as "nº" is required."""
     found = _NUMERO.match(parte)
     if found is None or not (bare or found["mark"] or found["none"] or found["km"]):
         return None
@@ -90,7 +90,7 @@ def _tipo(parte: str) -> tuple[str, int] | None:
 
 
 def _take_apart(tipo: str, texto: str, following: str) -> Rua:
-    """Name, number and whatever comes after, where no comma parts them."""
+    """Split name, number and the rest where no comma separates them."""
     begins = _ROAD.match(texto) if tipo in ("Rodovia", "Estrada", "") else None
     start = begins.end() if begins else 0
     for found in _NUMERO.finditer(texto, start):
@@ -114,13 +114,13 @@ def _is_of_the_name(texto: str, found: "re.Match[str]", following: str) -> bool:
         return True
     if len(found["digits"]) < 3 and _NUMBERED.search(before):
         return True
-    # "Rua Dom Pedro 2, 300": the next part says which of the two it is.
+    # "Rua Dom Pedro 2, 300": if the next part is a number, this one belongs to the name.
     is_last = not texto[found.end() :].strip()
     return is_last and len(found["digits"]) < 3 and NUMERO_SO.fullmatch(following) is not None
 
 
 def _is_a_value(before: str, found: "re.Match[str]") -> bool:
-    """ "Avenida Central Bl. 12": not the house's."""
+    """Tell whether the number belongs to a complement, not to the house: "Avenida Central Bl. 12"."""
     words = before.split()
     return not found["mark"] and len(words) > 1 and len(words[-1]) > 1 and plano(words[-1]).strip(".") in COM_VALOR
 
@@ -138,7 +138,7 @@ def _numero(found: "re.Match[str]", resto: str) -> Numero:
 
 
 def _split_complement(texto: str) -> tuple[str, str]:
-    """ "Rua 3 casa 18", "Rua das Flores Jd. Primavera": a name ends where something else begins."""
+    """Split a name at the complement or neighbourhood after it: "Rua 3 casa 18", "Rua das Flores Jd. Primavera"."""
     words = texto.split(" ")
     for place in range(1, len(words)):
         word = plano(words[place]).strip(".")

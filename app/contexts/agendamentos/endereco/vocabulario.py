@@ -1,8 +1,8 @@
-"""The words addresses are made of, and what each stands for."""
+"""Words of addresses with their full forms."""
 
 from typing import Final
 
-# How a street's name may begin. Abbreviations are read with and without their full stop.
+# First words of a street's name. Abbreviations match with and without a full stop.
 TIPOS: Final = {
     short: full
     for full, shorts in {
@@ -38,9 +38,9 @@ TIPOS: Final = {
     }.items()
     for short in shorts.split()
 }
-# Of these also with a slip of the hand.
+# These match with one wrong letter too.
 TIPOS_LONGOS: Final = ("avenida", "alameda", "travessa", "praca", "estrada", "rodovia", "largo", "ladeira", "servidao")
-# A complement that has a value of its own: Apto 45.
+# Complements with a value: Apto 45.
 COM_VALOR: Final = {
     short: full
     for full, shorts in {
@@ -71,7 +71,7 @@ COM_VALOR: Final = {
     }.items()
     for short in shorts.split()
 }
-# One that says enough without: Fundos.
+# Complements without a value: Fundos.
 SEM_VALOR: Final = {
     short: full
     for full, shorts in {
@@ -90,7 +90,7 @@ SEM_VALOR: Final = {
     }.items()
     for short in shorts.split()
 }
-# One that has a name: Edifício Solar.
+# Complements with a name: Edifício Solar.
 COM_NOME: Final = {
     short: full
     for full, shorts in {
@@ -102,7 +102,7 @@ COM_NOME: Final = {
     for short in shorts.split()
 }
 COMPLEMENTOS_LONGOS: Final = ("apartamento", "bloco", "fundos", "condominio", "edificio", "conjunto")
-# How a neighbourhood's name may begin.
+# First words of a neighbourhood's name.
 BAIRROS: Final = {
     short: full
     for full, shorts in {
@@ -154,7 +154,7 @@ INICIAM_BAIRRO: Final = frozenset(
         "recanto",
     ]
 )
-# Somebody explains the way: not part of the address.
+# Directions, which are not part of the address.
 REFERENCIAS: Final = (
     "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia",
     "ref",

@@ -1,1 +1,1 @@
-"""Reads a spreadsheet in a child process."""
+"""Reading of spreadsheets in a child process."""

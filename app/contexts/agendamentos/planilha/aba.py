@@ -1,7 +1,7 @@
-"""A sheet's cells become appointments: the header is found wherever it stands and however it is written, each row is read alone.
+"""Rows of a sheet become appointments. The header may stand anywhere near the top; each row is read alone.
 
-Two families of sheets are known. ``simples``: patient, date and time in columns of their own. ``coleta``: the laboratory's export,
-with brand, unit and one column for date and time; of it only rows of a car's room are taken.
+Two families of sheets are known. ``simples``: patient, date and time in columns of their own. ``coleta``: the
+laboratory's export, with brand, unit and one column for date and time; only rows with a car's room are imported.
 """
 
 import re
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from batuta.kernel import Json
 
 HEADER_WITHIN: Final = 30  # rows from the top
-MIDNIGHT: Final = "00:00"  # beside a day: how a program writes one without an hour
-TOP: Final = 1000  # rows of which one must say something
-HEAVIEST: Final = 1024 * 1024  # characters in one piece
+MIDNIGHT: Final = "00:00"  # a day without an hour, as programs write it
+TOP: Final = 1000  # rows of which at least one must hold text
+HEAVIEST: Final = 1024 * 1024  # characters in one batch
 
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
@@ -55,9 +55,9 @@ _EMPTY_CONFIRMATION: Final = frozenset({"whats", "whatsapp", "wpp"})
 
 
 class Cabecalho(NamedTuple):
-    linha: int  # counted from 1, as people see it
+    linha: int  # counted from 1
     colunas: Mapping[str, int]
-    nomes: Mapping[str, str]  # as they are written there
+    nomes: Mapping[str, str]  # as written in the sheet
     repetidas: Sequence[str]
 
     @property
@@ -67,17 +67,17 @@ class Cabecalho(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Aba:
-    """A sheet that can be taken: ``altura`` rows, those above its header and empty ones among them."""
+    """A sheet that can be imported. ``altura``: its rows, including empty ones and those above the header."""
 
-    nome: str | None  # None: it is the only one that is read
+    nome: str | None  # None: the only sheet of the file
     altura: int
     header: Cabecalho
     linhas: Callable[[], Iterable[Sequence[Celula]]]
-    formulas: Sequence[int] = ()  # rows with one that has no stored value
+    formulas: Sequence[int] = ()  # rows with a formula without a stored value
 
 
 class Aspecto(IntEnum):
-    """What a sheet looks like; the smaller, the more like appointments."""
+    """The kind of a sheet; a smaller value resembles appointments more."""
 
     DE_AGENDAMENTOS = 0
     DE_PACIENTES = 1  # a column is missing
@@ -88,7 +88,7 @@ class Aspecto(IntEnum):
 
 
 class Reparos:
-    """The first of them, and how many there are."""
+    """The first problems, and the number of all."""
 
     def __init__(self) -> None:
         self.quantos = 0
@@ -108,14 +108,14 @@ class Reparos:
 class _Lendo:
     since_1904: bool
     aba: Aba
-    acima: int = 0  # rows of the sheets before
+    acima: int = 0  # rows of the previous sheets
     erros: Reparos = field(default_factory=Reparos)
     avisos: Reparos = field(default_factory=Reparos)
     repetidos: Reparos = field(default_factory=Reparos)
     total: int = 0
     puladas: int = 0
     chaves: set[bytes] = field(default_factory=set)
-    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # what rows without an hour said, by their key
+    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # hashes of rows without an hour, by key
 
     @property
     def is_coleta(self) -> bool:
@@ -139,7 +139,7 @@ class _Lendo:
 
 
 def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
-    """The row near the top that names the most fields; None: none names two."""
+    """Return the row near the top that names the most fields; None if none names two."""
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas, start=1):
         if number > HEADER_WITHIN:
@@ -150,19 +150,22 @@ def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
     return best
 
 
-def aspecto_de(top: Sequence[Sequence[Celula]], *, goes_on: bool = False) -> Aspecto:
-    """``top``: a sheet's first rows. ``goes_on``: something stands below them."""
+def aspecto_de(top: Sequence[Sequence[Celula]], *, has_more: bool = False) -> Aspecto:
+    """Return the kind of a sheet. ``top``: its first rows; ``has_more``: more rows follow."""
     header = cabecalho_de(top)
     if header is None:
-        return Aspecto.OUTRA if goes_on or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
-    has_rows = goes_on or any(_says_something(linha) for linha in top[header.linha :])
+        return Aspecto.OUTRA if has_more or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
+    has_rows = has_more or any(_says_something(linha) for linha in top[header.linha :])
     if not _missing(header):
         return Aspecto.DE_AGENDAMENTOS if has_rows else Aspecto.EM_BRANCO
     return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
 
 
 def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
-    """``top``: the sheet's first rows. Raises what a whole sheet can be refused for, before anything below is read."""
+    """Return the header, or raise every reason to refuse a whole sheet before the rows below are read.
+
+    ``top``: the first rows of the sheet.
+    """
     if not any(_says_something(linha) for linha in top):
         raise Recusa(MotivoDaLinha.VAZIA)
     header = cabecalho_de(top)
@@ -181,9 +184,9 @@ def _missing(header: Cabecalho) -> list[str]:
 def pedacos_de(
     abas: Sequence[Aba], *, since_1904: bool = False, avisos: Iterable[Reparo] = (), apos: int = 0
 ) -> Iterator[Pedaco]:
-    """The rows of whole sheets that can be taken, some at a time; those up to the line ``apos`` are counted and not given.
+    """Yield the rows of the sheets in batches; rows up to line ``apos`` are counted but not yielded.
 
-    Lines are counted through all sheets; no piece holds rows of two. ``avisos``: what is known of the file already.
+    Lines are counted across all sheets; a batch holds rows of one sheet. ``avisos``: warnings already known.
     """
     lendo = _Lendo(since_1904, abas[0])
     for aviso in avisos:
@@ -224,7 +227,7 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
     try:
         row = _row(lendo, header, number, linha)
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
-        # No cell is known that does this to us: if there is one, it costs its own row and no other.
+        # No known cell causes this. If one does, only its row is lost.
         lendo.erros.append(lendo.reparo(number, None, Problema.ILEGIVEL))
         return None
     if row is None:
@@ -238,7 +241,7 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Two visits of one day may be meant: rows that say different things are not one."""
+    """Return the key of a row without an hour. Rows of one day with different content may be different visits."""
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
     before = lendo.sem_hora.get(chave, ())
@@ -259,7 +262,7 @@ def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
         if name is None:
             continue
         if name in colunas:
-            # Confirmed at: one column for both, or the second one for the time.
+            # Confirmation: one column for date and time, or a second column for the time.
             if name == "data_hora_confirmacao" and "hora_confirmacao" not in colunas:
                 colunas["hora_confirmacao"], nomes["hora_confirmacao"] = place, str(valor)
                 continue
@@ -270,7 +273,7 @@ def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
 
 
 def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:
-    """A report that was printed has it on top of each page."""
+    """Tell whether a row repeats the header, as printed reports do on each page."""
     patient = header.colunas["nome_paciente"]
     if patient >= len(linha) or not _is_title(linha[patient], header.nomes["nome_paciente"]):
         return False
@@ -291,7 +294,7 @@ def _titles(fields: Iterable[str]) -> str:
 
 
 def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    """None: it is not taken; if that is a fault of the row's, the errors say which."""
+    """Read a row; None: it is skipped. If the row is invalid, ``erros`` holds the reason."""
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:
@@ -354,7 +357,7 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """``manhã``: no hour, and yet not the afternoon."""
+    """Return words in place of an hour: "manhã" has no hour, but differs from the afternoon."""
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
     return dito(cells.get("hora"))

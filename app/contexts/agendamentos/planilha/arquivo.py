@@ -1,6 +1,6 @@
-"""Looks at a file before anything opens it: what it is, how large it would become, whether it holds what no spreadsheet needs.
+"""Check a file before it is opened: its type, its unpacked size, and content that no spreadsheet needs.
 
-Nothing is unpacked further than a limit says, whatever the file says of itself.
+Unpacking stops at fixed limits, whatever sizes the file declares.
 """
 
 import csv
@@ -18,8 +18,8 @@ from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinh
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
-MOST_RATIO: Final = 250  # unpacked to packed; a sheet full of cells has about ten
-SMALL: Final = 1024 * 1024  # below it no ratio hurts
+MOST_RATIO: Final = 250  # unpacked to packed; a full sheet has about ten
+SMALL: Final = 1024 * 1024  # below this size the ratio does not matter
 MOST_ENTRIES: Final = 1000
 MOST_ROWS: Final = 50_000
 MOST_COLUMNS: Final = 200
@@ -29,7 +29,7 @@ _BETWEEN: Final = ";,\t|"
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-# A cell with something in it, near the last row or column there may be (GR50000) or beyond: few of a good sheet's are.
+# A filled cell near or beyond the last allowed row or column (GR50000): rare in a valid sheet.
 _FAR = re.compile(
     rb'<c r="(?=[A-Z]{3}|[G-Z][A-Z]|[A-Z]+0*(?:[5-9][0-9]{4}|[1-9][0-9]{5}))'
     rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(?:v|is|f)(?=[ >/])'
@@ -61,23 +61,25 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """``formulas``: rows whose formula has no stored value, by the part that holds the sheet; nothing is ever computed here."""
+    """``formulas``: rows with a formula without a stored value, by part of the package; formulas are never computed
+    here.
+    """
 
     since_1904: bool = False
     formulas: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    partes: Mapping[str, str] = field(default_factory=dict)  # of which sheet which part holds the cells
+    partes: Mapping[str, str] = field(default_factory=dict)  # sheet name to part of the package
     is_csv: bool = False
 
     def formulas_de(self, aba: str) -> Sequence[int]:
         return self.formulas.get(self.partes.get(aba, ""), ())
 
 
-# Programs write a CSV under these names too.
+# Extensions under which programs also save CSV.
 SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 
 
 def examinar(content: bytes, name: str) -> Examinado:
-    """Raises what the file is refused for."""
+    """Check a file; raise ``Recusa`` with the reason."""
     if not content.strip(b"\x00 \t\r\n"):
         raise Recusa(MotivoDaLinha.VAZIA)
     if len(content) > MOST_BYTES:
@@ -94,15 +96,15 @@ def examinar(content: bytes, name: str) -> Examinado:
 
 
 def nome_mostravel(name: str) -> str:
-    """The last part of a path, and of it what can be shown: whoever sends a file may call it anything."""
+    """Return the printable characters of a path's last part: the sender may choose any name."""
     last = re.split(r"[/\\]", name)[-1]
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
 
 
 def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
-    """UTF-8, or the Latin letters of older programs; commas, semicolons or tabs. Its rows, as often as they are asked for.
+    """Decode a CSV: UTF-8 or CP1252; separated by commas, semicolons, tabs or bars. Return its height and its rows.
 
-    They are counted and found readable here, so that whoever reads them afterwards comes to the end.
+    All rows are parsed here once, so that later iterations reach the end.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -125,7 +127,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """What stands between two cells: the sign by which the most names of a header are found, wherever it stands."""
+    """Return the separator that finds the most names of a header."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 
@@ -185,7 +187,7 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
 
 
 def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
-    """Which part holds which sheet, as far as it is written as every program does."""
+    """Map sheet names to parts of the package, for the usual notation."""
     targets = {
         each["Id"]: each["Target"]
         for each in map(_attributes, _RELATION.findall(relations))
@@ -200,7 +202,10 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Each with the end of the one before, so that nothing hides between two. What unpacks to more than it says is refused."""
+    """Yield chunks, each with the end of the previous one, so that no pattern hides between two.
+
+    An entry that unpacks to more than its declared size is refused.
+    """
     read, before = 0, b""
     with package.open(entry) as opened:
         for part in iter(lambda: opened.read(_CHUNK), b""):
@@ -219,7 +224,7 @@ def _refuse_dtd(chunk: bytes) -> None:
 
 
 def _measure(chunk: bytes) -> None:
-    """Rows and columns with something in them: a reader would make room for all up to the last."""
+    """Refuse sheets with filled cells beyond the limits: a reader would allocate everything up to the last cell."""
     for found in _FAR.finditer(chunk):
         row = int(found[2])
         if row > MOST_ROWS:

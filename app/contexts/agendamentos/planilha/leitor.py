@@ -1,11 +1,12 @@
-"""The child process that opens a stranger's file: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE < FILE``.
+"""The child process that opens an untrusted file: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE <
+FILE``.
 
-It takes the file on its standard input and answers in frames, each the length of a JSON text and the text: a refusal, or how many
-rows the sheet has and then its rows after LINE, some at a time; whoever does not read them keeps it waiting. It has little memory
-and little time; whatever the file does to it, the process that asked goes on.
+It reads the file from standard input and answers in frames, each the length of a JSON text and the text: a refusal,
+or the number of rows and then the rows after LINE in batches. The pipe applies back-pressure. Memory and time are
+limited: whatever the file does to the child, the parent continues.
 
-Everything a file can be refused for is known before its first row is given: while it is opened the limits are narrower than
-afterwards, and what comes afterwards needs little more. So nobody has to take back what a refused file has brought.
+Every reason to refuse a file is known before its first row is sent: the limits are narrower while the file is
+opened, and the later part needs little more. So no import of a refused file must be undone.
 """
 
 import json
@@ -42,18 +43,18 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
 MOST_SHEETS: Final = 20
-NOTHING: Final = (Aspecto.VAZIA, Aspecto.EM_BRANCO)  # a sheet that nobody filled in is not missed
-MEMORY: Final = 192 * 1024 * 1024  # of addresses; fifty thousand rows need 100
+NOTHING: Final = (Aspecto.VAZIA, Aspecto.EM_BRANCO)  # sheets that are skipped without a warning
+MEMORY: Final = 192 * 1024 * 1024  # address space in bytes; fifty thousand rows need 100 MiB
 MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
 CPU_SECONDS: Final = 30
 CPU_SECONDS_TO_OPEN: Final = 10
 OUT_OF_MEMORY: Final = 3
-LENGTH: Final = 4  # bytes of a frame that say how many follow
+LENGTH: Final = 4  # bytes of the length in a frame
 
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A file that can be taken: the sheets that are read, in order. ``ignoradas``: the names of the others that say something."""
+    """A file that can be imported: its sheets, in order. ``ignoradas``: names of other sheets with content."""
 
     abas: Sequence[Aba]
     since_1904: bool = False
@@ -85,7 +86,7 @@ def main(arguments: list[str]) -> int:
 
 
 def aberta(content: bytes, name: str) -> Folha:
-    """Raises ``Recusa``; nothing does that afterwards."""
+    """Open a file; raise ``Recusa``. After the return there are no further refusals."""
     examined = examinar(content, name)
     if examined.is_csv:
         height, rows = csv_lido(content)
@@ -94,7 +95,7 @@ def aberta(content: bytes, name: str) -> Folha:
 
 
 def _read_workbook(content: bytes, examined: Examinado) -> Folha:
-    """All visible sheets of appointments. If there is none, the one that looks most like it, which is refused for what it lacks."""
+    """Open all visible sheets of appointments. Without any, the most similar sheet is refused for the columns it lacks."""
     from python_calamine import CalamineError
 
     looks: dict[str, Aspecto] = {}
@@ -107,7 +108,7 @@ def _read_workbook(content: bytes, examined: Examinado) -> Folha:
             if sum(look not in NOTHING for look in looks.values()) == MOST_SHEETS:
                 break
             top, heights[name] = _top(livro.aba(name)), livro.altura(name)
-            looks[name] = aspecto_de(top, goes_on=heights[name] > TOP)
+            looks[name] = aspecto_de(top, has_more=heights[name] > TOP)
             if looks[name] is Aspecto.DE_AGENDAMENTOS:
                 headers[name] = cabecalho_conferido(top)
         if not headers:
@@ -135,7 +136,7 @@ def _read_workbook(content: bytes, examined: Examinado) -> Folha:
 
 
 class _Livro:
-    """A workbook, of which one sheet at a time is held: each may take most of the memory there is."""
+    """A workbook with one sheet in memory at a time: each may need most of the limit."""
 
     def __init__(self, content: bytes) -> None:
         from io import BytesIO
@@ -149,7 +150,7 @@ class _Livro:
         return [*dict.fromkeys(self._names())]
 
     def repetidas(self) -> list[str]:
-        """No program writes two sheets of one name; by it only the first is found."""
+        """Return names that several sheets share: only the first of them can be opened by name."""
         return [name for name, times in Counter(self._names()).items() if times > 1]
 
     def _names(self) -> list[str]:
@@ -169,7 +170,7 @@ class _Livro:
         return 0 if end is None else end[0] + 1
 
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
-        """Each from column A on: those it has been given begin where the sheet's first cell stands."""
+        """Yield rows from column A on; the library starts at the first filled column."""
         sheet = self.aba(name)
         left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)
         for row in sheet.iter_rows():

@@ -1,4 +1,4 @@
-"""What is read from a spreadsheet. Nothing here knows the engine: a child process that reads one file must start at once."""
+"""Types of a spreadsheet reading. This module imports nothing of the engine, so that the child process starts fast."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from batuta.kernel import Json
 
-MOST_AT_ONCE: Final = 500  # rows in one piece, and in one transaction
-MOST_REPORTED: Final = 200  # problems of one kind of list
+MOST_AT_ONCE: Final = 500  # rows in one batch and one transaction
+MOST_REPORTED: Final = 200  # problems per list
 
 
 class Situacao(StrEnum):
-    """Of the visit itself."""
+    """The state of the visit."""
 
     PENDENTE = "Pendente"
     AUTORIZACAO = "Autorização"
@@ -29,7 +29,7 @@ class Situacao(StrEnum):
 
 ONDE_E_QUANDO: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
 LONGEST_TEXT: Final = 2000
-# Short ones: some stand in an index, of whose rows PostgreSQL takes 2704 bytes, and a letter has up to four.
+# Short, since some are indexed: an index row of PostgreSQL holds 2704 bytes, a character up to four.
 LONGEST_NAME: Final = 200
 NOMES: Final = frozenset(
     [
@@ -40,12 +40,12 @@ NOMES: Final = frozenset(
 
 
 def mais_longo(campo: str) -> int:
-    """Letters a field may have."""
+    """Return the longest text of a field, in characters."""
     return LONGEST_NAME if campo in NOMES else LONGEST_TEXT
 
 
 class Problema(StrEnum):
-    """What is said of a row. The words stand in the tables of texts, under ``agendamentos.motivo``."""
+    """Problems of a row. Operators' words are under ``agendamentos.motivo`` in the text files."""
 
     SEM_NOME = "sem_nome"
     SEM_VALOR = "sem_valor"
@@ -71,7 +71,7 @@ class Problema(StrEnum):
 
 
 class MotivoDaLinha(StrEnum):
-    """Why a file is not taken, as a whole. Each has its sentence in ``model.RECUSAS``."""
+    """Reasons to refuse a whole file. Each has its sentence in ``model.RECUSAS``."""
 
     VAZIA = "vazia"
     SEM_COLUNAS = "sem_colunas"
@@ -95,9 +95,9 @@ class Recusa(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reparo:
-    """Something a person should know about a row. ``linha`` None: about the file.
+    """A problem of a row to report. ``linha`` None: of the whole file.
 
-    ``aba``: its sheet, where more than one is read; ``acima``: rows of the sheets before it.
+    ``aba``: its sheet, if several are read; ``acima``: rows of the previous sheets.
     """
 
     linha: int | None
@@ -113,9 +113,9 @@ class Reparo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pedaco:
-    """Some rows of a sheet, and what is known of all up to the line ``ate``. The last one says what people should know.
+    """A batch of rows, with counts of all rows up to line ``ate``. The last batch holds the problems to report.
 
-    ``acima``: rows of the sheets before this one; ``ate`` counts them, what a row says of its own line does not.
+    ``acima``: rows of the previous sheets; ``ate`` includes them, the line numbers of rows do not.
     """
 
     linhas: "Sequence[Mapping[str, Json]]"
@@ -131,7 +131,7 @@ class Pedaco:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lida:
-    """A whole spreadsheet as it was read. ``linhas``: those that can be taken, each with its fields and its ``linha``."""
+    """A whole spreadsheet. ``linhas``: the valid rows, each with its fields and its ``linha``."""
 
     linhas: "Sequence[Mapping[str, Json]]"
     total: int
@@ -141,20 +141,20 @@ class Lida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """The same for one appointment, however often its row comes: the origin's own id, or who, where and when."""
+    """Return the key of an appointment, equal for every copy of its row: the origin's id, or who, where and when."""
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")
     return chave_natural_de(campos)
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Who, where and when. ``hora_dita``: what stands where an hour should, and is none."""
+    """Return the key from who, where and when. ``hora_dita``: text in place of an hour."""
     said = {**campos, "hora_agendamento": campos.get("hora_agendamento") or campos.get("hora_dita")}
     return _hash("|".join(" ".join(str(said.get(each) or "").casefold().split()) for each in ONDE_E_QUANDO))
 
 
 def chave_seguinte(chave: str, n: int) -> str:
-    """Of the ``n``-th of some that say the same who, where and when, and no hour."""
+    """Return the key of the ``n``-th row with the same who, where and when but without an hour."""
     return _hash(f"{chave}#{n}")
 
 

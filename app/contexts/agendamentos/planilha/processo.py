@@ -1,6 +1,6 @@
-"""Has a stranger's file read by a child process, some rows at a time, and waits no longer than it may.
+"""Read an untrusted file in a child process, batch by batch, with time limits.
 
-The child goes no further ahead than a pipe and a buffer hold: neither of the two ever has all the rows.
+The child reads ahead only as far as a pipe and a buffer hold: neither process ever holds all rows.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ from app.contexts.agendamentos.planilha.linhas import Lida, MotivoDaLinha, Pedac
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, loads, with_timeout
 
-READ_WITHIN: Final = timedelta(seconds=20)  # until it is opened, and from one piece to the next
-# Files that are read at once in one process: each may take the memory of one child.
+READ_WITHIN: Final = timedelta(seconds=20)  # limit for opening, and between two batches
+# Files that one process reads concurrently: each may need the memory of one child.
 AT_A_TIME: Final = 2
-AHEAD: Final = 512 * 1024  # bytes the child may have said and nobody has read yet, twice
+AHEAD: Final = 512 * 1024  # half of the bytes that the child may send ahead
 LONGEST_FRAME: Final = 16 * 1024 * 1024
 
 
 class Interrompida(Exception):
-    """The child is gone after the file was found good: nothing is known against it, and it can be read again."""
+    """The child died after the file passed its checks: the file can be read again."""
 
 
 class ArquivoAberto:
-    """A file that can be taken, and ``altura`` rows in it, the empty ones and those above its header among them."""
+    """A file that can be imported. ``altura``: its rows, including empty ones and those above the header."""
 
     def __init__(self, child: asyncio.subprocess.Process, altura: int, clock: Clock, read_within: timedelta) -> None:
         self.altura = altura
@@ -36,7 +36,7 @@ class ArquivoAberto:
         self._within = read_within
 
     async def pedacos(self) -> AsyncIterator[Pedaco]:
-        """Until the last; raises ``Interrompida``."""
+        """Yield the batches up to the last; raise ``Interrompida``."""
         for _ in range(self.altura + 1):
             try:
                 said = await with_timeout(self._within, _frame(self._child), self._clock, "reading a spreadsheet")
@@ -56,7 +56,7 @@ class LeitorDeArquivos:
 
     @asynccontextmanager
     async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[ArquivoAberto]:
-        """``apos``: its rows up to that line are not wanted. Raises ``Recusa``, and afterwards never again."""
+        """Open a file in a child. ``apos``: skip rows up to that line. Raises ``Recusa`` only while opening."""
         async with self._places:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -75,10 +75,10 @@ class LeitorDeArquivos:
             finally:
                 if child.returncode is None:
                     child.kill()
-                await child.communicate()  # what it said last is thrown away: unread, its end would never be heard
+                await child.communicate()  # drain the pipe: with unread output the child would never exit
 
     async def ler(self, content: bytes, name: str) -> Lida:
-        """All of it, for whoever wants it in one piece. Raises ``Recusa``."""
+        """Read a whole file at once. Raises ``Recusa``."""
         linhas: list[Any] = []
         try:
             async with self.aberta(content, name) as folha:
@@ -101,14 +101,14 @@ class LeitorDeArquivos:
         return int(said["altura"])
 
 
-# Out of memory where Python noticed it, where Rust did (abort), and out of time.
+# Exit codes: out of memory in Python or in Rust (abort), and out of time.
 _KILLED_BY_LIMITS: Final = (OUT_OF_MEMORY, -6, -9, -11, -24)
 
 
 async def _send_content(child: asyncio.subprocess.Process, content: bytes) -> Any:
     assert child.stdin is not None
     child.stdin.write(content)
-    with suppress(BrokenPipeError, ConnectionResetError):  # it has heard enough: what it says is its answer
+    with suppress(BrokenPipeError, ConnectionResetError):  # the child stopped reading: its answer follows
         await child.stdin.drain()
         child.stdin.close()
     return await _frame(child)

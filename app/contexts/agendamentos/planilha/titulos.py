@@ -1,4 +1,4 @@
-"""What people call the columns of a sheet."""
+"""Titles of a sheet's columns."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Final
 
 from app.contexts.agendamentos.texto import limpo, plano
 
-# The fields of a sheet: how people write the header, in plain letters. The first is how it is called to them.
+# Fields of a sheet with the known titles. The first is the one shown to people.
 CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
     "nome_paciente": ("Nome do Paciente", "paciente", "nome paciente", "nome", "nome completo"),
     "nome_marca": ("Nome da Marca", "marca", "nome marca"),
@@ -49,7 +49,7 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @lru_cache(maxsize=512)
 def campo_de(titulo: str) -> str | None:
-    """Which field a header means. Plurals, accents, capitals and signs do not matter."""
+    """Return the field of a title. Plurals, accents, capitals and signs do not matter."""
     return _FIELDS.get(_key(titulo))
 
 
