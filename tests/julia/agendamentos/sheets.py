@@ -1,4 +1,4 @@
-"""Small spreadsheets, written by hand, so that a test can write one that no program would."""
+"""Small spreadsheets written by hand, including ones that no program would write."""
 
 import io
 import struct
@@ -26,7 +26,7 @@ _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
 def patient(n: int = 1, **cells: Cell) -> list[Cell]:
-    """A row under HEADER, of somebody who does not exist."""
+    """A row under HEADER, of a fictitious person."""
     row: dict[str, Cell] = {
         "Nome do Paciente": f"Pessoa Fictícia {n:05d}",
         "Telefone": "(11) 90000-0001",
@@ -49,7 +49,9 @@ def xlsx(
     sheet: str | None = None,
     extra: Mapping[str, str | bytes] | None = None,
 ) -> bytes:
-    """``workbook``: put into its XML; ``sheet``: the XML of the sheet itself; ``extra``: other parts, by path."""
+    """Build a workbook. ``workbook``: added to its XML; ``sheet``: the XML of the sheet itself; ``extra``: other parts,
+    by path.
+    """
     parts: dict[str, str | bytes] = {
         "[Content_Types].xml": _TYPES,
         "_rels/.rels": (
@@ -68,7 +70,7 @@ def xlsx(
 
 
 def workbook(sheets: Mapping[str, str]) -> bytes:
-    """Several sheets, each by its name and with its XML."""
+    """Build a workbook of several sheets: name → XML."""
     numbered = [*enumerate(sheets, start=1)]
     listed = "".join(f'<sheet name="{escape(name)}" sheetId="{n}" r:id="rId{n}"/>' for n, name in numbered)
     related = "".join(
@@ -83,12 +85,12 @@ def workbook(sheets: Mapping[str, str]) -> bytes:
 
 
 def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[Sequence[Cell]]:
-    """The same table, begun further right and further down."""
+    """The same table, further right and further down."""
     return [*([] for _ in range(down)), *([*[None] * right, *row] for row in rows)]
 
 
 def xls(rows: Sequence[Sequence[Cell]]) -> bytes:
-    """One sheet of texts as the older programs write it: a stream of records in a file of sectors."""
+    """One sheet of texts in the older format: a stream of records in a file of sectors."""
 
     def record(kind: int, body: bytes = b"") -> bytes:
         return struct.pack("<HH", kind, len(body)) + body

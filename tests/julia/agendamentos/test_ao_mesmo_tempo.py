@@ -1,4 +1,4 @@
-"""Two files at once. SQLite has one writer: only a server's can wait for each other."""
+"""Two imports at once. Only PostgreSQL can make them wait for each other: SQLite has one writer."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ PUT_BACK = query_of("put_back", "INSERT INTO appointments SELECT * FROM copia WH
 
 @pytest.fixture
 async def chaves(office: Office) -> list[str]:
-    """The keys of three rows that are not there any more, in order, and a table ``copia`` that holds what they were."""
+    """Keys of three deleted rows, in order, and a table ``copia`` that holds their contents."""
     await office.importacao.importar(xlsx([[*HEADER], *map(patient, (1, 2, 3))]), "agenda.xlsx", by="alguém")
     found = await rows(office.database, "SELECT chave FROM appointments ORDER BY chave")
     await office.database.script("CREATE TABLE copia AS SELECT * FROM appointments")
@@ -28,7 +28,9 @@ async def chaves(office: Office) -> list[str]:
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_two_files_that_bring_the_same_in_another_order_are_both_taken(office: Office, chaves: list[str]) -> None:
+async def test_two_files_with_the_same_rows_in_another_order_are_both_imported(
+    office: Office, chaves: list[str]
+) -> None:
     holds, may_end = asyncio.Event(), asyncio.Event()
 
     async def hold_the_middle_one() -> None:
@@ -41,13 +43,13 @@ async def test_two_files_that_bring_the_same_in_another_order_are_both_taken(off
     order = await rows(office.database, "SELECT nome_paciente FROM copia ORDER BY chave")
     numbers = [int(row["nome_paciente"].split()[-1]) for row in order]
     files = [xlsx([[*HEADER], *map(patient, each)]) for each in (numbers, numbers[::-1])]
-    somebody = asyncio.create_task(hold_the_middle_one())
+    holder = asyncio.create_task(hold_the_middle_one())
     await holds.wait()
     both = [asyncio.create_task(office.importacao.importar(file, "agenda.xlsx", by="alguém")) for file in files]
     await waited_for(office.database, 2)
     may_end.set()
     with pytest.raises(Undone):
-        await somebody
+        await holder
     ended = await asyncio.gather(*both)
     assert [each["status"] for each in ended] == ["concluida", "concluida"]
     assert sorted(each["imported"] for each in ended) == [0, 3]
@@ -55,7 +57,7 @@ async def test_two_files_that_bring_the_same_in_another_order_are_both_taken(off
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_what_is_to_be_read_again_and_what_a_file_changes_do_not_wait_for_each_other(office: Office) -> None:
+async def test_reprocessing_and_an_import_do_not_deadlock(office: Office) -> None:
     await office.importacao.importar(xlsx([[*HEADER], patient(1)]), "agenda.xlsx", by="alguém")
     await write(office.database, "UPDATE tasks SET status = 'failed'")
     await write(office.database, "UPDATE appointments SET normalization_status = 'failed'")
@@ -63,7 +65,7 @@ async def test_what_is_to_be_read_again_and_what_a_file_changes_do_not_wait_for_
     holds, may_go_on = asyncio.Event(), asyncio.Event()
 
     async def change() -> None:
-        """As a file does it: the appointment, and then its task."""
+        """Lock like an import does: the appointment, and then its task."""
         async with office.database.transaction() as transaction:
             await transaction.all(in_dialect(HOLD, "postgres"), id=id)
             holds.set()

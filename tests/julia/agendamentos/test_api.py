@@ -1,4 +1,4 @@
-"""Appointments as people meet them: a file uploaded over HTTP or from the terminal, and what is told of it."""
+"""Appointments over HTTP and in the terminal: upload, status, reading and export of a file."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from tests.julia.web.test_api import BEARER, Julia, is_problem, open_julia
 PATH = "/api/v1/appointments"
 JULIA = ("--app", "app.main:work", "--lang", "en")
 CPF = "52998224725"
-NOBODY = "00000000-0000-7000-8000-999999999999"
+UNUSED_ID = "00000000-0000-7000-8000-999999999999"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def ask(julia: Julia, method: str, path: str, **options: Any) -> httpx2.Re
     return await julia.ask(method, path, headers={"Accept-Language": "en", **BEARER}, **options)
 
 
-async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> None:
+async def test_file_is_uploaded_followed_read_and_exported(julia: Julia) -> None:
     content = xlsx(
         [HEADER, patient(1), patient(2, **{"Nome do Paciente": None}), patient(3, **{"Nome do Paciente": "=CMD()"})]
     )
@@ -76,7 +76,7 @@ async def test_a_file_is_uploaded_followed_read_and_exported(julia: Julia) -> No
     assert shown == report
 
 
-async def test_of_several_sheets_each_line_is_told_with_its_own(julia: Julia) -> None:
+async def test_errors_of_several_sheets_name_their_sheet(julia: Julia) -> None:
     days = {n: sheet_xml([HEADER, patient(n), patient(9, **{"Nome do Paciente": None})]) for n in (1, 2)}
     report = (await upload(julia, workbook({f"Dia {n}": sheet for n, sheet in days.items()}))).json()
     assert (report["imported"], report["total_rows"]) == (2, 4)
@@ -88,7 +88,7 @@ async def test_of_several_sheets_each_line_is_told_with_its_own(julia: Julia) ->
     assert [(each["aba"], each["linha"]) for each in listed] == [("Dia 2", 2), ("Dia 1", 2)]
 
 
-async def test_metrics_show_the_appointments_by_status_and_how_their_reading_goes(julia: Julia) -> None:
+async def test_metrics_show_appointments_by_status_and_the_reading_rates(julia: Julia) -> None:
     await upload(julia, xlsx([HEADER, patient(1), patient(2)]))
     await julia.work.work_once(QUEUE, 1)
     lines = (await ask(julia, "GET", "/metrics")).text.splitlines()
@@ -100,7 +100,7 @@ async def test_metrics_show_the_appointments_by_status_and_how_their_reading_goe
     assert "Pessoa" not in "".join(lines)
 
 
-async def test_documents_are_covered_unless_somebody_may_see_them_and_asks(julia: Julia) -> None:
+async def test_documents_are_masked_without_permission_and_request(julia: Julia) -> None:
     await upload(julia, xlsx([HEADER, patient(1)]))
     await julia.work.work_once(QUEUE, 10)
     covered = (await ask(julia, "GET", PATH)).json()["appointments"][0]
@@ -121,7 +121,7 @@ async def test_documents_are_covered_unless_somebody_may_see_them_and_asks(julia
         assert (await julia.ask("GET", path, headers=headers)).status_code == 403
 
 
-async def test_a_cpf_is_covered_wherever_somebody_wrote_it_and_its_cover_never_replaces_it(julia: Julia) -> None:
+async def test_cpf_is_masked_in_every_field_and_the_mask_never_overwrites_it(julia: Julia) -> None:
     said = {
         "observacoes": "cpf 529.982.247-25, ligar 11 90000-0001", "exames": f"***glicose*** {CPF}", "numero_convenio": "123456789",
         "endereco_completo": f"Rua Um, 1, casa do CPF {CPF}, Campinas/SP", "nome_convenio": "\uff1d1+1",
@@ -143,14 +143,14 @@ async def test_a_cpf_is_covered_wherever_somebody_wrote_it_and_its_cover_never_r
     assert (await ask(julia, "PATCH", f"{PATH}/{made['id']}", json={"exames": "***jejum***"})).status_code == 200
 
 
-async def test_no_name_is_longer_than_a_database_can_find_again(julia: Julia) -> None:
+async def test_names_are_limited_to_the_length_that_the_database_can_index(julia: Julia) -> None:
     long = "\u4e00" * 201
     for name in ("nome_unidade", "carro", "nome_paciente", "origem_id"):
         refused = await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", name: long})
         assert is_problem(refused, 422, "invalid"), name
 
 
-async def test_one_is_made_changed_and_read_again(julia: Julia) -> None:
+async def test_appointment_is_created_changed_and_read_again(julia: Julia) -> None:
     made = await ask(
         julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"}
     )
@@ -162,13 +162,13 @@ async def test_one_is_made_changed_and_read_again(julia: Julia) -> None:
     assert (changed.status_code, changed.json()["normalization_status"]) == (200, "pending")
     await julia.work.work_once(QUEUE, 10)
     assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["endereco_normalizado"]["cidade"] == "Recife"
-    assert is_problem(await ask(julia, "GET", f"{PATH}/{NOBODY}"), 404, "appointment_unknown")
-    assert is_problem(await ask(julia, "GET", f"/api/v1/jobs/{NOBODY}/status"), 404, "job_unknown")
+    assert is_problem(await ask(julia, "GET", f"{PATH}/{UNUSED_ID}"), 404, "appointment_unknown")
+    assert is_problem(await ask(julia, "GET", f"/api/v1/jobs/{UNUSED_ID}/status"), 404, "job_unknown")
     for wrong in ({"nome_paciente": " "}, {"cor": "azul"}, {"data_agendamento": "2026-02-30"}, {"cep": "1"}):
         assert (await ask(julia, "PATCH", f"{PATH}/{id}", json=wrong)).status_code == 422
 
 
-async def test_a_cancelled_job_is_failed_for_the_api_and_cancelled_for_the_engine(julia: Julia) -> None:
+async def test_cancelled_job_is_failed_in_the_api_and_cancelled_in_the_engine(julia: Julia) -> None:
     await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"})
     row = await one(julia.work.database, "SELECT normalization_job_id AS job FROM appointments")
     assert await julia.work.tasks.cancel(row["job"], "not needed")
@@ -179,7 +179,7 @@ async def test_a_cancelled_job_is_failed_for_the_api_and_cancelled_for_the_engin
     assert status.status == "cancelled"
 
 
-async def test_a_forgotten_jobs_status_is_the_appointments(julia: Julia) -> None:
+async def test_status_of_a_pruned_job_comes_from_its_appointment(julia: Julia) -> None:
     await ask(julia, "POST", PATH, json={"nome_paciente": "Pessoa", "endereco_completo": "Rua Um, 1, Campinas/SP"})
     await julia.work.work_once(QUEUE, 10)
     row = await one(julia.work.database, "SELECT id, normalization_job_id AS job FROM appointments")
@@ -197,7 +197,7 @@ def _forget(julia: Julia) -> Any:
     return in_dialect(query_of("forget", "DELETE FROM tasks WHERE id = :id", writes=True), julia.work.database.dialect)
 
 
-async def test_a_file_that_cannot_be_taken_says_the_next_step_and_nobody_unknown_sends_one(julia: Julia) -> None:
+async def test_refused_file_names_the_next_step_and_upload_needs_a_token(julia: Julia) -> None:
     refused = await upload(julia, xlsx([HEADER[:7], patient()[:7]]))
     assert is_problem(refused, 422, "spreadsheet_refused")
     assert "lacks Endereço Completo, Documento Completo" in refused.json()["detail"]
@@ -207,7 +207,7 @@ async def test_a_file_that_cannot_be_taken_says_the_next_step_and_nobody_unknown
 
 
 @pytest.mark.parametrize("sent", [b"a\x00b.csv", b"../../ab.csv", b"C:\\\\x\\\\ab.csv"])
-async def test_whatever_a_file_is_called_it_is_taken_under_a_harmless_name(julia: Julia, sent: bytes) -> None:
+async def test_uploaded_file_gets_a_harmless_name(julia: Julia, sent: bytes) -> None:
     row = b"Nome;Data;Endereco;Documento\r\nPessoa;11/03/2026;Rua Um 1;-\r\n"
     part = (
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="' + sent + b'"\r\n\r\n' + row + b"\r\n--x--\r\n"
@@ -217,9 +217,7 @@ async def test_whatever_a_file_is_called_it_is_taken_under_a_harmless_name(julia
     assert (answer.status_code, answer.json()["filename"], answer.json()["imported"]) == (200, "ab.csv", 1)
 
 
-def test_the_terminal_tells_a_line_with_its_sheet(
-    batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminal_names_the_sheet_of_a_line(batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     sheets = {name: sheet_xml([HEADER, patient(n, Data="talvez")]) for n, name in enumerate(("Um", "Dois"), start=1)}
     (folder / "agenda.xlsx").write_bytes(workbook({**sheets, "Resumo": sheet_xml([["Total", 2]])}))
@@ -228,7 +226,7 @@ def test_the_terminal_tells_a_line_with_its_sheet(
     assert "warning, row -, Resumo: this sheet was not read" in said
 
 
-def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_imported_from_the_terminal(batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2, Data="talvez")]))
     code, said, _ = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")
@@ -254,7 +252,7 @@ def test_a_file_is_imported_from_the_terminal(batuta: Command, folder: Path, mon
     assert (code, "empty" in wrong) == (1, True)
 
 
-def test_one_appointment_and_the_files_that_came_are_looked_at_from_the_terminal(
+def test_terminal_shows_an_appointment_and_the_imports(
     batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
@@ -282,7 +280,7 @@ def test_one_appointment_and_the_files_that_came_are_looked_at_from_the_terminal
         assert (code, "nada: `batuta agendamentos" in err) == (1, True)
 
 
-def test_what_the_rules_make_of_a_file_is_written_for_whoever_measures_them(batuta: Command, folder: Path) -> None:
+def test_evaluation_writes_the_rules_readings_to_a_file(batuta: Command, folder: Path) -> None:
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(7)]))
     code, said, _ = batuta(*JULIA, "agendamentos", "avaliar", "agenda.xlsx", "--saida", "lido.jsonl", "--json")
     assert (code, json.loads(said)["linhas"]) == (0, 1)
@@ -299,7 +297,7 @@ def test_what_the_rules_make_of_a_file_is_written_for_whoever_measures_them(batu
         (".", ". é uma pasta", ". is a folder"),
     ],
 )
-def test_a_file_that_is_not_there_is_said_so_in_the_chosen_language(
+def test_missing_file_is_reported_in_the_chosen_language(
     batuta: Command, folder: Path, file: str, portuguese: str, english: str
 ) -> None:
     for language, said in (("pt-BR", portuguese), ("en", english)):
@@ -308,7 +306,7 @@ def test_a_file_that_is_not_there_is_said_so_in_the_chosen_language(
 
 
 @pytest.mark.parametrize("command", [("exportar",), ("avaliar", "agenda.xlsx", "--saida")])
-def test_a_file_that_cannot_be_written_is_said_so_before_anything_is_read(
+def test_unwritable_output_is_reported_before_anything_is_read(
     batuta: Command, folder: Path, command: tuple[str, ...]
 ) -> None:
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1)]))
@@ -318,7 +316,7 @@ def test_a_file_that_cannot_be_written_is_said_so_before_anything_is_read(
         assert (code, "no/such " + said in err, "Traceback" in err) == (2, True, False), err
 
 
-async def test_what_is_wrong_with_a_field_is_said_in_the_callers_language(julia: Julia) -> None:
+async def test_field_errors_are_in_the_callers_language(julia: Julia) -> None:
     wrong = {
         "nome_paciente": "Pessoa",
         "telefone": "+55 11 98765-4321",
@@ -351,7 +349,7 @@ async def test_what_is_wrong_with_a_field_is_said_in_the_callers_language(julia:
     assert missing.json()["errors"] == [{"where": "body.nome_paciente", "what": "falta"}]
 
 
-async def test_an_id_that_is_none_is_said_to_be_none(julia: Julia) -> None:
+async def test_invalid_id_is_reported_as_invalid(julia: Julia) -> None:
     asked = [
         ("GET", f"{PATH}/abc"),
         ("PATCH", f"{PATH}/abc"),
@@ -363,7 +361,7 @@ async def test_an_id_that_is_none_is_said_to_be_none(julia: Julia) -> None:
         refused = await julia.ask(method, path, headers={"Accept-Language": "pt-BR", **BEARER}, **body)
         assert is_problem(refused, 422, "invalid"), path
         assert [each["what"] for each in refused.json()["errors"]] == ["escreva um UUID"]
-    assert is_problem(await ask(julia, "GET", f"{PATH}/{NOBODY}"), 404, "appointment_unknown")
+    assert is_problem(await ask(julia, "GET", f"{PATH}/{UNUSED_ID}"), 404, "appointment_unknown")
     for method, page in (
         ("GET", "import"),
         ("GET", "reprocess"),
@@ -378,7 +376,7 @@ async def test_an_id_that_is_none_is_said_to_be_none(julia: Julia) -> None:
     assert "agendamentos" in strange.json()["detail"]
 
 
-async def test_what_a_person_should_look_at_is_told_although_the_reading_stays_empty(julia: Julia) -> None:
+async def test_reading_warnings_are_reported_although_the_fields_stay_empty(julia: Julia) -> None:
     warned = {
         "CPF 111.111.111-12": ["cpf_invalido"],
         "CNH 52998224725": ["documento_nao_encontrado"],
@@ -393,6 +391,6 @@ async def test_what_a_person_should_look_at_is_told_although_the_reading_stays_e
         assert (shown["documento_normalizado"] is None) == bool(expected)
     said = {"nome_paciente": "Pessoa", "endereco_completo": "sei lá"}
     id = (await ask(julia, "POST", PATH, json=said)).json()["id"]
-    assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == []  # nobody has read it yet
+    assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == []  # no worker has read it yet
     await julia.work.work_once(QUEUE, 10)
     assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == ["endereco_sem_logradouro"]

@@ -1,4 +1,4 @@
-"""Documents as people type them. Every number here is invented; those that check are the ones every textbook uses."""
+"""Documents as people type them. Every number here is invented; the valid ones are common textbook examples."""
 
 import pytest
 
@@ -56,12 +56,12 @@ def test_cpf_and_rg_are_found_with_their_issuer(texto: str, lido: tuple[str | No
         "CPF do pai 52998224725",
     ],
 )
-def test_a_relatives_cpf_is_never_the_patients(texto: str) -> None:
+def test_cpf_of_a_relative_is_never_the_patients(texto: str) -> None:
     lido = documento_de(texto)
     assert (lido.cpf, lido.avisos) == (None, (CPF_DE_OUTRA_PESSOA,))
 
 
-def test_the_patients_own_is_found_beside_a_relatives() -> None:
+def test_patients_cpf_is_found_beside_a_relatives() -> None:
     assert read("Mãe: CPF 529.982.247-25; Paciente: CPF 111.444.777-35") == (OTHER, None, None, None)
     assert read("CPF 111.444.777-35 / CPF da mãe 529.982.247-25")[0] == OTHER
     assert read("CPF da mãe 529.982.247-25 RG 12.345.678-9 SSP/SP") == (None, "123456789", "SSP", "SP")
@@ -71,24 +71,24 @@ def test_the_patients_own_is_found_beside_a_relatives() -> None:
 @pytest.mark.parametrize(
     "label", ["CNH", "CNH nº", "CNS", "Cartão SUS", "CNPJ", "título de eleitor", "CTPS", "passaporte", "RNE", "CRM", "tel", "PIS"]
 )  # fmt: skip
-def test_a_number_that_is_labelled_as_something_else_is_no_cpf_even_if_its_digits_check(label: str) -> None:
+def test_number_labelled_as_another_document_is_not_a_cpf(label: str) -> None:
     assert read(f"{label} {CPF}") == (None, None, None, None)
     assert read(f"{label} {CPF} CPF {OTHER}")[0] == OTHER
 
 
 @pytest.mark.parametrize("texto", ["CPF 529.982.247-26", "CPF 111.111.111-11", "CPF 529.982.247-2", "cpf 5299822472"])
-def test_wrong_digits_are_no_cpf_and_are_told(texto: str) -> None:
+def test_cpf_with_wrong_check_digits_is_rejected_with_a_warning(texto: str) -> None:
     assert (read(texto)[0], documento_de(texto).avisos) == (None, (CPF_INVALIDO,))
 
 
-def test_a_sus_card_has_a_check_digit_of_its_own() -> None:
+def test_sus_card_has_its_own_check_digit() -> None:
     assert cns_valido("898001160660761")
     assert not cns_valido("898001160660762")
     assert documento_de("SUS 898001160660761").cns == "898001160660761"
     assert documento_de("CNS 898001160660762").avisos == (CNS_INVALIDO,)
 
 
-def test_check_digits_are_those_of_the_register() -> None:
+def test_cpf_check_digits_follow_the_official_rule() -> None:
     assert [cpf_valido(each) for each in (CPF, OTHER, "52998224724", "00000000000", "5299822472", "abc")] == [
         True, True, False, False, False, False,
     ]  # fmt: skip

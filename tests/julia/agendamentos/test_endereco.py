@@ -1,4 +1,4 @@
-"""Addresses as people type them, taken apart by rules. Every street here is made up."""
+"""Addresses as people type them, parsed by rules. Every street here is made up."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FIELDS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep"
 
 
 def read(texto: str) -> str:
-    """The seven fields, with - for what is not there."""
+    """The seven fields, with - for a missing one."""
     lido = endereco_de(texto)
     return " | ".join(getattr(lido, each) or "-" for each in FIELDS)
 
@@ -83,7 +83,7 @@ def read(texto: str) -> str:
         ),
     ],
 )
-def test_an_address_is_taken_apart_however_its_parts_are_parted(texto: str, lido: str) -> None:
+def test_address_is_parsed_whatever_separates_its_parts(texto: str, lido: str) -> None:
     assert read(texto) == lido
 
 
@@ -105,7 +105,7 @@ def test_an_address_is_taken_apart_however_its_parts_are_parted(texto: str, lido
         ),
     ],
 )
-def test_numbers_of_streets_of_days_and_of_houses_are_told_apart(texto: str, lido: str) -> None:
+def test_street_numbers_dates_and_house_numbers_are_distinguished(texto: str, lido: str) -> None:
     assert read(texto) == lido
 
 
@@ -145,16 +145,16 @@ def test_numbers_of_streets_of_days_and_of_houses_are_told_apart(texto: str, lid
         ),
     ],
 )
-def test_a_place_is_read_from_its_end_and_a_state_told_from_a_city(texto: str, lido: str) -> None:
+def test_place_is_read_from_its_end_and_state_distinguished_from_city(texto: str, lido: str) -> None:
     assert read(texto) == lido
 
 
 @pytest.mark.parametrize("texto", ["", "   ", "-", "N/I", "não informado", "O MESMO DA MÃE", "...", "\u200b\ufeff"])
-def test_a_cell_that_says_nothing_is_no_address(texto: str) -> None:
+def test_cell_without_content_is_not_an_address(texto: str) -> None:
     assert not endereco_de(texto).diz_algo
 
 
-def test_a_cep_is_eight_digits_or_none_and_one_of_another_state_is_told() -> None:
+def test_cep_has_eight_digits_and_one_of_another_state_gets_a_warning() -> None:
     assert read("Rua Um, 1 - Modelo, Niterói/RJ CEP 24371-09").endswith("RJ | -")
     assert endereco_de("Rua Um, 1 - Modelo, Niterói/RJ CEP 24371-09").avisos == (CEP_INVALIDO,)
     assert endereco_de("Rua Um, 1, Porto Alegre/RS CEP: 00000-000").cep is None
@@ -162,14 +162,14 @@ def test_a_cep_is_eight_digits_or_none_and_one_of_another_state_is_told() -> Non
     assert (estranho.cep, estranho.avisos) == ("01310-200", (CEP_DE_OUTRA_UF,))
 
 
-def test_the_cep_of_its_own_column_wins_and_a_difference_is_told() -> None:
+def test_cep_of_its_own_column_wins_and_a_difference_gets_a_warning() -> None:
     assert endereco_lido("Rua Um, 1, Modelo, Campinas/SP", "13010-001").cep == "13010-001"
     lido = endereco_lido("Rua Um, 1, Modelo, Campinas/SP, 13010-002", "13010-001")
     assert (lido.cep, lido.avisos) == ("13010-001", (CEP_DIFERENTE,))
     assert CEP_DE_OUTRA_UF in endereco_lido("Rua Um, 1, Modelo, Campinas/SP", "90010-001").avisos
 
 
-def test_how_to_find_it_and_a_telephone_are_not_part_of_it() -> None:
+def test_directions_and_telephone_are_not_part_of_the_address() -> None:
     lido = endereco_de("Rua Um, 405, apto 3, Modelo, POA/RS, 91170-020 - telefone 51 99900-0123 (próx. ao mercado)")
     assert (lido.bairro, lido.cidade, lido.cep, lido.referencia) == (
         "Modelo",
@@ -191,7 +191,7 @@ def test_how_to_find_it_and_a_telephone_are_not_part_of_it() -> None:
         ("Rua Um, 10, Centro, Campinas/SP", None),
     ],
 )
-def test_how_to_find_it_is_kept_wherever_it_stands(texto: str, referencia: str | None) -> None:
+def test_directions_are_kept_wherever_they_stand(texto: str, referencia: str | None) -> None:
     lido = endereco_de(texto)
     assert (lido.bairro, lido.cidade, lido.referencia) == ("Centro", "Campinas", referencia)
 
@@ -209,7 +209,7 @@ def test_how_to_find_it_is_kept_wherever_it_stands(texto: str, referencia: str |
         ("Rua Dom Pedro 2 300, Centro, Campinas/SP", "Rua Dom Pedro 2 | 300 | - | Centro | Campinas | SP | -"),
     ],
 )  # fmt: skip
-def test_a_number_is_found_however_it_is_marked_and_no_name_loses_its_end(texto: str, lido: str) -> None:
+def test_house_number_is_found_in_every_notation_and_names_stay_whole(texto: str, lido: str) -> None:
     assert read(texto) == lido
 
 
@@ -225,5 +225,5 @@ def test_a_number_is_found_however_it_is_marked_and_no_name_loses_its_end(texto:
         ("Rua A, 10, Modelo\ue000\ue001, Campinas/SP", "bairro", "Modelo"),
     ],
 )
-def test_no_sign_of_the_reader_s_own_is_left(texto: str, campo: str, lido: str | None) -> None:
+def test_parser_leaves_no_internal_mark_in_a_field(texto: str, campo: str, lido: str | None) -> None:
     assert getattr(endereco_de(texto), campo) == lido

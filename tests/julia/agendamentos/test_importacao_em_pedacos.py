@@ -1,4 +1,4 @@
-"""A file is read by one process and written by another at the same time: in pieces, never far apart, and whole or going on."""
+"""One process reads a file while another writes its rows: in pieces, with a bounded buffer, complete or resumable."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from tests.julia.agendamentos.test_service import Office, office
 from tests.julia.tables import rows
 
 __all__ = ["office"]
-ROWS = 900  # two pieces, of which the second is larger than what a pipe and a small buffer hold
+ROWS = 900  # two pieces; the second is larger than a pipe and a small buffer hold
 SHEET = xlsx([HEADER, *(patient(n) for n in range(ROWS))])
 CSV_HEAD = ";".join(HEADER)
 CSV_ROW = ";".join(str(cell or "") for cell in patient(1))
@@ -35,7 +35,7 @@ NUMBERLESS = "".join(f"<row><c><v>{n * 7919 % 104729}</v></c></row>" for n in ra
 
 
 class Mortal(LeitorDeArquivos):
-    """Its children are killed, so many of them, when they have given one piece."""
+    """A reader whose first ``deaths`` child processes are killed after one piece each."""
 
     def __init__(self, deaths: int) -> None:
         super().__init__(SystemClock())
@@ -59,7 +59,7 @@ def killing(folha: ArquivoAberto) -> Any:
         given = aiter(real())
         yield await anext(given)
         os.kill(folha._child.pid, signal.SIGKILL)
-        with suppress(ChildProcessError):  # somebody has heard of it already
+        with suppress(ChildProcessError):  # it is already reaped
             os.waitid(os.P_PID, folha._child.pid, os.WEXITED | os.WNOWAIT)
         async for pedaco in given:
             yield pedaco
@@ -79,7 +79,7 @@ async def figures(office: Office) -> dict[str, Any]:
     )
 
 
-async def test_rows_come_in_pieces_and_the_last_one_says_what_was_wrong() -> None:
+async def test_rows_come_in_pieces_and_the_last_piece_holds_the_errors() -> None:
     linhas = [patient(n) for n in range(1200)]
     linhas[700] = patient(700, **{"Nome do Paciente": None})
     linhas[1100] = patient(3)
@@ -93,21 +93,21 @@ async def test_rows_come_in_pieces_and_the_last_one_says_what_was_wrong() -> Non
     assert [(each.linha, each.problema) for each in pieces[-1].avisos] == [(1102, Problema.REPETIDO)]
 
 
-def test_a_piece_of_long_texts_has_fewer_rows() -> None:
+def test_piece_with_long_texts_has_fewer_rows() -> None:
     many = [patient(n, Observações="palavra " * 240, Especialidade="outra " * 300) for n in range(400)]
     pieces = [*aberta(xlsx([HEADER, *many]), "agenda.xlsx").pedacos()]
     assert max(len(pedaco.linhas) for pedaco in pieces) < MOST_AT_ONCE
     assert sum(len(pedaco.linhas) for pedaco in pieces) == 400
 
 
-def test_whoever_goes_on_gets_the_rows_after_a_line_and_the_same_counts() -> None:
+def test_resumed_reading_gets_the_rows_after_a_line_and_the_same_counts() -> None:
     folha = aberta(SHEET, "agenda.xlsx")
     whole, rest = [*folha.pedacos()], [*folha.pedacos(apos=501)]
     assert [row["linha"] for row in rest[0].linhas] == [*range(502, ROWS + 2)]
     assert (rest[-1].total, rest[-1].ate) == (whole[-1].total, whole[-1].ate) == (ROWS, ROWS + 1)
 
 
-def test_a_row_that_cannot_be_read_at_all_costs_itself_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_that_cannot_be_read_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def strict(valor: object) -> str | None:
         if valor == "!":
             raise OverflowError
@@ -119,13 +119,13 @@ def test_a_row_that_cannot_be_read_at_all_costs_itself_alone(monkeypatch: pytest
     assert [(each.linha, each.problema) for each in pedaco.erros] == [(3, Problema.ILEGIVEL)]
 
 
-async def test_the_child_waits_for_whoever_does_not_read() -> None:
-    content = xlsx([HEADER, *(patient(n) for n in range(12_000))])  # five times what may wait in between
+async def test_child_waits_for_a_parent_that_does_not_read() -> None:
+    content = xlsx([HEADER, *(patient(n) for n in range(12_000))])  # five times the size of the buffer
     async with LeitorDeArquivos(SystemClock()).aberta(content, "agenda.xlsx") as folha:
         said = Path(f"/proc/{folha._child.pid}/io")
         state = Path(f"/proc/{folha._child.pid}/stat")
         ends, still, before = time.monotonic() + 60, 0, -1
-        while still < 200 and time.monotonic() < ends:  # it sleeps, and says nothing more
+        while still < 200 and time.monotonic() < ends:  # it sleeps, and writes nothing more
             await asyncio.sleep(0)
             now = written(said)
             is_asleep = state.read_text().rpartition(")")[2].split()[0] == "S"
@@ -137,7 +137,7 @@ async def test_the_child_waits_for_whoever_does_not_read() -> None:
     assert ahead < 3 * processo.AHEAD + 64 * 1024
 
 
-async def test_whoever_leaves_early_does_not_wait_for_the_rest() -> None:
+async def test_parent_that_leaves_early_does_not_wait_for_the_rest() -> None:
     content = xlsx([HEADER, *(patient(n) for n in range(6000))])
     async with asyncio.timeout(60), LeitorDeArquivos(SystemClock()).aberta(content, "agenda.xlsx") as folha:
         first = await anext(aiter(folha.pedacos()))
@@ -160,7 +160,7 @@ def written(io: Path) -> int:
     ],
     ids=["a row too many", "a last line nobody can read", "rows without their number", "a broken last row"],
 )  # fmt: skip
-async def test_a_file_whose_fault_is_at_its_end_leaves_nothing(
+async def test_file_with_a_fault_at_its_end_leaves_nothing(
     office: Office, content: bytes, name: str, refusal: type[PlanilhaRecusada]
 ) -> None:
     with pytest.raises(refusal):
@@ -169,12 +169,12 @@ async def test_a_file_whose_fault_is_at_its_end_leaves_nothing(
         assert await rows(office.database, f"SELECT * FROM {table}") == []
 
 
-def test_what_comes_after_opening_has_memory_and_time_of_its_own() -> None:
+def test_reading_has_memory_and_cpu_time_beyond_those_for_opening() -> None:
     assert MEMORY - MEMORY_TO_OPEN >= 32 * 1024 * 1024
     assert leitor.CPU_SECONDS > leitor.CPU_SECONDS_TO_OPEN
 
 
-async def test_a_child_that_is_killed_is_replaced_and_goes_on_where_it_was(
+async def test_killed_child_is_replaced_and_continues_after_its_last_piece(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processo, "AHEAD", 4096)
@@ -185,7 +185,7 @@ async def test_a_child_that_is_killed_is_replaced_and_goes_on_where_it_was(
     assert (await figures(office))["kept"] == 0
 
 
-async def test_an_import_whose_children_all_die_fails_in_the_end_and_the_file_can_be_sent_again(
+async def test_import_whose_children_all_die_fails_and_can_be_sent_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processo, "AHEAD", 4096)
@@ -193,7 +193,7 @@ async def test_an_import_whose_children_all_die_fails_in_the_end_and_the_file_ca
     content = xlsx([HEADER, *(patient(n) for n in range(1900))])
     importing = with_reader(office, Mortal(deaths=1000))
     report = await importing.importar(content, "agenda.xlsx", by="alguém")
-    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # it was tried once more at once
+    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # it was retried once at once
     for _ in range(2):
         await office.clock.advance(timedelta(minutes=1))
         await ImportLoop(importing).tick()
@@ -203,7 +203,7 @@ async def test_an_import_whose_children_all_die_fails_in_the_end_and_the_file_ca
     assert (again["status"], again["duplicates"], again["imported"]) == ("concluida", 1500, 400)
 
 
-async def test_two_who_go_on_with_the_same_import_write_each_row_once(
+async def test_two_processes_that_resume_the_same_import_write_each_row_once(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processo, "AHEAD", 4096)
@@ -216,9 +216,7 @@ async def test_two_who_go_on_with_the_same_import_write_each_row_once(
     assert (found["jobs_enqueued"], found["there"], found["valid_rows"], found["kept"]) == (1900, 1900, 1900, 0)
 
 
-async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_import_of_several_sheets_resumes_in_its_sheet(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processo, "AHEAD", 4096)
     days = {f"Dia {n}": sheet_xml([HEADER, *(patient(1000 * n + k) for k in range(300))]) for n in range(1, 4)}
     reading = Mortal(deaths=1)
@@ -236,7 +234,7 @@ async def test_an_import_of_several_sheets_goes_on_in_the_one_where_it_was(
     assert (kept["aba"], kept["linha"]) == ("Dia 2", 5)
 
 
-async def test_an_import_of_tables_that_begin_in_c5_goes_on_where_it_was(
+async def test_import_of_tables_that_begin_in_c5_resumes_after_its_last_piece(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processo, "AHEAD", 4096)

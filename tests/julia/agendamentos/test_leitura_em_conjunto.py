@@ -1,4 +1,4 @@
-"""Appointments whose tasks begin together are read and written together, and none of them harms another."""
+"""Appointments whose tasks begin together are read and written in batches, and none affects another."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -36,7 +36,7 @@ async def test_tasks_that_begin_together_share_their_statements(office: Office) 
     assert len(calls) < MANY / 2
 
 
-async def test_what_is_read_together_is_what_each_says(office: Office) -> None:
+async def test_batch_reading_gives_each_appointment_its_own_result(office: Office) -> None:
     await office.importar(
         patient(1), patient(2, **{"Documento Completo": None}), patient(3, **{"Endereço Completo": "não informado"})
     )
@@ -52,7 +52,7 @@ async def test_what_is_read_together_is_what_each_says(office: Office) -> None:
     assert await one(office.database, nothing) == {"n": 2}
 
 
-async def test_a_task_for_what_is_no_appointment_harms_none_that_began_with_it(office: Office) -> None:
+async def test_task_for_an_invalid_appointment_affects_no_other_in_its_batch(office: Office) -> None:
     id = await office.work.tasks.enqueue(TASK, "abc")
     await office.importar(patient(1), patient(2))
     await office.work_on(3)
@@ -62,14 +62,14 @@ async def test_a_task_for_what_is_no_appointment_harms_none_that_began_with_it(o
     assert status.result == {"success": False, "appointment_id": "abc", "fields_normalized": []}
 
 
-async def test_one_that_somebody_holds_keeps_no_other_waiting_and_is_written_in_its_turn(office: Office) -> None:
+async def test_locked_appointment_delays_no_other_and_is_written_in_its_turn(office: Office) -> None:
     await office.importar(*(patient(n) for n in range(1, 6)))
     held: dict[str, Any] = await one(office.database, "SELECT id FROM appointments WHERE linha = 2")
     done = "SELECT count(*) AS n FROM appointments WHERE normalization_status = 'completed'"
     async with office.database.transaction() as transaction:
         await transaction.one(appointment_queries(office.database.dialect).hold, id=held["id"])
         working = asyncio.create_task(office.work.work_once(QUEUE, 100))
-        if office.database.dialect == "postgres":  # a file has one writer, and everybody waits for it
+        if office.database.dialect == "postgres":  # SQLite has one writer, and every task waits for it
             async with asyncio.timeout(30):
                 while (await _beside(office, done))["n"] < 4:
                     pass
@@ -78,9 +78,7 @@ async def test_one_that_somebody_holds_keeps_no_other_waiting_and_is_written_in_
 
 
 @pytest.mark.parametrize("is_new_first", [True, False])
-async def test_of_two_readings_of_one_appointment_only_that_of_what_it_says_now_is_written(
-    office: Office, is_new_first: bool
-) -> None:
+async def test_only_the_reading_of_the_current_text_is_written(office: Office, is_new_first: bool) -> None:
     await office.importar(patient(1))
     id = str((await one(office.database, "SELECT id FROM appointments"))["id"])
     normalizador = Normalizador(office.database, Ligado(), office.clock)
@@ -99,5 +97,5 @@ async def test_of_two_readings_of_one_appointment_only_that_of_what_it_says_now_
 
 
 async def _beside(office: Office, sql: str) -> dict[str, Any]:
-    """By another task: this one has a transaction open."""
+    """Read in another task: the current one has an open transaction."""
     return await asyncio.create_task(one(office.database, sql))

@@ -1,4 +1,4 @@
-"""A row that the database does not take costs itself alone, and an import that never ends keeps nobody else waiting."""
+"""A row that the database rejects fails alone, and an import that never ends delays no other import."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from tests.julia.agendamentos.test_service import Office, office
 from tests.julia.tables import rows, write
 
 __all__ = ["office"]
-BAD = "".join(chr(0x4E00 + n * 7 % 5000) for n in range(1500))  # no index takes so many bytes
+BAD = "".join(chr(0x4E00 + n * 7 % 5000) for n in range(1500))  # too many bytes for an index
 TRIGGER = (
     "CREATE TRIGGER unwritable BEFORE INSERT ON appointments WHEN NEW.observacoes LIKE '\u4e00%'"
     " BEGIN SELECT RAISE(ABORT, 'unwritable'); END"
@@ -22,12 +22,12 @@ TRIGGER = (
 
 
 async def make_unwritable(office: Office) -> None:
-    """Rows that say BAD: on PostgreSQL for a real reason, on SQLite, which takes everything, for a made one."""
+    """Make rows with BAD fail: on PostgreSQL by an index limit, on SQLite, which accepts everything, by a trigger."""
     is_sqlite = office.database.dialect == "sqlite"
     await write(office.database, TRIGGER if is_sqlite else "CREATE INDEX unwritable ON appointments (observacoes)")
 
 
-async def test_a_row_the_database_does_not_take_is_told_with_its_line_and_stops_no_other(office: Office) -> None:
+async def test_row_rejected_by_the_database_is_reported_with_its_line(office: Office) -> None:
     await make_unwritable(office)
     linhas = [patient(n) for n in range(1, 521)]
     linhas[6] = patient(7, Observações=BAD)
@@ -42,7 +42,7 @@ async def test_a_row_the_database_does_not_take_is_told_with_its_line_and_stops_
     assert len(await rows(office.database, "SELECT id FROM appointments")) == 517
 
 
-async def test_of_several_sheets_a_row_the_database_does_not_take_is_told_with_its_own(office: Office) -> None:
+async def test_row_rejected_by_the_database_is_reported_with_its_sheet(office: Office) -> None:
     await make_unwritable(office)
     sheets = {
         "Manhã": [patient(1), patient(2, **{"Nome do Paciente": None}), patient(3)],
@@ -57,7 +57,7 @@ async def test_of_several_sheets_a_row_the_database_does_not_take_is_told_with_i
     ]  # fmt: skip
 
 
-async def test_a_file_of_which_no_row_can_be_written_says_so_of_each(office: Office) -> None:
+async def test_file_without_a_writable_row_reports_each_row(office: Office) -> None:
     await make_unwritable(office)
     done = await office.importar(*(patient(n, Observações=BAD) for n in range(1, 4)))
     assert (done["status"], done["imported"], done["valid_rows"], done["invalid_rows"]) == ("concluida", 0, 0, 3)
@@ -65,7 +65,7 @@ async def test_a_file_of_which_no_row_can_be_written_says_so_of_each(office: Off
     assert await office.agendamentos.lista(Filtro(), 10) == []
 
 
-async def test_an_import_that_cannot_be_ended_fails_with_its_reason_and_starves_nobody(
+async def test_import_that_cannot_end_fails_with_its_reason_and_delays_no_other(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importacao, "MOST_RESUMED", 2)

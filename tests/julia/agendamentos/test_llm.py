@@ -1,4 +1,6 @@
-"""A model beside the rules, on both databases: one question about what they could not read, and nothing it made up is kept."""
+"""A model beside the rules, on both databases: one question about fields the rules could not read, and no invented
+value is kept.
+"""
 
 import asyncio
 import json
@@ -40,7 +42,7 @@ SILENT = Calou(EffectReport(Effect.BROKE, "HTTP 503"))
 
 @dataclass
 class Oracle:
-    """A model that says what it was told to say, and remembers what it was asked."""
+    """A model with scripted answers that records its questions."""
 
     answer: Resposta = field(default_factory=lambda: Respondeu({"endereco": HOUSE, "documento": PAPERS}, 1000, 100))
     fails: int = 0
@@ -63,7 +65,7 @@ async def oracle() -> Oracle:
 
 @pytest.fixture(autouse=True)
 def model(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is put together has this one to ask."""
+    """Make every composition use this model."""
     monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
 
 
@@ -80,7 +82,7 @@ async def tried(julia: Office, *waits: int) -> None:
         await julia.work_on()
 
 
-async def test_the_model_is_asked_only_for_what_the_rules_cannot_do(julia: Office, oracle: Oracle) -> None:
+async def test_model_is_asked_only_for_fields_that_the_rules_cannot_read(julia: Office, oracle: Oracle) -> None:
     await julia.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", documento_completo="CPF 529.982.247-25")
     await julia.criar(nome_paciente="Ninguém", endereco_completo="não informado", documento_completo="sem documento")
     await julia.work_on()
@@ -88,9 +90,9 @@ async def test_the_model_is_asked_only_for_what_the_rules_cannot_do(julia: Offic
     await julia.criar(nome_paciente="Outra", endereco_completo=UNCLEAR, documento_completo="CPF 529.982.247-25")
     await julia.work_on()
     assert oracle.asked == [["endereco"]]
-    assert "529.982" not in oracle.texts[0]  # what need not be asked does not leave
+    assert "529.982" not in oracle.texts[0]  # a field without a question is not sent
     read = await one(julia.database, f"{READ} WHERE nome_paciente = 'Outra'")
-    # The number stands in the text; the CEP, the neighbourhood and the state do not: a model may invent them.
+    # The number is in the text; the CEP, the neighbourhood and the state are not: a model may invent them.
     assert read["endereco_normalizado"] | {"avisos": []} == {
         "logradouro": "A Casa Verde", "numero": "77", "complemento": None, "bairro": None, "cidade": "Recife", "uf": None,
         "cep": None, "referencia": None, "avisos": [], "fonte": "modelo",
@@ -98,16 +100,14 @@ async def test_the_model_is_asked_only_for_what_the_rules_cannot_do(julia: Offic
     assert read["cpf"] == "52998224725"
 
 
-async def test_one_question_holds_all_that_is_missing_and_each_text_between_marks_of_its_own(
-    julia: Office, oracle: Oracle
-) -> None:
+async def test_one_question_holds_every_missing_field_each_between_its_own_marks(julia: Office, oracle: Oracle) -> None:
     await julia.criar(endereco_completo=UNCLEAR, documento_completo=UNREADABLE)
     await julia.work_on()
     assert oracle.asked == [["endereco", "documento"]]
     first, second = re.findall(r"\w+:\n([0-9a-f]{16})\n.+\n\1", oracle.texts[0])
     assert first != second
     read = await julia.one()
-    # Its CPF is a true one, and stands nowhere in the text. The RG does, digit by digit.
+    # Its CPF is valid, but is not in the text. The RG is, digit by digit.
     assert (read["normalization_status"], read["cpf"], read["rg"]) == ("completed", None, "544332100")
     assert read["documento_normalizado"]["orgao_emissor"] is None
     spent = await rows(julia.database, "SELECT uso, resposta, tokens_input FROM leituras_modelo")
@@ -124,7 +124,7 @@ async def test_one_question_holds_all_that_is_missing_and_each_text_between_mark
         ({"document_model_enabled": True, "document_normalization_enabled": False}, [["endereco"]]),
     ],
 )
-async def test_nothing_leaves_that_the_flags_do_not_allow(
+async def test_no_field_is_sent_that_the_flags_do_not_allow(
     database_url: str, oracle: Oracle, flags: dict[str, bool], asked: list[list[str]]
 ) -> None:
     clock, settings = FakeClock(START), settings_of(database_url, **flags)
@@ -136,7 +136,7 @@ async def test_nothing_leaves_that_the_flags_do_not_allow(
         assert (await office.one())["normalization_status"] == "completed"
 
 
-async def test_what_was_read_is_kept_and_only_the_rest_is_tried_again_after_60_and_120_seconds(
+async def test_partial_reading_is_kept_and_the_rest_retried_after_60_and_120_seconds(
     julia: Office, oracle: Oracle
 ) -> None:
     oracle.fails = 99
@@ -159,12 +159,12 @@ async def test_what_was_read_is_kept_and_only_the_rest_is_tried_again_after_60_a
     assert (await julia.work_on(), oracle.asked) == (0, [["documento"]] * 3)
 
 
-async def test_while_the_model_is_left_alone_the_others_wait_and_lose_no_attempt(julia: Office, oracle: Oracle) -> None:
+async def test_open_circuit_of_the_model_delays_appointments_without_an_attempt(julia: Office, oracle: Oracle) -> None:
     oracle.answer = SILENT
     for n in range(12):
         await julia.criar(nome_paciente=f"Pessoa {n}", endereco_completo=f"{UNCLEAR} {n}")
     await julia.work_on()
-    assert len(oracle.asked) < 12  # its circuit opened: the others were not even asked
+    assert len(oracle.asked) < 12  # its circuit opened, so the others were not asked
     assert (await julia.agendamentos.contagem())["pending"] == 12
     oracle.answer = Oracle().answer
     await tried(julia, *[300] * 6)
@@ -173,7 +173,7 @@ async def test_while_the_model_is_left_alone_the_others_wait_and_lose_no_attempt
     }  # fmt: skip
 
 
-async def test_when_the_days_budget_is_spent_the_rules_work_alone(database_url: str, oracle: Oracle) -> None:
+async def test_rules_work_alone_when_the_daily_budget_is_spent(database_url: str, oracle: Oracle) -> None:
     clock, settings = FakeClock(START), settings_of(database_url, llm_daily_budget_usd=0.0001)
     async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
@@ -184,7 +184,7 @@ async def test_when_the_days_budget_is_spent_the_rules_work_alone(database_url: 
         assert (await office.agendamentos.contagem())["completed"] == 2
 
 
-async def test_an_answer_that_cannot_be_used_is_asked_for_again(julia: Office, oracle: Oracle) -> None:
+async def test_unusable_answer_is_asked_for_again(julia: Office, oracle: Oracle) -> None:
     good, oracle.answer = oracle.answer, Respondeu(None, 10, 1)
     await julia.criar(endereco_completo=UNCLEAR)
     await julia.work_on()
@@ -194,7 +194,7 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_again(julia: Office, o
     assert (await julia.one())["endereco_normalizado"]["logradouro"] == "A Casa Verde"
 
 
-async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle: Oracle) -> None:
+async def test_failed_appointments_are_enqueued_again(julia: Office, oracle: Oracle) -> None:
     oracle.fails = 3
     id = await julia.criar(endereco_completo=UNCLEAR)
     await tried(julia, 0, 61, 121)
@@ -203,7 +203,7 @@ async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle
     assert (await julia.work.queues[QUEUE].pulse()).dead == 1
     assert len(await julia.agendamentos.reprocessar(limit=10, by="alguém")) == 1
     assert (await julia.one())["normalization_status"] == "pending"
-    assert (await julia.work.queues[QUEUE].pulse()).dead == 0  # it waits for nobody's decision any more
+    assert (await julia.work.queues[QUEUE].pulse()).dead == 0  # the dead item is resolved
     status = await julia.work.status(first)
     assert status is not None
     assert (status.status, status.error) == ("cancelled", "the model could not be asked")
@@ -212,9 +212,7 @@ async def test_those_that_failed_are_really_enqueued_again(julia: Office, oracle
     assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []
 
 
-async def test_a_reading_is_not_written_over_an_appointment_that_says_something_else_by_now(
-    julia: Office, oracle: Oracle
-) -> None:
+async def test_reading_of_an_outdated_text_is_not_written(julia: Office, oracle: Oracle) -> None:
     id = await julia.criar(endereco_completo=UNCLEAR)
     answer, seen = oracle.perguntar, []
 
@@ -231,7 +229,7 @@ async def test_a_reading_is_not_written_over_an_appointment_that_says_something_
     assert await julia.work_on() == 0
 
 
-async def test_what_takes_too_long_fails_at_once_and_says_so(database_url: str, oracle: Oracle) -> None:
+async def test_reading_that_exceeds_its_timeout_fails_at_once_and_says_so(database_url: str, oracle: Oracle) -> None:
     async def never(instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
         await asyncio.Event().wait()
         raise AssertionError
@@ -249,7 +247,7 @@ async def test_what_takes_too_long_fails_at_once_and_says_so(database_url: str, 
         assert (status.status, status.error, status.attempts) == ("failed", "Job timeout exceeded", 1)
 
 
-async def test_the_log_tells_each_step_by_ids_alone(julia: Office, caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_names_each_step_by_ids_only(julia: Office, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="julia.agendamentos")
     id = await julia.criar(endereco_completo=UNCLEAR, documento_completo=UNREADABLE)
     await julia.work_on()
@@ -263,7 +261,7 @@ async def test_the_log_tells_each_step_by_ids_alone(julia: Office, caplog: pytes
     ]
 
 
-async def test_whatever_a_cell_talks_the_model_into_no_field_is_forged(tmp_path: Path, oracle: Oracle) -> None:
+async def test_prompt_injection_in_a_cell_forges_no_field(tmp_path: Path, oracle: Oracle) -> None:
     forged: Json = {**HOUSE, "logradouro": "Rua Forjada", "cidade": "Cidade Forjada"}
     papers: Json = {**PAPERS, "rg": "99887766"}
     oracle.answer = Respondeu(
@@ -285,7 +283,7 @@ async def test_whatever_a_cell_talks_the_model_into_no_field_is_forged(tmp_path:
         assert await rows(work.database, "SELECT id FROM fila_mensagens") == []
 
 
-async def test_over_http_a_question_that_failed_is_asked_again_and_answered(
+async def test_failed_question_over_http_is_asked_again_and_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, values = FakeClock(START), {"openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"}

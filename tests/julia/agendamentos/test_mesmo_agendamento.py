@@ -1,4 +1,4 @@
-"""Which rows are one appointment: never two of one, never one of two, and nothing merged without a word."""
+"""Identity of appointments: no duplicates, no wrong merges, and every merge is reported."""
 
 from typing import Any
 
@@ -32,20 +32,20 @@ def visit(when: str, exam: str = "glicose") -> list[Cell]:
     return ["Marca", "Unidade", "Pessoa Fictícia", when, exam]
 
 
-async def test_two_visits_of_one_day_whose_hours_cannot_be_read_stay_two(office: Office) -> None:
+async def test_two_visits_of_one_day_with_unreadable_hours_stay_two(office: Office) -> None:
     linhas = [LABORATORY, visit("11/03/2026 manhã"), visit("11/03/2026 tarde", "jejum")]
     first, again = await sent(office, *linhas), await sent(office, *linhas)
     assert (first["imported"], again["imported"], again["duplicates"]) == (2, 0, 2)
     assert [each["problema"] for each in first["warnings"]] == ["hora_ilegivel", "hora_ilegivel"]
     morning, afternoon = await kept(office)
-    for each in (morning, afternoon):  # what is not about who, where and when does not make another of it
+    for each in (morning, afternoon):  # a change apart from person, place and time keeps its identity
         await office.agendamentos.alterar(each["id"], {"observacoes": "ligar antes"}, by="alguém")
     assert [each["chave"] for each in await kept(office)] == [morning["chave"], afternoon["chave"]]
     third = await sent(office, *linhas)
     assert (third["imported"], third["duplicates"]) == (0, 2)
 
 
-async def test_rows_of_one_day_without_an_hour_that_say_different_things_are_told_and_kept(office: Office) -> None:
+async def test_different_rows_of_one_day_without_an_hour_are_kept_with_a_warning(office: Office) -> None:
     linhas = [LABORATORY, visit("11/03/2026"), visit("11/03/2026", "jejum"), visit("11/03/2026", "jejum")]
     first, again = await sent(office, *linhas), await sent(office, *linhas)
     assert (first["imported"], first["duplicates"], again["imported"], again["duplicates"]) == (2, 1, 0, 3)
@@ -55,7 +55,7 @@ async def test_rows_of_one_day_without_an_hour_that_say_different_things_are_tol
 
 
 @pytest.mark.parametrize("is_first_named", [True, False])
-async def test_a_row_with_and_without_its_origins_id_is_one_appointment(office: Office, is_first_named: bool) -> None:
+async def test_row_with_and_without_its_origin_id_is_one_appointment(office: Office, is_first_named: bool) -> None:
     named = [WITH_ID, [*patient(1), "P-1"], [*patient(2), "P-2"]]
     bare = [PLAIN, patient(1, Observações="de novo"), patient(2)]
     for linhas in (named, bare, named) if is_first_named else (bare, named, bare):
@@ -65,7 +65,7 @@ async def test_a_row_with_and_without_its_origins_id_is_one_appointment(office: 
     assert (one["origem_id"], one["observacoes"], other["origem_id"]) == ("P-1", "de novo", "P-2")
 
 
-async def test_an_id_that_was_given_by_hand_makes_no_second_one_of_it(office: Office) -> None:
+async def test_origin_id_added_by_hand_creates_no_second_appointment(office: Office) -> None:
     await sent(office, PLAIN, patient(1))
     (only,) = await kept(office)
     await office.agendamentos.alterar(only["id"], {"origem_id": "P-1"}, by="alguém")
@@ -75,8 +75,8 @@ async def test_an_id_that_was_given_by_hand_makes_no_second_one_of_it(office: Of
     assert [each["origem_id"] for each in await kept(office)] == ["P-1"]
 
 
-async def test_two_ids_are_two_appointments_whoever_where_and_when(office: Office) -> None:
+async def test_two_origin_ids_are_two_appointments_despite_equal_data(office: Office) -> None:
     done = await sent(office, WITH_ID, [*patient(1), "P-1"], [*patient(1), "P-2"])
     assert (done["imported"], len(await kept(office))) == (2, 2)
-    again = await sent(office, WITH_ID, [*patient(1, Data="12/03/2026"), "P-1"])  # it was put off
+    again = await sent(office, WITH_ID, [*patient(1, Data="12/03/2026"), "P-1"])  # it was postponed
     assert (again["imported"], again["duplicates"]) == (0, 1)

@@ -1,4 +1,4 @@
-"""What is read from a sheet as people really write one: nothing is taken for something else, and what cannot be read is told."""
+"""Reading of sheets as people write them: no cell is mistaken for another kind, and unreadable cells get a warning."""
 
 import io
 import zipfile
@@ -36,7 +36,7 @@ def as_csv(sign: str, *rows: list[Cell]) -> bytes:
         (46092.604166666664, "14:30"), (time(14, 30), "14:30"),
     ],
 )  # fmt: skip
-def test_an_hour_is_the_one_that_was_meant_or_none(written: Celula, hour: str | None) -> None:
+def test_hour_is_read_as_meant_or_left_empty(written: Celula, hour: str | None) -> None:
     assert hora_da(written) == hour
 
 
@@ -51,18 +51,18 @@ def test_an_hour_is_the_one_that_was_meant_or_none(written: Celula, hour: str | 
         ("11/03/2026", None),
     ],
 )
-def test_a_day_and_an_hour_in_one_cell_are_both_read(written: str, hour: str | None) -> None:
+def test_day_and_hour_in_one_cell_are_both_read(written: str, hour: str | None) -> None:
     assert data_hora_da(written) == (date(2026, 3, 11), hour)
 
 
-async def test_an_hour_that_cannot_be_read_is_told_in_the_laboratorys_sheet_too() -> None:
+async def test_unreadable_hour_gets_a_warning_in_the_laboratorys_sheet_too() -> None:
     row: list[Cell] = ["Marca", "Unidade", "Pessoa Fictícia", "11/03/2026 manhã"]
     lida = await read(xlsx([LABORATORY, row, [*row[:3], "12/03/2026 14:30"]]))
     assert [each.get("hora_agendamento") for each in lida.linhas] == [None, "14:30"]
     assert [(each.linha, each.coluna, each.problema) for each in lida.avisos] == [(2, LABORATORY[3], "hora_ilegivel")]
 
 
-async def test_an_hour_that_stands_beside_the_day_is_not_lost() -> None:
+async def test_hour_beside_the_day_is_kept() -> None:
     lida = await read(
         xlsx([HEADER, patient(1, Data="11/03/2026 14:30", Hora=None), patient(2, Data=46092.25, Hora="9h")])
     )
@@ -78,19 +78,19 @@ async def test_an_hour_that_stands_beside_the_day_is_not_lost() -> None:
         ("a;b", "\t"),
     ],
 )
-async def test_a_csv_with_a_title_above_its_header_is_read_by_the_headers_sign(title: str, sign: str) -> None:
+async def test_csv_with_a_title_above_its_header_uses_the_headers_separator(title: str, sign: str) -> None:
     row = patient(1, **{"Endereço Completo": "Rua Modelo 5", "Documento Completo": None})
     lida = await read(as_csv(sign, [title], [], list(HEADER), row), "agenda.csv")
     assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]
 
 
-async def test_a_sheet_with_a_day_of_its_own_is_a_plain_one_whatever_else_it_tells() -> None:
+async def test_sheet_with_its_own_date_column_is_plain_whatever_else_it_has() -> None:
     header = [*HEADER, "Marca", "Canal Confirmação", "Nome da Sala"]
     lida = await read(xlsx([header, [*patient(1), "Marca", "telefone", "Recepção"]]))
     assert [(each["data_agendamento"], each["nome_marca"]) for each in lida.linhas] == [("2026-03-11", "Marca")]
 
 
-async def test_a_name_that_is_too_long_is_cut_and_told() -> None:
+async def test_name_that_is_too_long_is_cut_with_a_warning() -> None:
     long = "\u4e00" * 1500
     header = [*HEADER, "Carro"]
     lida = await read(xlsx([header, [*patient(1, Unidade=long, Observações="o" * 1500), long]]))
@@ -101,7 +101,7 @@ async def test_a_name_that_is_too_long_is_cut_and_told() -> None:
     }  # fmt: skip
 
 
-def test_midnight_of_a_cell_with_a_day_alone_is_no_hour() -> None:
+def test_midnight_of_a_date_cell_is_not_an_hour() -> None:
     assert data_hora_da(datetime(2026, 3, 11, 14, 30)) == (date(2026, 3, 11), "14:30")
     assert data_hora_da(date(2026, 3, 11)) == (date(2026, 3, 11), None)
 
@@ -117,11 +117,11 @@ def test_midnight_of_a_cell_with_a_day_alone_is_no_hour() -> None:
         ("", ""),
     ],
 )
-def test_a_files_name_is_its_last_part_and_nothing_that_cannot_be_shown(sent: str, shown: str) -> None:
+def test_file_name_is_its_last_part_in_printable_characters(sent: str, shown: str) -> None:
     assert nome_mostravel(sent) == shown
 
 
-async def test_every_sheet_with_the_header_is_read_in_order_and_the_others_are_named() -> None:
+async def test_every_sheet_with_the_header_is_read_and_the_others_are_reported() -> None:
     sheets = {
         "Resumo": sheet_xml([["Unidade", "Data"], ["Unidade Modelo", "11/03/2026"]]),
         "Manhã & cedo": sheet_xml([HEADER, patient(1), patient(2, **{"Nome do Paciente": None})]),
@@ -149,7 +149,7 @@ async def test_every_sheet_with_the_header_is_read_in_order_and_the_others_are_n
 
 @pytest.mark.parametrize("written", [xlsx, xls])
 @pytest.mark.parametrize(("right", "down"), [(0, 0), (1, 0), (0, 3), (2, 4), (14, 20)])
-async def test_a_table_is_read_the_same_wherever_on_its_sheet_it_begins(
+async def test_table_is_read_wherever_it_begins_on_its_sheet(
     right: int, down: int, written: Callable[[Sequence[Sequence[Cell]]], bytes]
 ) -> None:
     table: list[Sequence[Cell]] = [
@@ -167,7 +167,7 @@ async def test_a_table_is_read_the_same_wherever_on_its_sheet_it_begins(
     assert [each["nome_paciente"] for each in here.linhas] == ["Pessoa Fictícia 00001", "Pessoa Fictícia 00002"]
 
 
-async def test_sheets_whose_tables_begin_in_different_places_are_each_read_from_their_own() -> None:
+async def test_tables_that_begin_in_different_places_are_each_read() -> None:
     sheets = {
         "Na A1": sheet_xml([HEADER, patient(1)]),
         "Na B1": sheet_xml(moved([HEADER, patient(2)], right=1)),
@@ -184,19 +184,19 @@ async def test_sheets_whose_tables_begin_in_different_places_are_each_read_from_
     assert (lida.erros, lida.avisos) == ([], [])
 
 
-async def test_a_sheet_that_is_the_only_one_of_appointments_needs_no_name() -> None:
+async def test_only_sheet_of_appointments_is_not_named_in_rows() -> None:
     lida = await read(workbook({"Capa": sheet_xml([["Agenda"]]), "Agenda": sheet_xml([HEADER, patient(1), []])}))
     assert ["aba" in each for each in lida.linhas] == [False]
     assert [(each.coluna, each.problema) for each in lida.avisos] == [("Capa", "aba_ignorada")]
 
 
-async def test_sheets_of_both_families_stand_in_one_file() -> None:
+async def test_one_file_may_hold_sheets_of_both_formats() -> None:
     laboratory = sheet_xml([LABORATORY, ["Marca", "Unidade", "Pessoa Dez", "11/03/2026 08:00"]])
     lida = await read(workbook({"Carro 1": laboratory, "Avulsos": sheet_xml([HEADER, patient(1)])}))
     assert [(each["aba"], each.get("nome_marca")) for each in lida.linhas] == [("Carro 1", "Marca"), ("Avulsos", None)]
 
 
-async def test_the_same_visit_in_two_sheets_is_told_with_its_sheet_and_a_formula_with_its_own() -> None:
+async def test_repeated_visits_and_formulas_are_reported_with_their_sheet() -> None:
     formula = sheet_xml([HEADER, patient(1), patient(2, Observações="\x00formula:1+1")])
     lida = await read(workbook({"Um": sheet_xml([HEADER, patient(3), patient(4)]), "Dois": formula, "Três": formula}))
     assert [(each.aba, each.linha, each.problema) for each in lida.avisos] == [
@@ -204,7 +204,7 @@ async def test_the_same_visit_in_two_sheets_is_told_with_its_sheet_and_a_formula
     ]  # fmt: skip
 
 
-async def test_rows_are_limited_over_all_sheets_and_sheets_beyond_the_twentieth_are_named() -> None:
+async def test_row_limit_spans_all_sheets_and_sheets_beyond_twenty_are_reported() -> None:
     far = sheet_xml([HEADER, patient(1)]).replace(
         "</sheetData>", '<row r="26000"><c r="A26000"><v>1</v></c></row></sheetData>'
     )
@@ -218,7 +218,7 @@ async def test_rows_are_limited_over_all_sheets_and_sheets_beyond_the_twentieth_
     ]
 
 
-async def test_sheets_that_nobody_filled_in_take_no_place_of_the_twenty() -> None:
+async def test_empty_sheets_do_not_count_towards_the_twenty() -> None:
     empty = {f"Plan{n}": sheet_xml([] if n % 2 else [HEADER]) for n in range(30)}
     lida = await read(workbook(empty | {f"Dia {n}": sheet_xml([HEADER, patient(n)]) for n in range(1, 23)}))
     assert [each["aba"] for each in lida.linhas] == [f"Dia {n}" for n in range(1, 21)]
@@ -228,7 +228,7 @@ async def test_sheets_that_nobody_filled_in_take_no_place_of_the_twenty() -> Non
     ]
 
 
-async def test_a_second_sheet_of_one_name_is_told() -> None:
+async def test_second_sheet_of_the_same_name_is_reported() -> None:
     sheets = [sheet_xml([HEADER, patient(n)]) for n in (1, 2)]
     content = workbook(dict(zip(("Dia", "Outro"), sheets, strict=True)))
     with zipfile.ZipFile(io.BytesIO(content)) as parts:
@@ -238,7 +238,7 @@ async def test_a_second_sheet_of_one_name_is_told() -> None:
     assert [(each.coluna, each.problema) for each in lida.avisos] == [("Dia", "aba_de_mesmo_nome")]
 
 
-async def test_a_header_that_stands_again_further_down_is_no_patient() -> None:
+async def test_repeated_header_further_down_is_not_a_patient() -> None:
     again = [title.upper() for title in HEADER]
     called = patient(3, **{"Nome do Paciente": "Paciente"})
     lida = await read(xlsx([HEADER, patient(1), HEADER, patient(2), again, called]))
@@ -256,7 +256,7 @@ async def test_rows_far_below_their_header_are_read_in_each_sheet() -> None:
     assert [(each["aba"], each["linha"]) for each in lida.linhas] == [("Um", 2), ("Dois", 1102)]
 
 
-async def test_no_way_of_writing_a_cell_hides_rows_beyond_the_limit() -> None:
+async def test_every_kind_of_cell_counts_towards_the_row_limit() -> None:
     cells = "".join(f'<row r="{n}"><c t="inlineStr" r="A{n}"><is><t>x</t></is></c></row>' for n in range(3, 50_003))
     sheet = sheet_xml([HEADER, patient(1)]).replace("</sheetData>", f"{cells}</sheetData>")
     with pytest.raises(Recusa, match="grande"):

@@ -1,4 +1,6 @@
-"""Files that mean no good: refused or cut short with a clear word, by a child that has little memory; whoever asked goes on."""
+"""Hostile files: the child with little memory refuses or truncates them with a reason, and the parent process
+continues.
+"""
 
 import io
 import struct
@@ -27,7 +29,7 @@ def with_sheet(inner: str) -> bytes:
 
 
 def lying_about_its_size() -> bytes:
-    """The directory says ten bytes, and the part unpacks to megabytes."""
+    """A package whose directory claims ten bytes for a part that unpacks to megabytes."""
     content = bytearray(package({"[Content_Types].xml": "x", "xl/workbook.xml": "0" * 5_000_000}))
     where = content.rindex(b"PK\x01\x02")
     content[where + 24 : where + 28] = struct.pack("<I", 10)
@@ -96,7 +98,7 @@ def hostile() -> Iterator[tuple[str, bytes, MotivoDaLinha]]:
 
 
 @pytest.mark.parametrize(("content", "motivo"), [pytest.param(c, m, id=name) for name, c, m in hostile()])
-async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: bytes, motivo: MotivoDaLinha) -> None:
+async def test_hostile_file_is_refused_with_its_reason(content: bytes, motivo: MotivoDaLinha) -> None:
     with pytest.raises(Recusa) as refused:
         await LeitorDeArquivos(SystemClock()).ler(content, "agenda.xlsx")
     assert refused.value.motivo is motivo
@@ -105,19 +107,19 @@ async def test_a_file_that_means_no_good_is_refused_with_its_reason(content: byt
     assert any(word in sentence for word in ("send", "split", "Remove"))  # the next step
 
 
-async def test_a_million_empty_rows_are_nothing() -> None:
+async def test_million_empty_rows_count_as_nothing() -> None:
     empty = "".join(f'<row r="{n}"/>' for n in range(3, 1_000_003))
     read = await LeitorDeArquivos(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
     assert (read.total, len(read.linhas)) == (1, 1)
 
 
-async def test_formatted_empty_cells_below_are_nothing_either() -> None:
+async def test_formatted_empty_cells_count_as_nothing() -> None:
     empty = "".join(f'<row r="{n}"><c r="A{n}" s="1"/><c r="J{n}" s="1"/></row>' for n in range(60_000, 160_000))
     read = await LeitorDeArquivos(SystemClock()).ler(with_sheet(empty), "agenda.xlsx")
     assert (read.total, len(read.linhas)) == (1, 1)
 
 
-async def test_a_long_text_is_cut_and_a_header_that_stands_twice_counts_once() -> None:
+async def test_long_text_is_cut_and_a_repeated_header_counts_once() -> None:
     header = [*HEADER, "Nome do Paciente", "CONVENIO"]
     row = [*patient(Observações="x" * 20_000), "Outra", "Outro"]
     read = await LeitorDeArquivos(SystemClock()).ler(xlsx([header, row]), "agenda.xlsx")
@@ -128,7 +130,7 @@ async def test_a_long_text_is_cut_and_a_header_that_stands_twice_counts_once() -
     assert read.linhas[0]["nome_paciente"] == "Pessoa Fictícia 00001"
 
 
-async def test_days_are_counted_from_1904_where_the_file_says_so() -> None:
+async def test_dates_count_from_1904_when_the_file_says_so() -> None:
     for workbook, day in (("", "2026-03-11"), ('<workbookPr date1904="1"/>', "2030-03-12")):
         read = await LeitorDeArquivos(SystemClock()).ler(
             xlsx([HEADER, patient(Data=46092)], workbook=workbook), "agenda.xlsx"
@@ -136,7 +138,7 @@ async def test_days_are_counted_from_1904_where_the_file_says_so() -> None:
         assert read.linhas[0]["data_agendamento"] == day
 
 
-async def test_a_hidden_sheet_is_not_taken_for_the_first() -> None:
+async def test_hidden_sheet_is_not_mistaken_for_the_first() -> None:
     made = xlsx([HEADER, patient()])
     with zipfile.ZipFile(io.BytesIO(made)) as packed:
         parts: dict[str, str | bytes] = {name: packed.read(name) for name in packed.namelist()}
@@ -154,5 +156,5 @@ async def test_a_hidden_sheet_is_not_taken_for_the_first() -> None:
     assert [row["nome_paciente"] for row in read.linhas] == ["Pessoa Fictícia 00001"]
 
 
-def test_the_child_may_not_use_more_memory_than_is_promised() -> None:
+def test_child_has_at_most_the_promised_memory() -> None:
     assert MEMORY <= 200 * 1024 * 1024

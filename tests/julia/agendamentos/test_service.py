@@ -1,4 +1,6 @@
-"""Appointments on both databases: a file becomes rows with their tasks, the tasks read them, and nobody is left behind."""
+"""Appointments on both databases: a file becomes rows with their tasks, the tasks read them, and no appointment is left
+behind.
+"""
 
 import asyncio
 import csv
@@ -42,7 +44,7 @@ class Office:
         return dict(await self.importacao.importar(xlsx([HEADER, *linhas]), name, by="alguém"))
 
     async def work_on(self, most: int = 1000) -> int:
-        """Every task that is due is done, by a worker of its own."""
+        """Run a worker until every due task is done."""
         return await self.work.work_once(QUEUE, most)
 
     async def one(self, sql: str = READ) -> dict[str, Any]:
@@ -64,7 +66,7 @@ async def office(database_url: str) -> AsyncIterator[Office]:
         yield Office(work, clock, settings)
 
 
-async def test_a_file_becomes_rows_each_with_its_task_and_the_tasks_read_them(office: Office) -> None:
+async def test_file_becomes_rows_with_tasks_that_read_them(office: Office) -> None:
     done = await office.importar(patient(1), patient(2, **{"Documento Completo": 52998224725.0}))
     names = ("status", "total_rows", "valid_rows", "invalid_rows", "imported", "duplicates", "skipped", "jobs_enqueued")
     assert [done[name] for name in names] == ["concluida", 2, 2, 0, 2, 0, 0, 2]
@@ -97,7 +99,7 @@ async def test_a_file_becomes_rows_each_with_its_task_and_the_tasks_read_them(of
     )
 
 
-async def test_a_file_that_comes_twice_changes_rows_instead_of_doubling_them(office: Office) -> None:
+async def test_repeated_file_updates_rows_instead_of_doubling_them(office: Office) -> None:
     await office.importar(patient(1), patient(2))
     await office.work_on()
     again = await office.importar(
@@ -112,7 +114,7 @@ async def test_a_file_that_comes_twice_changes_rows_instead_of_doubling_them(off
     assert second["endereco_normalizado"]["cidade"] == "Recife"
 
 
-async def test_what_a_file_says_nothing_of_stays_and_a_status_is_never_turned_back(office: Office) -> None:
+async def test_import_keeps_fields_it_does_not_mention_and_never_reverts_a_status(office: Office) -> None:
     await office.importar(patient(1, Observações="portão azul"))
     id = (await office.one("SELECT id FROM appointments"))["id"]
     by_hand = {"status": "Confirmado", "carro": "CARRO 9", "canal_confirmacao": "telefone", "cep": "13010-001"}
@@ -134,7 +136,7 @@ async def test_what_a_file_says_nothing_of_stays_and_a_status_is_never_turned_ba
     assert (await office.agendamentos.um(id))["status"] == "Coletado"
 
 
-async def test_another_address_does_not_keep_the_cep_of_the_one_before(office: Office) -> None:
+async def test_new_address_does_not_keep_the_old_cep(office: Office) -> None:
     id = await office.criar(data_agendamento="11/03/2026", endereco_completo="Rua Um, 1, Campinas/SP", cep="13010-001")
     header = ["Nome do Paciente", "Data", "Endereço Completo", "Documento Completo"]
     for address, cep in (("Rua Um, 1, Campinas/SP", "13010-001"), ("Rua Dois, 2, Recife/PE", None)):
@@ -144,7 +146,7 @@ async def test_another_address_does_not_keep_the_cep_of_the_one_before(office: O
         assert (kept["endereco_completo"], kept["cep"]) == (address, cep)
 
 
-async def test_what_is_exported_can_be_imported_and_changes_nothing(office: Office) -> None:
+async def test_reimported_export_changes_nothing(office: Office) -> None:
     header = [*HEADER, "Marca", "Protocolo", "Nr. Carteira", "Canal de Confirmação"]
     more: list[Cell] = ["Marca", "P-1", "0001", "telefone"]
     names: list[dict[str, Cell]] = [{}, {"Nome do Paciente": "=CMD()"}, {"Data": "talvez"}]
@@ -158,7 +160,7 @@ async def test_what_is_exported_can_be_imported_and_changes_nothing(office: Offi
     before = await rows(office.database, wanted)
     exported = em_csv(before, com_documentos=False, header=True)
     for cells in csv.reader(exported.splitlines(), delimiter=";"):
-        assert not any("529" in cell for cell in cells[1:])  # the first is an id, made of any letters
+        assert not any("529" in cell for cell in cells[1:])  # the first cell is an id with random digits
     done = await office.importacao.importar(f"\ufeff{exported}".encode(), "agendamentos.csv", by="alguém")
     assert (done["imported"], done["duplicates"], done["jobs_enqueued"]) == (0, 4, 0)
     others = ("importacao_id", "linha", "updated_at")
@@ -166,7 +168,7 @@ async def test_what_is_exported_can_be_imported_and_changes_nothing(office: Offi
     assert [{**row, **dict.fromkeys(others)} for row in after] == [{**row, **dict.fromkeys(others)} for row in before]
 
 
-async def test_of_changes_at_the_same_time_none_is_lost(office: Office) -> None:
+async def test_concurrent_changes_are_all_kept(office: Office) -> None:
     id = await office.criar(data_agendamento="11/03/2026", endereco_completo="Rua Um, 1, Campinas/SP")
     header = ["Nome do Paciente", "Data", "Endereço Completo", "Documento Completo", "Nome do Exame"]
     for n in range(5):
@@ -187,7 +189,7 @@ async def test_of_changes_at_the_same_time_none_is_lost(office: Office) -> None:
         assert (kept["exames"], kept["normalization_job_id"] is not None) == (f"exame {n}", True)
 
 
-async def test_two_that_become_the_same_at_the_same_time_are_not_the_same(office: Office) -> None:
+async def test_concurrent_changes_cannot_make_two_appointments_equal(office: Office) -> None:
     one, other = await office.criar(), await office.criar(nome_paciente="Outra")
     wanted = {"nome_paciente": "Uma Só"}
     ended = await asyncio.gather(
@@ -196,7 +198,7 @@ async def test_two_that_become_the_same_at_the_same_time_are_not_the_same(office
     assert sorted(isinstance(each, AgendamentoRepetido) for each in ended) == [False, True]
 
 
-async def test_one_bad_row_stops_no_other_and_every_problem_has_its_line(office: Office) -> None:
+async def test_bad_row_stops_no_other_and_every_problem_has_its_line(office: Office) -> None:
     done = await office.importar(
         patient(1),
         patient(2, **{"Nome do Paciente": " "}),
@@ -224,7 +226,7 @@ async def test_one_bad_row_stops_no_other_and_every_problem_has_its_line(office:
     ]
 
 
-async def test_the_laboratorys_sheet_is_read_by_its_own_header(office: Office) -> None:
+async def test_laboratorys_sheet_is_read_by_its_own_header(office: Office) -> None:
     header = [
         "NOME  DA MARCA", "nome da unidade", "Nome do Paciente", "Data/Hora Inicio Agendamento", "Nome da Sala",
         "Contatos do Paciente", "Documentos do Paciente", "CEP", "Endereço Coleta", "Status Confirmação",
@@ -248,7 +250,7 @@ async def test_the_laboratorys_sheet_is_read_by_its_own_header(office: Office) -
     assert (kept["documento_completo"], kept["endereco_completo"]) == ("11144477735", "Rua Modelo, 5, São Paulo/SP")
 
 
-async def test_many_rows_are_committed_in_pieces_and_an_interrupted_import_goes_on(office: Office) -> None:
+async def test_rows_are_committed_in_pieces_and_an_interrupted_import_resumes(office: Office) -> None:
     content = xlsx([HEADER, *(patient(n) for n in range(1, 601))])
     taken = office.importacao._one_piece
 
@@ -264,7 +266,9 @@ async def test_many_rows_are_committed_in_pieces_and_an_interrupted_import_goes_
     assert (await office.one("SELECT count(*) AS n FROM appointments"))["n"] == 500
     loop = ImportLoop(office.importacao)
     await loop.tick()
-    assert (await office.one("SELECT count(*) AS n FROM appointments"))["n"] == 500  # perhaps somebody is at it
+    assert (await office.one("SELECT count(*) AS n FROM appointments"))[
+        "n"
+    ] == 500  # another process may still work on it
     await office.clock.advance(timedelta(minutes=1))
     await loop.tick()
     done = await office.one("SELECT status, imported, jobs_enqueued FROM importacoes")
@@ -291,7 +295,7 @@ async def test_many_rows_are_committed_in_pieces_and_an_interrupted_import_goes_
     ],
     ids=["no cell", "nothing", "columns", "csv", "pdf", "no header"],
 )
-async def test_a_file_that_cannot_be_taken_says_why_and_leaves_nothing(
+async def test_refused_file_gives_its_reason_and_leaves_nothing(
     office: Office, content: bytes, name: str, motivo: MotivoDaLinha, said: str
 ) -> None:
     with pytest.raises(RECUSAS[motivo], match=said):
@@ -300,14 +304,14 @@ async def test_a_file_that_cannot_be_taken_says_why_and_leaves_nothing(
     assert issubclass(RECUSAS[motivo], PlanilhaRecusada)
 
 
-async def test_a_csv_of_older_programs_is_taken_by_its_name(office: Office) -> None:
+async def test_cp1252_csv_is_recognised_by_its_name(office: Office) -> None:
     content = (";".join(HEADER) + "\r\n" + ";".join(str(cell or "") for cell in patient(3))).encode("cp1252")
     done = await office.importacao.importar(content, "agenda.csv", by="alguém")
     assert done["imported"] == 1
     assert (await office.one("SELECT nome_paciente FROM appointments"))["nome_paciente"] == "Pessoa Fictícia 00003"
 
 
-async def test_a_formula_is_never_computed_and_is_told(office: Office) -> None:
+async def test_formula_is_never_computed_and_gets_a_warning(office: Office) -> None:
     done = await office.importar(
         patient(1, Observações='\x00formula:HYPERLINK("http://x","y")', **{"Nome do Paciente": "=1+1"})
     )
@@ -316,7 +320,7 @@ async def test_a_formula_is_never_computed_and_is_told(office: Office) -> None:
     assert (kept["nome_paciente"], kept["observacoes"]) == ("=1+1", None)
 
 
-async def test_one_is_made_and_changed_and_only_what_changed_is_read_again(office: Office) -> None:
+async def test_only_changed_fields_of_an_appointment_are_read_again(office: Office) -> None:
     id = await office.criar(endereco_completo="Rua Um, 1, Centro, Campinas/SP", data_agendamento="11/03/2026")
     assert await office.work_on() == 1
     assert (await office.agendamentos.um(id))["data_agendamento"] == "2026-03-11"
@@ -330,10 +334,10 @@ async def test_one_is_made_and_changed_and_only_what_changed_is_read_again(offic
     assert (await office.agendamentos.um(id))["endereco_normalizado"]["cidade"] == "Recife"
     log = await rows(office.database, "SELECT action, after FROM audit_log ORDER BY at, id")
     assert [each["action"] for each in log] == ["agendamento.criar", "agendamento.alterar", "agendamento.alterar"]
-    assert log[1]["after"] == {"campos": ["observacoes"]}  # which, never what
+    assert log[1]["after"] == {"campos": ["observacoes"]}  # names of fields, never their values
 
 
-async def test_what_cannot_be_is_refused_by_its_name(office: Office) -> None:
+async def test_invalid_value_is_refused_with_its_field_name(office: Office) -> None:
     id = await office.criar()
     with pytest.raises(AgendamentoRepetido):
         await office.criar()
@@ -350,7 +354,7 @@ async def test_what_cannot_be_is_refused_by_its_name(office: Office) -> None:
         await office.agendamentos.um("00000000-0000-7000-8000-000000000000")
 
 
-async def test_a_list_has_filters_and_pages(office: Office) -> None:
+async def test_list_has_filters_and_pages(office: Office) -> None:
     await office.importar(*(patient(n, Data=f"{n:02d}/03/2026") for n in range(1, 8)))
     first = await office.agendamentos.lista(Filtro(), 3)
     rest = await office.agendamentos.lista(Filtro(antes_de=first[-1]["id"]), 10)
@@ -360,7 +364,7 @@ async def test_a_list_has_filters_and_pages(office: Office) -> None:
     assert await office.agendamentos.lista(Filtro(unidade="Outra"), 10) == []
 
 
-async def test_whoever_was_left_waiting_is_found(office: Office) -> None:
+async def test_appointments_without_a_working_task_are_found(office: Office) -> None:
     lost, dead = (
         await office.criar(endereco_completo="Rua Um, 1, Campinas/SP"),
         await office.criar(nome_paciente="Outra", endereco_completo="Rua Dois, 2, Campinas/SP"),
@@ -383,7 +387,7 @@ async def test_whoever_was_left_waiting_is_found(office: Office) -> None:
     }  # fmt: skip
 
 
-async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> None:
+async def test_nothing_is_enqueued_while_both_readings_are_off(database_url: str) -> None:
     off = settings_of(database_url, address_normalization_enabled=False, document_normalization_enabled=False)
     async with build(off, FakeClock(START)).work as work:
         office = Office(work, FakeClock(START), off)
@@ -391,7 +395,7 @@ async def test_with_both_readings_off_nothing_is_enqueued(database_url: str) -> 
         assert (done["jobs_enqueued"], (await office.agendamentos.contagem())["skipped"]) == (0, 1)
 
 
-async def test_what_was_not_read_while_it_was_switched_off_can_be_read_later(database_url: str) -> None:
+async def test_appointments_skipped_while_reading_was_off_can_be_read_later(database_url: str) -> None:
     off = settings_of(database_url, address_normalization_enabled=False, document_normalization_enabled=False)
     nothing = {"Endereço Completo": None, "Documento Completo": None}
     async with build(off, FakeClock(START)).work as work:
@@ -410,13 +414,13 @@ async def test_what_was_not_read_while_it_was_switched_off_can_be_read_later(dat
         every = [row["id"] for row in await office.agendamentos.lista(Filtro(), 10)]
         assert (
             len(await office.agendamentos.reprocessar(every, limit=10, by="alguém")) == 2
-        )  # whoever names them, means them
+        )  # an explicit list includes them
         assert (await office.agendamentos.contagem())["pending"] == 2
         assert await office.work_on() == 2
         assert [row["cpf"] for row in await rows(office.database, f"{READ} ORDER BY linha")].count("52998224725") == 2
 
 
-async def test_how_the_reading_goes_is_counted(office: Office) -> None:
+async def test_health_counts_the_progress_of_reading(office: Office) -> None:
     health = julia_of(office.work).appointments.health
     await office.importar(patient(1), patient(2), patient(3, **{"Endereço Completo": None, "Documento Completo": None}))
     before = await health.documento()
@@ -436,7 +440,7 @@ async def test_how_the_reading_goes_is_counted(office: Office) -> None:
     }
 
 
-async def test_what_is_known_of_an_import_goes_after_half_a_year_and_its_appointments_stay(office: Office) -> None:
+async def test_import_record_is_deleted_after_half_a_year_and_appointments_stay(office: Office) -> None:
     await office.importar(patient(1))
     loop = ImportLoop(office.importacao)
     await office.clock.advance(timedelta(days=179))
@@ -448,7 +452,7 @@ async def test_what_is_known_of_an_import_goes_after_half_a_year_and_its_appoint
     assert len(await office.agendamentos.lista(Filtro(), 10)) == 1
 
 
-async def test_the_demonstrations_sheet_is_taken_and_read(office: Office) -> None:
+async def test_demonstration_sheet_is_imported_and_read(office: Office) -> None:
     await julia_of(office.work).demonstrate()
     assert await office.work_on() > 30
     counts = await office.agendamentos.contagem()

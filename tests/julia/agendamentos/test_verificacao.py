@@ -1,4 +1,4 @@
-"""What a model says counts as far as it is written in the text, and no further."""
+"""A model's answer counts only as far as the text contains it."""
 
 import pytest
 
@@ -13,17 +13,17 @@ TEXT = "Sítio são josé KM 12, entrada 5 depois da ponte, Recife - PE, 50.030-
 @pytest.mark.parametrize(
     ("field", "said", "counts"),
     [
-        ("logradouro", "Sitio Sao Jose", "Sítio são josé"),  # as it is written there
+        ("logradouro", "Sitio Sao Jose", "Sítio são josé"),  # in the spelling of the text
         ("logradouro", "Sítio São João", None),
-        ("logradouro", "josé entrada", None),  # its words are there, but not together
+        ("logradouro", "josé entrada", None),  # its words are in the text, but not together
         ("cidade", "RECIFE", "Recife"),
         ("cidade", "Rec", None),
         ("bairro", "", None),
         ("bairro", "x" * 161, None),
         ("bairro", ["Recife"], None),
         ("numero", "12", "12"),
-        ("numero", "125", None),  # of two numbers that stand apart
-        ("numero", "2", None),  # a part of one
+        ("numero", "125", None),  # from two separate numbers
+        ("numero", "2", None),  # a part of a number
         ("numero", "12; DROP TABLE", None),
         ("uf", "pe", "PE"),
         ("uf", "SP", None),
@@ -34,7 +34,7 @@ TEXT = "Sítio são josé KM 12, entrada 5 depois da ponte, Recife - PE, 50.030-
         ("cep", None, None),
     ],
 )
-def test_of_an_address_only_what_is_written(field: str, said: Json, counts: str | None) -> None:
+def test_address_keeps_only_values_found_in_the_text(field: str, said: Json, counts: str | None) -> None:
     assert endereco_provado({field: said}, TEXT) == (Endereco(**{field: counts}) if counts else Endereco())  # type: ignore[arg-type]
 
 
@@ -50,17 +50,17 @@ def test_of_an_address_only_what_is_written(field: str, said: Json, counts: str 
         ("nr 1234567 pe", {"rg": "1234567", "uf_emissor": "PE"}, Documento(rg="1234567")),
         ("nr 1234567", {"rg": "1234567X"}, Documento()),
         ("nr 1234567", {"rg": "1234567", "orgao_emissor": "SSP", "uf_emissor": "SP"}, Documento(rg="1234567")),
-        ("nr 1234567 SSP", {"orgao_emissor": "SSP"}, Documento()),  # of nothing
+        ("nr 1234567 SSP", {"orgao_emissor": "SSP"}, Documento()),  # an issuer without a document
         ("52998224725", {"cpf": "52998224725", "rg": "52998224725"}, Documento(cpf="52998224725")),
         ("898 0012 3456 7890", {"cns": "898001234567890"}, Documento()),
     ],
 )  # fmt: skip
-def test_of_a_document_only_what_is_written(text: str, said: Json, counts: Documento) -> None:
+def test_document_keeps_only_values_found_in_the_text(text: str, said: Json, counts: Documento) -> None:
     assert documento_provado(said, text) == counts
 
 
 @pytest.mark.parametrize("said", [None, [], "tudo", 7, {"cpf": 52998224725}, {"cpf": {"$ne": None}}])
-def test_what_is_no_form_says_nothing(said: Json) -> None:
+def test_answer_of_the_wrong_shape_is_ignored(said: Json) -> None:
     assert (documento_provado(said, "52998224725"), endereco_provado(said, TEXT)) == (Documento(), Endereco())
 
 
@@ -88,9 +88,7 @@ def test_what_is_no_form_says_nothing(said: Json) -> None:
         ("mãe 12345678", {"rg": "12345678"}),
     ],
 )
-def test_a_number_that_is_labelled_or_shaped_as_something_else_is_no_document(
-    texto: str, dito: dict[str, Json]
-) -> None:
+def test_number_labelled_or_shaped_as_something_else_is_not_a_document(texto: str, dito: dict[str, Json]) -> None:
     assert not documento_provado(dito, texto).diz_algo
     assert not pode_ter_documento(texto) or "CNS" in texto
 
@@ -105,7 +103,7 @@ def test_a_number_that_is_labelled_or_shaped_as_something_else_is_no_document(
         ("CNH 123; 12345678", {"rg": "12345678"}),
     ],
 )
-def test_what_is_labelled_as_nothing_else_may_be_one(texto: str, dito: dict[str, Json]) -> None:
+def test_unlabelled_number_may_be_a_document(texto: str, dito: dict[str, Json]) -> None:
     found = documento_provado(dito, texto)
     assert {name: getattr(found, name) for name in dito} == dito
     assert pode_ter_documento(texto)

@@ -1,4 +1,4 @@
-"""Julia's sending with a line that says what the test wants."""
+"""Julia's sending through a line whose answers the test scripts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,7 +30,7 @@ TRUSTED = (
 
 
 class Office:
-    """Julia's sending with a line that says what the test wants."""
+    """Julia's sending through a line whose answers the test scripts."""
 
     def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
         self.work, self.clock, self.line, self.settings = work, clock, line, settings
@@ -66,7 +66,7 @@ class Office:
         await settle()
 
     async def echo(self, receipt: Receipt) -> None:
-        """The gateway tells us what left."""
+        """Deliver the gateway's echo of a sent message."""
         fato = Eco(
             instance=receipt.instance,
             message_id=receipt.id,
@@ -85,7 +85,7 @@ class Office:
         await self.clock.advance(by)
 
 
-async def he_wrote(office: Office, doctor: str, message_id: str) -> None:
+async def doctor_writes(office: Office, doctor: str, message_id: str) -> None:
     now = office.clock.now()
     await write(
         office.work.database,

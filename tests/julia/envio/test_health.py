@@ -1,4 +1,4 @@
-"""``/health/fila``, and the afternoon on which fifty messages waited and nobody was told (the consumer was never started)."""
+"""``/health/fila``, and the incident in which fifty messages waited without an alert (the consumer was never started)."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -81,7 +81,7 @@ async def julia(database_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
         yield found
 
 
-async def test_an_empty_queue_is_healthy_and_shows_its_limits(julia: Julia) -> None:
+async def test_empty_queue_is_healthy_and_shows_its_limits(julia: Julia) -> None:
     found = await julia.get("/health/fila")
     assert (found["status"], found["alerts"], found["thresholds"]) == ("healthy", [], THRESHOLDS)
     assert found["metrics"] == {
@@ -102,7 +102,7 @@ async def test_an_empty_queue_is_healthy_and_shows_its_limits(julia: Julia) -> N
     assert found["timestamp"] == "2026-01-23T14:55:00-03:00"
 
 
-async def test_only_what_is_due_is_a_backlog_and_what_is_in_doubt_stands_beside(julia: Julia) -> None:
+async def test_only_due_messages_are_a_backlog_and_doubts_count_apart(julia: Julia) -> None:
     now = INCIDENT
     await julia.put(at=now - 7 * MINUTE)
     await julia.put(at=now + MINUTE)
@@ -134,7 +134,7 @@ async def test_only_what_is_due_is_a_backlog_and_what_is_in_doubt_stands_beside(
     }
 
 
-async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(julia: Julia) -> None:
+async def test_consumer_that_never_started_is_critical_within_two_minutes(julia: Julia) -> None:
     await julia.work.reports.expect(now=INCIDENT)
     for _ in range(50):
         await julia.put()
@@ -157,7 +157,7 @@ async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(
     assert (await julia.get("/health/fila"))["status"] == "healthy"
 
 
-async def test_a_backlog_is_judged_by_this_queues_own_limits_and_once(julia: Julia) -> None:
+async def test_backlog_is_judged_once_by_the_queues_own_limits(julia: Julia) -> None:
     for _ in range(101):
         await julia.put()
     await julia.clock.advance(70 * SECOND)
@@ -168,7 +168,7 @@ async def test_a_backlog_is_judged_by_this_queues_own_limits_and_once(julia: Jul
     assert (await julia.get("/health/score"))["breakdown"]["fila"] == {"score": 15, "max": 20}
 
 
-async def test_a_queue_that_somebody_pauses_is_not_expected_to_move(julia: Julia) -> None:
+async def test_paused_queue_raises_no_backlog_alert(julia: Julia) -> None:
     for _ in range(101):
         await julia.put()
     await julia.work.switches.set("pause.queue.fila_mensagens", True, by="ana", reason="-", now=julia.clock.now())
@@ -177,18 +177,18 @@ async def test_a_queue_that_somebody_pauses_is_not_expected_to_move(julia: Julia
     assert (found["status"], found["metrics"]["pausada"], found["metrics"]["pendentes"]) == ("healthy", True, 101)
 
 
-async def test_messages_that_a_process_without_a_gateway_puts_off_are_told(julia: Julia) -> None:
+async def test_messages_delayed_by_a_process_without_a_gateway_are_reported(julia: Julia) -> None:
     await julia.beats()
     await julia.put(at=INCIDENT + MINUTE, why=encode(NO_LINE()))
     found = await julia.get("/health/fila")
     assert (found["status"], found["alerts"]) == ("degraded", ["sem_gateway 1 > 0"])
     by_cause = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}
     assert "EVOLUTION_API_URL" in by_cause["fila.sem_gateway"]["next_step"]
-    await julia.clock.advance(MINUTE + SECOND)  # another took it meanwhile, or it waits for something else
+    await julia.clock.advance(MINUTE + SECOND)  # another process took it meanwhile, or it waits for something else
     assert (await julia.get("/health/fila"))["metrics"]["sem_gateway"] == 0
 
 
-async def test_what_a_person_must_decide_is_an_alert_with_its_next_step(julia: Julia) -> None:
+async def test_message_parked_for_a_decision_is_an_alert_with_its_next_step(julia: Julia) -> None:
     await julia.put(doubt="parked")
     (alert,) = (await julia.get("/health/alerts"))["alerts"]
     assert (alert["cause"], alert["severity"], alert["value"]) == ("fila.para_decisao", "warning", 1)
@@ -208,8 +208,8 @@ async def test_what_a_person_must_decide_is_an_alert_with_its_next_step(julia: J
         ({"erros_ultima_hora": 11}, "degraded"),
         ({"mais_antiga": INCIDENT - 60 * MINUTE}, "healthy"),
         ({"mais_antiga": INCIDENT - 61 * MINUTE}, "degraded"),
-        ({"pendentes": 501, "erros_ultima_hora": 11}, "critical"),  # what comes later does not make it better
+        ({"pendentes": 501, "erros_ultima_hora": 11}, "critical"),  # a later rule does not improve the status
     ],
 )
-def test_the_worst_of_the_rules_decides(measured: dict[str, Any], status: str) -> None:
+def test_worst_rule_decides_the_status(measured: dict[str, Any], status: str) -> None:
     assert documento(MedidasDaFila(now=INCIDENT, **measured))["status"] == status

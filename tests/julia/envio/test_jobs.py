@@ -1,4 +1,4 @@
-"""What nobody may have to do by hand: stuck, old and dead messages are handled by schedule."""
+"""The scheduled job handles stuck, old and dead messages without an operator."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ from tests.julia.tables import PHONE, add_doctor, one, rows, sending_through, wr
 # A Wednesday, eleven o'clock in São Paulo.
 OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-# The time between the two looks at a lease, for the default lease of thirty seconds.
+# The time between the two reads of a lease, for the default lease of thirty seconds.
 CONFIRMED = timedelta(seconds=12)
 CALL = JobCall(key="test", params={}, started_at=OPEN, deadline=OPEN + 5 * MINUTE)
 
@@ -49,7 +49,7 @@ class Office:
         return dict(answer.result)
 
     async def begin(self) -> "asyncio.Task[dict[str, Any]]":
-        """Start the job, and return once it waits to look a second time at the leases."""
+        """Start the job, and return once it waits for its second read of the leases."""
         running = asyncio.create_task(self.runs())
         while not (self.clock._sleepers or running.done()):
             await asyncio.sleep(0)
@@ -68,7 +68,7 @@ async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
         yield Office(work, clock, settings)
 
 
-async def test_what_waited_two_working_days_is_cancelled_and_says_so(office: Office) -> None:
+async def test_job_cancels_messages_that_waited_two_working_days(office: Office) -> None:
     old = await office.put()
     await office.clock.advance(2 * DAY + MINUTE)
     young = await office.put(conteudo="outra")
@@ -78,7 +78,7 @@ async def test_what_waited_two_working_days_is_cancelled_and_says_so(office: Off
     assert (await office.message(young))["status"] == "pendente"
 
 
-async def test_a_pause_of_its_campaign_makes_no_message_old(office: Office) -> None:
+async def test_pause_of_a_campaign_does_not_age_its_messages(office: Office) -> None:
     await write(
         office.database,
         "INSERT INTO campanhas (id, nome_template, tipo_campanha, status, created_at, updated_at)"
@@ -91,7 +91,7 @@ async def test_a_pause_of_its_campaign_makes_no_message_old(office: Office) -> N
     assert (await office.message(id))["status"] == "pendente"
 
 
-async def test_what_a_dead_worker_left_is_brought_back_where_the_job_is_the_only_consumer(office: Office) -> None:
+async def test_job_rescues_messages_of_a_dead_worker_as_the_only_consumer(office: Office) -> None:
     id = await office.put()
     await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)
     await office.clock.advance(2 * MINUTE)
@@ -102,7 +102,7 @@ async def test_what_a_dead_worker_left_is_brought_back_where_the_job_is_the_only
     assert (row["status"], row["owner"], row["lease_until"]) == ("pendente", None, None)
 
 
-async def test_the_job_takes_no_message_from_a_living_worker_after_the_clock_is_put_forward(office: Office) -> None:
+async def test_job_takes_no_message_from_a_living_worker_after_a_clock_step(office: Office) -> None:
     id, living = await office.put(), LeaseHolder(owner="living", lease=MINUTE)
     held = (await office.store.settle_and_claim([], living, 1)).leases
     office.clock.step(60 * MINUTE)
@@ -114,7 +114,7 @@ async def test_the_job_takes_no_message_from_a_living_worker_after_the_clock_is_
     assert (await office.message(id))["owner"] == "living"
 
 
-async def test_what_was_given_up_because_its_workers_died_is_buried_once(office: Office) -> None:
+async def test_message_dead_after_worker_crashes_enters_the_dlq_once(office: Office) -> None:
     id = await office.put()
     for _ in range(3):
         await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)
@@ -128,7 +128,7 @@ async def test_what_was_given_up_because_its_workers_died_is_buried_once(office:
     assert (await office.message(id))["outcome"] == "FAILED_TIMEOUT"
 
 
-async def test_a_dead_letter_that_somebody_tries_again_waits_for_nobody_any_more(office: Office) -> None:
+async def test_revived_dead_letter_is_marked_as_reprocessed(office: Office) -> None:
     id = await office.put()
     await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
     await office.runs()
@@ -140,20 +140,20 @@ async def test_a_dead_letter_that_somebody_tries_again_waits_for_nobody_any_more
     assert dead_letter == {
         "reprocessado": True, "reprocessado_em": office.clock.now(), "reprocessado_por": "operadora",
     }  # fmt: skip
-    # And if it dies once more, it is buried once more.
+    # If it dies once more, it enters the DLQ once more.
     await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
     assert (await office.runs())["para_a_dlq"] == 1
     waiting = await rows(office.database, "SELECT id FROM fila_mensagens_dlq WHERE NOT reprocessado")
     assert len(waiting) == 1
 
 
-async def test_a_run_sees_at_most_twenty_and_the_next_goes_on(office: Office) -> None:
+async def test_run_takes_at_most_twenty_messages_and_the_next_continues(office: Office) -> None:
     for n in range(25):
         await office.put(conteudo=f"mensagem {n}")
     assert [(await office.runs())["vistas"], (await office.runs())["vistas"]] == [20, 5]
 
 
-async def test_a_heartbeat_does_not_end_a_pause(office: Office) -> None:
+async def test_heartbeat_does_not_end_a_pause(office: Office) -> None:
     await office.work.switches.set("pause.all", True, by="ana", reason="-", now=office.clock.now())
     heartbeat = office.work.endpoints.find("heartbeat")
     assert heartbeat is not None

@@ -1,4 +1,4 @@
-"""What the sending heeds, counts and tells: limits, chips, circuits, outcomes, and what was found out at the last moment."""
+"""Effects of sending: limits, chips, circuits, outcomes, and checks at the last moment."""
 
 import asyncio
 from contextlib import suppress
@@ -15,11 +15,11 @@ from batuta.queue.item import LeaseHolder
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson
 from batuta.testing import EventRecorder
-from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, he_wrote
+from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, doctor_writes
 from tests.julia.tables import add_chip, add_doctor, one, rows, write
 
 
-async def test_a_chip_that_has_sent_its_days_share_keeps_nobody_waiting_while_another_may(
+async def test_message_leaves_by_another_chip_when_one_reached_its_daily_limit(
     office: Office, doctor: str, chip: str
 ) -> None:
     other = await add_chip(office.work.database, "julia-outro")
@@ -37,11 +37,11 @@ async def test_a_chip_that_has_sent_its_days_share_keeps_nobody_waiting_while_an
     }
 
 
-async def test_the_same_answer_by_two_senders_at_the_same_instant_leaves_once(
+async def test_same_answer_from_two_senders_at_once_leaves_once(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
-    await he_wrote(office, doctor, "IN1")
+    await doctor_writes(office, doctor, "IN1")
     for _ in range(2):
         await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
     leases = (await office.store.settle_and_claim([], LeaseHolder(owner="two", lease=5 * MINUTE), 2)).leases
@@ -61,7 +61,7 @@ async def test_the_same_answer_by_two_senders_at_the_same_instant_leaves_once(
 @pytest.mark.parametrize(
     ("telefone", "texto"), [("", "Bom dia"), ("x", "Bom dia"), (PHONE, " \n"), (PHONE, "a" * 70_000)]
 )
-async def test_what_no_gateway_could_send_is_told_so_and_costs_no_chip_its_rest(
+async def test_message_that_no_gateway_could_send_fails_without_resting_a_chip(
     office: Office, doctor: str, chip: str, telefone: str, texto: str
 ) -> None:
     id = await office.put(doctor, texto, telefone_destino=telefone)
@@ -72,7 +72,7 @@ async def test_what_no_gateway_could_send_is_told_so_and_costs_no_chip_its_rest(
     assert await one(office.work.database, "SELECT cooldown_until FROM chips") == {"cooldown_until": None}
 
 
-async def test_an_old_message_waits_while_the_gateway_cannot_say_whether_it_left_before(
+async def test_old_message_waits_while_the_gateway_cannot_say_whether_it_left(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.remembers = False
@@ -88,7 +88,7 @@ async def test_an_old_message_waits_while_the_gateway_cannot_say_whether_it_left
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_a_temporary_failure_costs_nothing_and_the_message_leaves_later(
+async def test_temporary_failure_costs_no_attempt_and_the_message_leaves_later(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(RateLimited(timedelta(minutes=7)), False)]
@@ -102,7 +102,9 @@ async def test_a_temporary_failure_costs_nothing_and_the_message_leaves_later(
     assert (row["status"], row["outcome"]) == ("enviada", "SENT")  # not its own duplicate
 
 
-async def test_an_answer_leaves_before_a_campaign_that_waited_longer(office: Office, doctor: str, chip: str) -> None:
+async def test_answer_leaves_before_a_campaign_message_that_waited_longer(
+    office: Office, doctor: str, chip: str
+) -> None:
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
     second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
     await office.put(second, "campanha", telefone_destino="5511900000002", tipo="oferta", priority=3)
@@ -157,7 +159,7 @@ async def test_two_senders_at_once_never_send_the_same_message(office: Office, c
         ),
     ],
 )
-async def test_what_was_found_out_since_it_was_queued_blocks_it_and_is_told(
+async def test_change_since_enqueue_blocks_the_message_and_records_the_outcome(
     office: Office, doctor: str, chip: str, change: str, outcome: str
 ) -> None:
     now = office.clock.now()
@@ -196,7 +198,7 @@ async def test_what_was_found_out_since_it_was_queued_blocks_it_and_is_told(
         (NotOnWhatsApp(), None),
     ],
 )
-async def test_a_chip_rests_as_long_as_its_error_says(
+async def test_chip_rests_as_long_as_its_error_says(
     office: Office, doctor: str, chip: str, answer: SendResult, minutes: int | None
 ) -> None:
     office.line.answers = [(answer, False)]
@@ -209,7 +211,7 @@ async def test_a_chip_rests_as_long_as_its_error_says(
 
 
 async def _others(office: Office, count: int, first: int = 0) -> list[str]:
-    """Messages for so many more doctors."""
+    """Enqueue one message for each of ``count`` more doctors."""
     ids = []
     for n in range(first, first + count):
         phone = f"55119000002{n:02d}"
@@ -227,7 +229,7 @@ async def _circuit(office: Office, name: str) -> str:
     return next((each.state.value for each in await office.work.circuits.look() if each.name == name), "closed")
 
 
-async def test_a_limit_of_one_doctor_holds_nobody_else(office: Office, doctor: str, chip: str) -> None:
+async def test_limit_of_one_doctor_holds_only_that_doctor(office: Office, doctor: str, chip: str) -> None:
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
     both = [await office.put(doctor), await office.put(doctor, "Boa tarde")]
     await _others(office, 3)
@@ -237,7 +239,7 @@ async def test_a_limit_of_one_doctor_holds_nobody_else(office: Office, doctor: s
     assert len(office.line.receipts) == 4
 
 
-async def test_a_limit_that_holds_everybody_is_not_asked_for_each(
+async def test_global_limit_is_not_asked_for_each_message(
     office: Office, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
@@ -268,7 +270,7 @@ async def test_a_limit_that_holds_everybody_is_not_asked_for_each(
         (NotOnWhatsApp(), "closed", "closed"),
     ],
 )
-async def test_each_answer_is_told_to_the_circuit_it_says_something_about(
+async def test_each_answer_counts_in_the_circuit_it_concerns(
     office: Office, chip: str, answer: SendResult, gateway: str, own: str
 ) -> None:
     office.line.answers = [(answer, False)] * 5
@@ -286,7 +288,7 @@ async def test_each_answer_is_told_to_the_circuit_it_says_something_about(
 
 
 @pytest.mark.parametrize("answer", [Banned(403), Disconnected(), RateLimited(None)])
-async def test_what_five_chips_are_told_one_after_the_other_is_not_the_gateways_fault(
+async def test_same_refusal_of_five_chips_does_not_open_the_gateways_circuit(
     office: Office, answer: SendResult
 ) -> None:
     chips = [await add_chip(office.work.database, f"julia-{n}", status="paused") for n in range(5)]
@@ -302,14 +304,14 @@ async def test_what_five_chips_are_told_one_after_the_other_is_not_the_gateways_
     assert await _circuit(office, "evolution") == "closed"
 
 
-async def test_one_refusal_without_a_reason_opens_the_chips_own_circuit(office: Office, doctor: str, chip: str) -> None:
+async def test_refusal_without_a_reason_opens_the_chips_own_circuit(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Refused("HTTP 400: -", permanent=True), False)]
     await office.put(doctor)
     await office.works()
     assert (await _circuit(office, "evolution"), await _circuit(office, "chip:julia-sim")) == ("closed", "open")
 
 
-async def test_a_chip_that_its_campaign_excludes_is_not_used(office: Office, doctor: str, chip: str) -> None:
+async def test_chip_excluded_by_the_campaign_is_not_used(office: Office, doctor: str, chip: str) -> None:
     other = await add_chip(office.work.database, "julia-outro")
     await write(office.work.database, TRUSTED)
     await write(office.work.database, "UPDATE chips SET trust_score = 80 WHERE id = :id", id=other)
@@ -318,7 +320,7 @@ async def test_a_chip_that_its_campaign_excludes_is_not_used(office: Office, doc
     assert [each.instance for each in office.line.receipts] == ["julia-outro"]
 
 
-async def test_a_chip_that_is_to_rest_since_it_was_chosen_does_not_send_and_its_place_is_given_back(
+async def test_chip_that_must_rest_since_its_choice_does_not_send_and_frees_its_slot(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = await office.put(doctor)
@@ -336,7 +338,7 @@ async def test_a_chip_that_is_to_rest_since_it_was_chosen_does_not_send_and_its_
     assert await _used(office) == 0
 
 
-async def test_a_person_answers_in_writing_for_a_message_to_who_opted_out(
+async def test_written_reason_allows_a_message_to_a_doctor_who_opted_out(
     office: Office, doctor: str, chip: str
 ) -> None:
     await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
@@ -351,7 +353,7 @@ async def test_a_person_answers_in_writing_for_a_message_to_who_opted_out(
     assert events == {"envio_bloqueado", "envio_com_bypass"}
 
 
-async def test_a_message_of_a_conversation_stays_in_it(office: Office, doctor: str, chip: str) -> None:
+async def test_message_of_a_conversation_stays_in_it(office: Office, doctor: str, chip: str) -> None:
     await write(
         office.work.database,
         "INSERT INTO conversations (id, cliente_id, status, created_at, updated_at) VALUES (:id, :id, 'archived', :now, :now)",
@@ -364,7 +366,7 @@ async def test_a_message_of_a_conversation_stays_in_it(office: Office, doctor: s
     assert said == {"conversation_id": doctor, "autor_tipo": "humano"}
 
 
-async def test_what_left_counts_from_when_it_left_and_what_did_not_counts_for_nothing(
+async def test_limits_count_sent_messages_from_their_send_time_and_no_failures(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(NotOnWhatsApp(), False)]
@@ -378,7 +380,7 @@ async def test_what_left_counts_from_when_it_left_and_what_did_not_counts_for_no
     assert await _used(office) == 0
 
 
-async def test_what_is_proved_absent_or_never_arrived_gives_its_place_back(
+async def test_message_proved_absent_or_never_arrived_frees_its_slot(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.line.answers = [(Unknown("timeout"), False)] * 2
@@ -394,15 +396,13 @@ async def test_what_is_proved_absent_or_never_arrived_gives_its_place_back(
     rung: list[str] = []
     monkeypatch.setattr(office.reconciler, "_on_return", lambda: rung.append("again"))
     await office.reconciler.look()
-    assert (await _used(office), bool(rung)) == (0, True)  # and whoever sends is told that something may leave
+    assert (await _used(office), bool(rung)) == (0, True)  # and the sender is woken, because something may leave
     assert (await office.message(again))["status"] == "pendente"
     row = await office.message(last)
     assert (row["status"], row["outcome"]) == ("erro", "FAILED_TIMEOUT")
 
 
-async def test_what_somebody_stopped_while_it_was_in_doubt_is_over_once_it_is_proved_absent(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_message_cancelled_while_in_doubt_ends_once_proved_absent(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
     await office.works()
@@ -414,7 +414,7 @@ async def test_what_somebody_stopped_while_it_was_in_doubt_is_over_once_it_is_pr
     assert (row["status"], row["outcome"], office.line.receipts) == ("cancelada", "FAILED_EXPIRED", [])
 
 
-async def test_who_was_removed_since_it_was_queued_gets_nothing(office: Office, doctor: str, chip: str) -> None:
+async def test_doctor_removed_since_enqueue_gets_nothing(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     await write(office.work.database, "UPDATE clientes SET deleted_at = :now", now=office.clock.now())
     await office.works()
@@ -422,7 +422,7 @@ async def test_who_was_removed_since_it_was_queued_gets_nothing(office: Office, 
 
 
 @pytest.mark.parametrize(("tipo", "ago"), [("followup", timedelta(days=7)), ("resposta", timedelta(days=1))])
-async def test_answers_and_what_is_older_than_a_week_are_no_contacts_that_count(
+async def test_answers_and_contacts_older_than_a_week_do_not_count(
     office: Office, doctor: str, chip: str, tipo: str, ago: timedelta
 ) -> None:
     for n in range(5):

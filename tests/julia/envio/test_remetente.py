@@ -1,4 +1,6 @@
-"""The send protocol on both databases: whatever the line says, a message leaves once or not at all, and everybody is told."""
+"""The send protocol on both databases: whatever the line answers, a message leaves at most once, and its outcome is
+recorded.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,16 +34,14 @@ from batuta.queue.outcome import Settlement, Snooze
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock
-from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, he_wrote
+from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, doctor_writes
 from tests.julia.line import Receipt, ScriptedLine
 from tests.julia.tables import add_chip, add_doctor, one, rows, write
 
 ANOTHER = LeaseHolder(owner="another", lease=MINUTE)
 
 
-async def test_a_message_leaves_once_and_everything_that_follows_is_written(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_message_leaves_once_and_every_effect_is_written(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     await office.works()
     (receipt,) = office.line.receipts
@@ -57,7 +57,9 @@ async def test_a_message_leaves_once_and_everything_that_follows_is_written(
     assert state == {"permission_state": "initial", "last_outbound_at": office.clock.now()}
 
 
-async def test_who_opted_out_gets_nothing_and_it_is_told_why(office: Office, doctor: str, chip: str) -> None:
+async def test_doctor_who_opted_out_gets_nothing_and_the_reason_is_recorded(
+    office: Office, doctor: str, chip: str
+) -> None:
     id = await office.put(doctor)
     await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
     await office.works()
@@ -72,7 +74,7 @@ async def test_who_opted_out_gets_nothing_and_it_is_told_why(office: Office, doc
     ("said_by", "known_as"),
     [("551199990001", "5511999990001"), ("5511999990001", "551199990001"), ("5511999990001", "5511999990001")],
 )
-async def test_who_opted_out_before_he_was_a_doctor_of_ours_gets_nothing_with_or_without_the_ninth_digit(
+async def test_opt_out_before_registration_counts_with_or_without_the_ninth_digit(
     office: Office, chip: str, said_by: str, known_as: str
 ) -> None:
     now = office.clock.now()
@@ -121,18 +123,14 @@ async def test_a_message_waits_while_an_opt_out_is_in_doubt_and_leaves_after_an_
     assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990001"]
 
 
-async def test_whoever_somebody_marked_as_opted_out_by_hand_gets_nothing(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_doctor_marked_as_opted_out_by_hand_gets_nothing(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     await write(office.work.database, "UPDATE clientes SET status = 'optout'")
     await office.works()
     assert (office.line.receipts, (await office.message(id))["outcome"]) == ([], "BLOCKED_OPTED_OUT")
 
 
-async def test_what_waits_does_not_leave_once_a_person_has_taken_the_conversation_over(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_queued_message_does_not_leave_after_a_person_takes_over(office: Office, doctor: str, chip: str) -> None:
     waits = await office.put(doctor)
     written = await office.put(doctor, tipo="manual", conteudo="Aqui é uma pessoa")
     await write(
@@ -149,7 +147,7 @@ async def test_what_waits_does_not_leave_once_a_person_has_taken_the_conversatio
     )
 
 
-async def test_an_opt_out_between_the_decision_and_the_intent_is_heeded(
+async def test_opt_out_between_decision_and_intent_is_respected(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = await office.put(doctor)
@@ -166,7 +164,9 @@ async def test_an_opt_out_between_the_decision_and_the_intent_is_heeded(
     assert (await office.message(id))["outcome"] == "BLOCKED_OPTED_OUT"
 
 
-async def test_at_night_it_waits_for_the_morning_without_an_attempt(office: Office, doctor: str, chip: str) -> None:
+async def test_message_at_night_waits_for_the_morning_without_an_attempt(
+    office: Office, doctor: str, chip: str
+) -> None:
     await office.later(timedelta(hours=11))
     id = await office.put(doctor)
     await office.works()
@@ -179,9 +179,7 @@ async def test_at_night_it_waits_for_the_morning_without_an_attempt(office: Offi
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_an_answer_that_was_lost_is_found_again_and_nothing_is_sent_twice(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_lost_answer_is_reconciled_and_nothing_is_sent_twice(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -197,13 +195,13 @@ async def test_an_answer_that_was_lost_is_found_again_and_nothing_is_sent_twice(
     assert len(office.line.receipts) == 1
 
 
-async def test_what_is_proved_absent_is_sent_again(office: Office, doctor: str, chip: str) -> None:
+async def test_message_proved_absent_is_sent_again(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
     await office.works()
     await office.later(MINUTE)
     await office.reconciler.look()
-    assert (await office.message(id))["envio_estado"] == "unknown"  # too early to prove anything
+    assert (await office.message(id))["envio_estado"] == "unknown"  # too early for a proof
     await office.later(2 * MINUTE)
     await office.reconciler.look()
     await office.works()
@@ -212,7 +210,7 @@ async def test_what_is_proved_absent_is_sent_again(office: Office, doctor: str, 
     assert len(office.line.receipts) == 1
 
 
-async def test_on_a_line_that_is_down_nothing_is_proved(office: Office, doctor: str, chip: str) -> None:
+async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
     office.line.state, office.line.remembers = Conexao.CLOSE, False
     id = await office.put(doctor)
@@ -226,10 +224,8 @@ async def test_on_a_line_that_is_down_nothing_is_proved(office: Office, doctor: 
     assert len(office.line.receipts) == 1
 
 
-async def test_a_gateway_that_has_forgotten_what_it_sent_before_proves_nothing(
-    office: Office, doctor: str, chip: str
-) -> None:
-    """It was restarted without its store, or keeps so much and no more, or keeps nothing at all: its line is open all the same."""
+async def test_gateway_that_forgot_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
+    """The gateway restarted without its store, keeps a limited history, or keeps none: its line is open in every case."""
     await office.put(doctor)
     await office.works()
     await office.later(10 * MINUTE)
@@ -241,7 +237,7 @@ async def test_a_gateway_that_has_forgotten_what_it_sent_before_proves_nothing(
     assert await office.reconciler.look() == 0
     await office.works()
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
-    office.line.receipts = left[:1]  # what left before is there, and this is not
+    office.line.receipts = left[:1]  # the earlier message is listed, and this one is not
     await office.later(MINUTE)
     assert await office.reconciler.look() == 1
     await office.works()
@@ -249,10 +245,10 @@ async def test_a_gateway_that_has_forgotten_what_it_sent_before_proves_nothing(
 
 
 @pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING, Unavailable("no answer")])
-async def test_who_has_not_got_it_while_its_line_is_down_proves_nothing(
+async def test_absence_on_a_line_that_is_down_proves_nothing(
     office: Office, doctor: str, chip: str, state: Conexao | Unavailable
 ) -> None:
-    """The gateway answers, and what it says is true as far as it knows."""
+    """The gateway answers truthfully, but its knowledge is incomplete."""
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -261,13 +257,13 @@ async def test_who_has_not_got_it_while_its_line_is_down_proves_nothing(
     assert await office.reconciler.look() == 0
     await office.works()
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
-    office.line.receipts, office.line.state = left, Conexao.OPEN  # it is back, and has it
+    office.line.receipts, office.line.state = left, Conexao.OPEN  # the line is back, and lists the message
     await office.reconciler.look()
     assert (await office.message(id))["provider_message_id"] == left[0].id
 
 
-async def test_what_another_chip_sent_is_no_proof(office: Office, doctor: str, chip: str) -> None:
-    """The same words to the same number: a person may have written them by hand."""
+async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: str, chip: str) -> None:
+    """The same text to the same number: a person may have written it by hand."""
     await add_chip(office.work.database, "julia-outro", status="paused")
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
@@ -283,10 +279,10 @@ async def test_what_another_chip_sent_is_no_proof(office: Office, doctor: str, c
 
 
 @pytest.mark.parametrize("turns_up", [True, False])
-async def test_of_two_that_look_for_the_same_message_one_says_what_became_of_it(
+async def test_one_of_two_reconcilers_settles_the_same_message(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, turns_up: bool
 ) -> None:
-    """The worker's loop and the job by schedule: one is asking the gateway while the other is done with it."""
+    """The worker's loop and the scheduled job: one asks the gateway while the other has already settled the message."""
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor, max_tentativas=1)
     await office.works()
@@ -306,10 +302,12 @@ async def test_of_two_that_look_for_the_same_message_one_says_what_became_of_it(
     assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == (not turns_up)
 
 
-async def test_what_was_found_out_about_one_attempt_says_nothing_about_the_next(
+async def test_finding_about_one_attempt_does_not_settle_the_next(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one asks the gateway, another proves the same, it is tried again, and nobody knows whether that one left."""
+    """While one reconciler asks the gateway, another proves the absence, the message is retried, and that attempt is in
+    doubt.
+    """
     office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -334,7 +332,7 @@ async def test_what_was_found_out_about_one_attempt_says_nothing_about_the_next(
 
 
 @pytest.mark.parametrize("how", ["gateway", "echo", "echo at the last moment"])
-async def test_what_turns_up_after_it_was_proved_absent_does_not_leave_again(
+async def test_message_found_after_being_proved_absent_does_not_leave_again(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
@@ -364,7 +362,7 @@ async def test_what_turns_up_after_it_was_proved_absent_does_not_leave_again(
     assert len(await rows(office.work.database, "SELECT conteudo FROM interacoes")) == 1
 
 
-async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send_it_again(
+async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
@@ -373,10 +371,10 @@ async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send
     left, office.line.receipts = office.line.receipts, []
     await office.later(3 * MINUTE)
     (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
-    assert await office.reconciler.look() == 1  # somebody else proves it absent,
+    assert await office.reconciler.look() == 1  # another reconciler proves it absent,
     (lease,) = (
         await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
-    ).leases  # and it is taken up again
+    ).leases  # and a worker claims it again
     office.line.receipts = left
     assert await office.reconciler._settle(seen_by_the_slow)
     sent = await office.remetente.handle(lease)
@@ -389,10 +387,8 @@ async def test_whoever_finds_it_late_takes_it_away_from_whoever_is_about_to_send
     assert len(office.line.receipts) == 1
 
 
-async def test_who_is_sending_it_already_is_not_disturbed_by_what_is_found_late(
-    office: Office, doctor: str, chip: str
-) -> None:
-    """It leaves a second time, whatever is written: what is known about that one must not be lost."""
+async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, doctor: str, chip: str) -> None:
+    """The message leaves a second time in any case: the outcome of that send must be kept."""
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -411,10 +407,10 @@ async def test_who_is_sending_it_already_is_not_disturbed_by_what_is_found_late(
     assert (row["status"], row["provider_message_id"]) == ("enviada", office.line.receipts[1].id)
 
 
-async def test_a_doubt_that_cannot_be_looked_for_holds_up_no_other(
+async def test_doubt_that_cannot_be_checked_delays_no_other(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.contexts.envio.duvida.BATCH", 1)  # not even those that do not fit beside it
+    monkeypatch.setattr("app.contexts.envio.duvida.BATCH", 1)  # not even those beyond its batch
     office.line.answers = [(Unknown("timeout"), True)] * 2
     first = await office.put(doctor)
     await office.works()
@@ -445,7 +441,7 @@ async def test_a_doubt_that_cannot_be_looked_for_holds_up_no_other(
     assert (row["envio_estado"], row["outcome_reason_code"]) == ("parked", "RuntimeError while it was looked for")
 
 
-async def test_a_database_that_is_away_is_no_doubts_fault(
+async def test_database_outage_does_not_count_against_a_doubt(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
@@ -462,9 +458,7 @@ async def test_a_database_that_is_away_is_no_doubts_fault(
     assert (await office.message(id))["envio_estado"] == "unknown"
 
 
-async def test_who_is_no_longer_wanted_while_in_doubt_does_not_leave_again(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_message_cancelled_while_in_doubt_does_not_leave_again(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
     await office.works()
@@ -477,7 +471,7 @@ async def test_who_is_no_longer_wanted_while_in_doubt_does_not_leave_again(
 
 
 @pytest.mark.parametrize("sent", [True, False])
-async def test_a_person_decides_what_nobody_could_find_out(office: Office, doctor: str, chip: str, sent: bool) -> None:
+async def test_person_decides_a_doubt_that_stays_unresolved(office: Office, doctor: str, chip: str, sent: bool) -> None:
     office.line.answers = [(Unknown("timeout"), sent)]
     office.line.remembers = False
     id = await office.put(doctor)
@@ -494,13 +488,13 @@ async def test_a_person_decides_what_nobody_could_find_out(office: Office, docto
     assert noted == {"actor": "test", "action": "mensagem.decidir", "subject": id}
 
 
-async def test_who_dies_with_an_intent_leaves_a_doubt_that_is_found_out(office: Office, doctor: str, chip: str) -> None:
+async def test_crash_after_the_intent_leaves_a_doubt_that_is_resolved(office: Office, doctor: str, chip: str) -> None:
     async def dies() -> None:
         raise KeyboardInterrupt
 
     id = await office.put(doctor)
     office.line.before_sending = dies
-    await office.works()  # a handler's exit is refused: the item fails, and its intent stands
+    await office.works()  # a handler's exit is refused: the item fails, and its intent stays
     row = await office.message(id)
     assert row["envio_estado"] == "intent"
     office.line.before_sending = None
@@ -513,12 +507,12 @@ async def test_who_dies_with_an_intent_leaves_a_doubt_that_is_found_out(office: 
     assert len(office.line.receipts) == 1
 
 
-async def test_what_a_dead_worker_sent_is_not_brought_back_after_it_was_found(
+async def test_message_sent_by_a_dead_worker_is_not_rescued_after_it_was_found(
     office: Office, doctor: str, chip: str
 ) -> None:
     id = await office.put(doctor)
     (lease,) = (await office.store.settle_and_claim([], LeaseHolder(owner="ghost", lease=MINUTE), 1)).leases
-    await office.remetente.handle(lease)  # and it died before it could say so
+    await office.remetente.handle(lease)  # the worker dies before it settles
     await office.later(3 * MINUTE)
     for _ in range(2):
         await office.reconciler.look()
@@ -529,7 +523,7 @@ async def test_what_a_dead_worker_sent_is_not_brought_back_after_it_was_found(
     assert len(office.line.receipts) == 1
 
 
-async def test_whoever_found_nothing_and_fell_asleep_over_it_does_not_bring_back_what_left_meanwhile(
+async def test_stale_absence_does_not_requeue_a_message_that_left_meanwhile(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
@@ -537,8 +531,8 @@ async def test_whoever_found_nothing_and_fell_asleep_over_it_does_not_bring_back
     await office.works()
     await office.later(3 * MINUTE)
     (seen_by_the_sleeper,) = await office.registro.in_doubt(office.work.database, limit=10)
-    await office.reconciler.look()  # somebody else proves it absent,
-    await office.works()  # it is tried again, leaves, and its answer is lost
+    await office.reconciler.look()  # another reconciler proves it absent,
+    await office.works()  # it is retried, leaves, and its answer is lost
     async with office.work.database.transaction() as transaction:
         assert not await office.registro.absent(transaction, seen_by_the_sleeper.mensagem, now=office.clock.now())
     await office.works()
@@ -546,7 +540,7 @@ async def test_whoever_found_nothing_and_fell_asleep_over_it_does_not_bring_back
     assert len(office.line.receipts) == 1
 
 
-async def test_of_two_who_look_for_the_same_message_the_second_does_not_say_that_it_never_arrived(
+async def test_second_reconciler_does_not_report_a_found_message_as_never_arrived(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
@@ -562,9 +556,7 @@ async def test_of_two_who_look_for_the_same_message_the_second_does_not_say_that
     assert await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq") == []
 
 
-async def test_whom_nobody_has_on_whatsapp_is_an_error_for_people_to_look_at(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_number_without_whatsapp_is_an_error_in_the_dlq(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(NotOnWhatsApp(), False)]
     id = await office.put(doctor)
     await office.works()
@@ -579,7 +571,7 @@ async def test_whom_nobody_has_on_whatsapp_is_an_error_for_people_to_look_at(
     [Refused("HTTP 400: -", permanent=True), RateLimited(timedelta(minutes=7)), Banned(403)],
     ids=["refused", "rate limited", "banned"],
 )
-async def test_a_chip_in_trouble_is_left_alone_at_once_and_the_message_leaves_by_another(
+async def test_chip_in_trouble_rests_at_once_and_the_message_leaves_by_another(
     office: Office, doctor: str, chip: str, answer: SendResult
 ) -> None:
     await write(office.work.database, "UPDATE chips SET trust_score = 95")
@@ -600,7 +592,7 @@ async def test_a_chip_in_trouble_is_left_alone_at_once_and_the_message_leaves_by
     assert status["status"] == ("banned" if isinstance(answer, Banned) else "active")
 
 
-async def test_a_listener_never_sends_even_if_nobody_else_can(office: Office, doctor: str) -> None:
+async def test_listener_never_sends_even_as_the_only_chip(office: Office, doctor: str) -> None:
     await add_chip(office.work.database, "ouvinte", tipo="listener")
     id = await office.put(doctor)
     await office.works()
@@ -609,7 +601,9 @@ async def test_a_listener_never_sends_even_if_nobody_else_can(office: Office, do
     assert (office.line.receipts, row["tentativas"]) == ([], 0)
 
 
-async def test_a_line_that_is_down_is_a_doubt_because_it_may_have_left(office: Office, doctor: str, chip: str) -> None:
+async def test_disconnected_line_is_a_doubt_because_the_message_may_have_left(
+    office: Office, doctor: str, chip: str
+) -> None:
     office.line.answers = [(Disconnected(), True)]
     id = await office.put(doctor)
     await office.works()
@@ -621,10 +615,10 @@ async def test_a_line_that_is_down_is_a_doubt_because_it_may_have_left(office: O
 
 
 @pytest.mark.parametrize("known", [{}, {"evolution_api_url": "http://127.0.0.1:1"}], ids=["nothing", "no key"])
-async def test_a_process_that_knows_no_gateway_ends_no_message(
+async def test_process_without_a_gateway_ends_no_message(
     office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
 ) -> None:
-    """It was started by hand beside others that do."""
+    """It was started by hand beside processes with a gateway."""
     id = await office.put(doctor)
     async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
         await beside.work_once(FILA_MENSAGENS.name, 1)
@@ -635,7 +629,7 @@ async def test_a_process_that_knows_no_gateway_ends_no_message(
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_what_failed_three_times_is_buried(office: Office, doctor: str, chip: str) -> None:
+async def test_message_that_failed_three_times_enters_the_dlq(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Refused("the gateway cannot be reached (refused)"), False)] * 3
     id = await office.put(doctor)
     for _ in range(3):
@@ -646,7 +640,7 @@ async def test_what_failed_three_times_is_buried(office: Office, doctor: str, ch
     assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens_dlq")) == 1
 
 
-async def test_a_pause_that_comes_while_it_is_prepared_holds_it(
+async def test_pause_during_preparation_holds_the_message(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaker = office.work.circuits.breaker("evolution")
@@ -663,7 +657,7 @@ async def test_a_pause_that_comes_while_it_is_prepared_holds_it(
     assert (await office.message(id))["status"] == "pendente"
 
 
-async def test_a_campaign_that_is_paused_stops_what_is_queued_and_goes_on_afterwards(
+async def test_paused_campaign_holds_its_queued_messages_and_continues_afterwards(
     office: Office, doctor: str, chip: str
 ) -> None:
     await write(
@@ -683,7 +677,7 @@ async def test_a_campaign_that_is_paused_stops_what_is_queued_and_goes_on_afterw
     assert campaign == {"enviados": 1, "entregues": 0}
 
 
-async def test_never_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
+async def test_no_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
     database_url: str, clock: FakeClock
 ) -> None:
     clock.step(OPEN - clock.now())
@@ -706,7 +700,7 @@ async def test_never_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
     assert all(later - earlier >= timedelta(hours=1) for earlier, later in zip(sent, sent[3:], strict=False))
 
 
-async def test_the_same_words_twice_reach_a_doctor_once(office: Office, doctor: str, chip: str) -> None:
+async def test_same_text_twice_reaches_a_doctor_once(office: Office, doctor: str, chip: str) -> None:
     first, second = await office.put(doctor), await office.put(doctor)
     await office.works()
     await office.later(MINUTE)
@@ -715,13 +709,11 @@ async def test_the_same_words_twice_reach_a_doctor_once(office: Office, doctor: 
     assert {(await office.message(id))["outcome"] for id in (first, second)} == {"SENT", "DEDUPED"}
 
 
-async def test_a_message_that_left_before_the_database_was_restored_does_not_leave_again(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_message_that_left_before_a_restore_does_not_leave_again(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     await office.works()
     await office.later(20 * MINUTE)
-    # As in a copy of the database that was made before it left.
+    # The state of a backup taken before the message left.
     await write(office.work.database, "DELETE FROM interacoes")
     await write(
         office.work.database,
@@ -734,7 +726,7 @@ async def test_a_message_that_left_before_the_database_was_restored_does_not_lea
     assert len(office.line.receipts) == 1
 
 
-async def test_what_left_a_moment_after_it_came_is_found_by_whoever_was_started_on_an_old_copy(
+async def test_message_that_left_right_after_enqueue_is_found_after_a_restore(
     office: Office, doctor: str, chip: str
 ) -> None:
     await office.later(timedelta(milliseconds=700))
@@ -747,13 +739,13 @@ async def test_what_left_a_moment_after_it_came_is_found_by_whoever_was_started_
         "UPDATE fila_mensagens SET status = 'pendente', provider_message_id = NULL, enviada_em = NULL, envio_hash = NULL,"
         " chip_id = NULL, outcome = NULL, finalizada_em = NULL, tentativas = 0",
     )
-    office.work.opened_at = office.clock.now()  # whoever puts a copy back has to stop us first
+    office.work.opened_at = office.clock.now()  # a restore requires a stop first
     await office.works()
     assert (await office.message(id))["outcome_reason_code"] == "found at the gateway"
     assert len(office.line.receipts) == 1
 
 
-async def test_what_was_decided_too_long_ago_does_not_leave(
+async def test_decision_that_is_too_old_does_not_send(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intend = Registro.intend
@@ -772,7 +764,7 @@ async def test_what_was_decided_too_long_ago_does_not_leave(
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_however_long_it_waited_for_its_place_in_the_limits_it_is_decided_afterwards(
+async def test_message_is_decided_after_its_wait_for_a_slot_in_the_limits(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reserve = office.work.rates.reserve
@@ -786,7 +778,7 @@ async def test_however_long_it_waited_for_its_place_in_the_limits_it_is_decided_
     id = await office.put(doctor)
     await office.worker.once(1)
     assert (await office.message(id))["status"] == "enviada"
-    await office.later(timedelta(hours=8, minutes=59, seconds=53))  # 19:59:56, and 19:59:59 when its place is its own
+    await office.later(timedelta(hours=8, minutes=59, seconds=53))  # 19:59:56, and 19:59:59 when it has its slot
     second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
     late = await office.put(second, telefone_destino="5511900000002")
     await office.worker.once(1)
@@ -794,9 +786,7 @@ async def test_however_long_it_waited_for_its_place_in_the_limits_it_is_decided_
     assert len(office.line.receipts) == 1
 
 
-async def test_whose_lease_is_over_sends_nothing_although_nobody_has_taken_it_yet(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_expired_lease_sends_nothing_before_another_claim(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     (lease,) = (await office.store.settle_and_claim([], LeaseHolder(owner="slow", lease=MINUTE), 1)).leases
     await office.later(MINUTE)
@@ -804,10 +794,10 @@ async def test_whose_lease_is_over_sends_nothing_although_nobody_has_taken_it_ye
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], None)
 
 
-async def test_a_wish_to_stop_that_comes_with_the_intent_is_heeded(
+async def test_cancellation_that_comes_with_the_intent_is_respected(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After everything was asked, and before it is written: another process commits in between."""
+    """Another process commits after every check and before the intent is written."""
     intend = Registro.intend
 
     async def unwanted_by_now(registro: Registro, transaction: Any, lease: Lease, *rest: Any, **named: Any) -> bool:
@@ -824,10 +814,10 @@ async def test_a_wish_to_stop_that_comes_with_the_intent_is_heeded(
 
 
 @pytest.mark.parametrize("why", ["the database is away", "it is lost", "it took too long", "no chip is there"])
-async def test_a_send_that_does_not_begin_leaves_its_place_in_the_circuits_to_the_next(
+async def test_send_that_does_not_begin_releases_its_circuit_probe(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """After an outage one tries whether it works again: if it does not come to that, the next may at once."""
+    """After an outage one send probes the circuit: if it does not begin, the next may probe at once."""
     for name in ("evolution", "chip:julia-sim"):
         await office.work.circuits.breaker(name).trip("an outage")
     await office.later(timedelta(hours=1))
@@ -855,9 +845,7 @@ async def test_a_send_that_does_not_begin_leaves_its_place_in_the_circuits_to_th
     assert office.line.receipts
 
 
-async def test_in_the_last_moment_of_the_day_nothing_begins_that_would_arrive_after_it(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_send_that_would_arrive_after_closing_time_does_not_begin(office: Office, doctor: str, chip: str) -> None:
     await office.later(timedelta(hours=9, seconds=-1))  # 19:59:59
     id = await office.put(doctor)
     await office.works()
@@ -866,7 +854,7 @@ async def test_in_the_last_moment_of_the_day_nothing_begins_that_would_arrive_af
     assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
 
 
-async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, doctor: str, chip: str) -> None:
+async def test_gateway_that_needs_a_person_costs_no_attempt(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Refused("HTTP 401: the gateway refuses the key", needs_person=True), False)]
     id = await office.put(doctor)
     await office.works()
@@ -878,9 +866,9 @@ async def test_a_gateway_that_wants_a_person_costs_no_attempt(office: Office, do
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_a_reply_that_proves_itself_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
+async def test_reply_with_a_proven_inbound_message_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
     await office.later(timedelta(hours=14))
-    await he_wrote(office, doctor, "IN1")
+    await doctor_writes(office, doctor, "IN1")
     proved = await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
     claimed = await office.put(doctor, "Olá", tipo="resposta", metadata=AsJson({"inbound_message_id": "IN2"}))
     await office.works()
@@ -903,9 +891,7 @@ async def test_nothing_leaves_while_the_intent_cannot_be_written(
     assert (row["status"], row["envio_estado"]) == ("pendente", None)
 
 
-async def test_a_gateway_that_cannot_be_asked_does_not_keep_old_messages(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_gateway_without_history_does_not_hold_old_messages(office: Office, doctor: str, chip: str) -> None:
     office.line.remembers = False
     id = await office.put(doctor, available_at=OPEN + 10 * MINUTE)
     await office.later(11 * MINUTE)

@@ -1,4 +1,4 @@
-"""Julia after a restore: nothing that left is sent again, and whoever asked to stop since the backup is left alone."""
+"""Julia after a restore: no message is sent again, and an opt-out since the backup still counts."""
 
 import stat
 from dataclasses import replace
@@ -30,7 +30,7 @@ class Copy:
         await self.office.later(MINUTE)
 
     async def put_back(self, *, lost: bool = False) -> backup.RestoreReport:
-        """``lost``: the present database is gone, and its journal is not."""
+        """Restore the backup. ``lost``: the present database is gone, and its journal is not."""
         work = self.office.work
         await work.close()
         if lost and self.url.startswith("sqlite"):
@@ -59,7 +59,7 @@ LOST = pytest.mark.parametrize("lost", [False, True], ids=["old database there",
 
 
 @LOST
-async def test_a_message_that_left_after_the_backup_does_not_leave_again(
+async def test_message_that_left_after_the_backup_does_not_leave_again(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     id = await office.put(doctor)
@@ -73,7 +73,7 @@ async def test_a_message_that_left_after_the_backup_does_not_leave_again(
 
 
 @LOST
-async def test_a_message_that_did_not_leave_leaves_once_after_the_restore(
+async def test_unsent_message_leaves_once_after_the_restore(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     id = await office.put(doctor)
@@ -85,21 +85,21 @@ async def test_a_message_that_did_not_leave_leaves_once_after_the_restore(
 
 
 @LOST
-async def test_words_that_left_in_a_message_the_backup_does_not_know_do_not_leave_again(
+async def test_text_that_left_after_the_backup_does_not_leave_again(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     await copy.take()
     await office.put(doctor, "a oferta de março")  # as a campaign would
     await office.works()
     await copy.put_back(lost=lost)
-    await office.put(doctor, "a oferta de março")  # and would again
+    await office.put(doctor, "a oferta de março")  # as the repeated campaign would
     await office.works()
     await office.later(MINUTE)
     await office.works()
     assert len(office.line.receipts) == 1
 
 
-async def test_a_message_in_doubt_when_its_database_was_replaced_is_in_doubt_afterwards(
+async def test_message_in_doubt_when_its_database_is_replaced_stays_in_doubt(
     office: Office, doctor: str, chip: str, copy: Copy
 ) -> None:
     id = await office.put(doctor)
@@ -117,7 +117,7 @@ async def test_a_message_in_doubt_when_its_database_was_replaced_is_in_doubt_aft
     assert office.line.receipts == []
 
 
-async def test_a_gateway_that_forgets_proves_nothing_so_a_person_decides_and_is_asked_once(
+async def test_person_decides_once_when_the_gateways_history_proves_nothing(
     office: Office, doctor: str, chip: str, copy: Copy
 ) -> None:
     witness = await office.put(doctor, "antes da cópia")
@@ -127,7 +127,9 @@ async def test_a_gateway_that_forgets_proves_nothing_so_a_person_decides_and_is_
     await copy.take()
     await copy.put_back(lost=True)
     (left,) = office.line.receipts
-    office.line.receipts[0] = replace(left, telefone=OTHER)  # the gateway has lost what left before the backup
+    office.line.receipts[0] = replace(
+        left, telefone=OTHER
+    )  # the gateway has lost the message that left before the backup
     await office.works()
     row = await office.message(id)
     assert (row["status"], row["envio_estado"]) == ("pendente", "parked")
@@ -140,7 +142,7 @@ async def test_a_gateway_that_forgets_proves_nothing_so_a_person_decides_and_is_
     assert (await office.message(witness))["status"] == "enviada"
 
 
-async def test_while_the_gateway_cannot_be_asked_nothing_leaves(
+async def test_nothing_leaves_while_the_gateway_cannot_be_asked(
     office: Office, doctor: str, chip: str, copy: Copy
 ) -> None:
     id = await office.put(doctor)
@@ -153,7 +155,7 @@ async def test_while_the_gateway_cannot_be_asked_nothing_leaves(
 
 
 @LOST
-async def test_an_opt_out_after_the_backup_is_respected(
+async def test_opt_out_after_the_backup_is_respected(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     id = await office.put(doctor)
@@ -170,7 +172,7 @@ async def test_an_opt_out_after_the_backup_is_respected(
 
 
 @LOST
-async def test_an_opt_out_of_a_number_that_becomes_a_doctor_later_is_respected(
+async def test_opt_out_of_a_number_that_becomes_a_doctor_later_is_respected(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     await copy.take()
@@ -184,7 +186,7 @@ async def test_an_opt_out_of_a_number_that_becomes_a_doctor_later_is_respected(
 
 
 @LOST
-async def test_a_doctor_removed_after_the_backup_stays_removed(
+async def test_doctor_removed_after_the_backup_stays_removed(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     await write(office.work.database, "UPDATE clientes SET primeiro_nome = 'Ana', cpf = '123'")
@@ -203,7 +205,7 @@ async def test_a_doctor_removed_after_the_backup_stays_removed(
     assert office.line.receipts == []
 
 
-async def test_the_journal_holds_no_number_and_is_for_its_owner_alone(office: Office, doctor: str) -> None:
+async def test_journal_holds_no_number_and_only_its_owner_reads_it(office: Office, doctor: str) -> None:
     work = office.work
     by_hand = julia_of(work).messages.optout
     await by_hand.parar(PHONE, by="ana", reason="-")
@@ -214,24 +216,24 @@ async def test_the_journal_holds_no_number_and_is_for_its_owner_alone(office: Of
     assert PHONE[4:] not in journal.file.read_text()
 
 
-async def test_a_line_that_was_cut_off_spoils_no_other(office: Office) -> None:
+async def test_truncated_line_spoils_no_other_line(office: Office) -> None:
     journal, work = julia_of(office.work).messages.diario, office.work
     assert journal is not None
     async with work.database.transaction() as transaction:
         await journal.note(transaction, "optout", PHONE, now=work.clock.now())
         with journal.file.open("a") as file:
-            file.write('{"at": "2026-')  # the power failed
+            file.write('{"at": "2026-')  # a power failure
         await journal.note(transaction, "removal", OTHER, now=work.clock.now())
     noted = [(entry.kind, entry.digest) for entry in journal.entries()]
     expected = [("optout", PHONE), ("removal", OTHER)]
     assert noted == [(kind, await journal.digest(work.database, phone)) for kind, phone in expected]
 
 
-def test_one_line_with_and_without_the_ninth_digit_is_one_person() -> None:
+def test_number_with_and_without_the_ninth_digit_is_one_person() -> None:
     assert digest("key", "5511987654321") == digest("key", "551187654321")
 
 
-async def test_a_journal_that_cannot_be_written_stops_no_opt_out(office: Office, doctor: str) -> None:
+async def test_journal_that_cannot_be_written_stops_no_opt_out(office: Office, doctor: str) -> None:
     work = office.work
     journal = julia_of(work).messages.diario
     assert journal is not None

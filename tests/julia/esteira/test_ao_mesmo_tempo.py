@@ -1,4 +1,6 @@
-"""What is said in a group while something of it is being read. SQLite has one writer: only a server's can wait for each other."""
+"""Messages of a group that arrive while the pipeline reads it. Only PostgreSQL can make them wait: SQLite has one
+writer.
+"""
 
 import asyncio
 from typing import Any
@@ -16,7 +18,7 @@ WAITING = "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_da
 
 
 class Pausing:
-    """Says something in a transaction that stands still after one of its statements, until it may go on."""
+    """A transaction that posts a message and pauses after one of its statements until released."""
 
     def __init__(self, mesa: Bancada, after: str) -> None:
         self._mesa, self._after = mesa, after
@@ -54,19 +56,19 @@ async def waits_or_is_over(mesa: Bancada, work: "asyncio.Task[int]") -> None:
     [("meet_contact", "3EB0A", 1), ("meet_contact", "3EB0B", 2), ("count_on_group", "3EB0B", 2)],
     ids=["the same again", "something else", "something else, counted on its group"],
 )
-async def test_what_is_said_and_what_is_read_never_wait_for_each_other(
+async def test_receiving_and_reading_messages_never_deadlock(
     postgres_url: str, clock: FakeClock, after: str, id: str, said: int
 ) -> None:
     async with bancada(postgres_url, clock) as mesa:
         await mesa.dizem("Plantão\n" + vaga(), id="3EB0A")
         for stage in (Estagio.PENDENTE, Estagio.CLASSIFICACAO):
             await mesa.work.work_once(stage, 10)
-        somebody = Pausing(mesa, after)
-        saying = asyncio.create_task(somebody.say(id, "bom dia"))
-        await somebody.stands.wait()
+        sender = Pausing(mesa, after)
+        saying = asyncio.create_task(sender.say(id, "bom dia"))
+        await sender.stands.wait()
         reading = asyncio.create_task(mesa.work.work_once(Estagio.EXTRACAO, 10))
         await waits_or_is_over(mesa, reading)
-        somebody.goes_on.set()
+        sender.goes_on.set()
         await saying
         assert await reading == 1
         contact = await mesa.one("SELECT total_mensagens, total_vagas_postadas FROM contatos_grupo")

@@ -1,4 +1,4 @@
-"""The groups as a reviewer and an operator meet them: over HTTP, and in the terminal."""
+"""The groups for reviewers and operators: over HTTP and in the terminal."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.julia.web.test_api import Julia, open_julia
 
 JULIA = ("--app", "app.main:work", "--lang", "en")
 GOOD = "Plantão de pediatria no Hospital Inventado, dia {dia}, 19h às 7h, R$ 1.500"
-NOBODY = "00000000-0000-7000-8000-999999999999"
+UNUSED_ID = "00000000-0000-7000-8000-999999999999"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def post(julia: Julia, path: str, body: Any = None) -> httpx2.Response:
 
 
 async def said(julia: Julia, texto: str) -> None:
-    """In a group, and worked on."""
+    """Post a message in a group and run the pipeline."""
     work, now = julia.work, julia.work.clock.now()
     tomorrow = now.astimezone(work.zone) + timedelta(days=1)
     async with work.database.transaction() as transaction:
@@ -48,7 +48,7 @@ async def said(julia: Julia, texto: str) -> None:
 
 
 async def doubtful(julia: Julia) -> str:
-    """The id of a vaga that waits for a person."""
+    """Create a vaga that waits for review; return its id."""
     await said(julia, GOOD)
     await write(
         julia.work.database,
@@ -60,7 +60,7 @@ async def doubtful(julia: Julia) -> str:
     return str(row["id"])
 
 
-async def test_what_is_said_in_a_group_becomes_a_vacancy_by_the_rules_alone(julia: Julia) -> None:
+async def test_message_of_a_group_becomes_a_vacancy_by_the_rules_alone(julia: Julia) -> None:
     await said(julia, GOOD)
     (vacancy,) = await rows(
         julia.work.database,
@@ -70,7 +70,7 @@ async def test_what_is_said_in_a_group_becomes_a_vacancy_by_the_rules_alone(juli
     assert tuple(vacancy.values()) == ("Hospital Inventado", "Pediatria", 1500, "19:00", "07:00", "aberta")
 
 
-async def test_a_reviewer_sees_approves_and_rejects(julia: Julia) -> None:
+async def test_reviewer_sees_approves_and_rejects_vagas(julia: Julia) -> None:
     id = await doubtful(julia)
     listed = (await julia.ask("GET", "/grupos/revisao")).json()
     assert (listed["aguardando"], [each["id"] for each in listed["vagas"]]) == (1, [id])
@@ -88,7 +88,7 @@ async def test_a_reviewer_sees_approves_and_rejects(julia: Julia) -> None:
     assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "vaga_decided")
 
 
-async def test_who_only_makes_noise_is_blocked_and_read_again_over_http(julia: Julia) -> None:
+async def test_author_is_blocked_and_unblocked_over_http(julia: Julia) -> None:
     id = await doubtful(julia)
     hidden = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
     assert (hidden.status_code, hidden.json()["type"].rpartition("/")[2]) == (409, "autor_hidden")
@@ -96,22 +96,22 @@ async def test_who_only_makes_noise_is_blocked_and_read_again_over_http(julia: J
     await write(
         database,
         "INSERT INTO contatos_grupo (id, jid, nome, created_at) SELECT :id, 'x@lid', 'Pessoa Teste', created_at FROM vagas_grupo",
-        id=NOBODY,
+        id=UNUSED_ID,
     )
-    await write(database, "UPDATE vagas_grupo SET contato_responsavel_id = :id", id=NOBODY)
+    await write(database, "UPDATE vagas_grupo SET contato_responsavel_id = :id", id=UNUSED_ID)
     done = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
-    assert (done.status_code, done.json()) == (200, {"id": NOBODY, "bloqueado": True, "rejeitadas": 1})
+    assert (done.status_code, done.json()) == (200, {"id": UNUSED_ID, "bloqueado": True, "rejeitadas": 1})
     assert (await post(julia, f"/grupos/revisao/{id}/bloquear-autor")).json()["rejeitadas"] == 0
     (listed,) = (await julia.ask("GET", "/grupos/autores")).json()["autores"]
-    assert (listed["id"], listed["nome"]) == (NOBODY, "Pessoa Teste")
-    lifted = await post(julia, f"/grupos/autores/{NOBODY}/liberar")
+    assert (listed["id"], listed["nome"]) == (UNUSED_ID, "Pessoa Teste")
+    lifted = await post(julia, f"/grupos/autores/{UNUSED_ID}/liberar")
     assert (lifted.status_code, lifted.json()["bloqueado"]) == (200, False)
     assert (await julia.ask("GET", "/grupos/autores")).json() == {"autores": []}
-    for path in (f"/grupos/revisao/{NOBODY}/bloquear-autor", f"/grupos/autores/{id}/liberar"):
+    for path in (f"/grupos/revisao/{UNUSED_ID}/bloquear-autor", f"/grupos/autores/{id}/liberar"):
         assert (await post(julia, path)).status_code == 404
 
 
-async def test_a_reviewer_finds_whose_a_name_is_and_unlearns_it(julia: Julia) -> None:
+async def test_reviewer_looks_up_a_name_and_unlearns_it(julia: Julia) -> None:
     id = await doubtful(julia)
     await post(julia, f"/grupos/revisao/{id}/aprovar")
     (known,) = (await julia.ask("GET", "/grupos/nomes?nome=hospital+inventado")).json()["nomes"]
@@ -122,7 +122,7 @@ async def test_a_reviewer_finds_whose_a_name_is_and_unlearns_it(julia: Julia) ->
     assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (404, "nome_unknown")
 
 
-async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
+async def test_reviewer_decides_which_vacancy_a_notice_closes(julia: Julia) -> None:
     await said(julia, GOOD)
     (vacancy,) = await rows(julia.work.database, "SELECT id FROM vagas")
     await write(
@@ -130,25 +130,25 @@ async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
         "INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, motivo, trecho, candidatas, created_at)"
         " SELECT :id, id, grupo_id, 'aguardando_revisao', 'nao_diz_qual', '[0, 4]',"
         " :vagas, created_at FROM mensagens_grupo",
-        id=NOBODY,
+        id=UNUSED_ID,
         vagas=AsJson([vacancy["id"]]),
     )
     (notice,) = (await julia.ask("GET", "/grupos/fechamentos")).json()["avisos"]
     assert (notice["motivo"], [each["id"] for each in notice["vagas"]]) == ("nao_diz_qual", [vacancy["id"]])
-    wrong = await post(julia, f"/grupos/fechamentos/{NOBODY}/fechar", {"vagas": [NOBODY]})
+    wrong = await post(julia, f"/grupos/fechamentos/{UNUSED_ID}/fechar", {"vagas": [UNUSED_ID]})
     assert (wrong.status_code, wrong.json()["type"].rpartition("/")[2]) == (422, "fechamento_other")
-    done = await post(julia, f"/grupos/fechamentos/{NOBODY}/fechar", {"vagas": [vacancy["id"]]})
-    assert done.json() == {"id": NOBODY, "status": "fechada", "vagas": [vacancy["id"]]}
-    again = await post(julia, f"/grupos/fechamentos/{NOBODY}/manter")
+    done = await post(julia, f"/grupos/fechamentos/{UNUSED_ID}/fechar", {"vagas": [vacancy["id"]]})
+    assert done.json() == {"id": UNUSED_ID, "status": "fechada", "vagas": [vacancy["id"]]}
+    again = await post(julia, f"/grupos/fechamentos/{UNUSED_ID}/manter")
     assert (again.status_code, again.json()["type"].rpartition("/")[2]) == (409, "fechamento_decided")
-    nobody = await post(julia, f"/grupos/fechamentos/{vacancy['id']}/manter")
-    assert nobody.status_code == 404
+    unknown = await post(julia, f"/grupos/fechamentos/{vacancy['id']}/manter")
+    assert unknown.status_code == 404
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "said"),
     [
-        (f"/grupos/revisao/{NOBODY}/aprovar", None, 404, "GET /grupos/revisao"),
+        (f"/grupos/revisao/{UNUSED_ID}/aprovar", None, 404, "GET /grupos/revisao"),
         ("/grupos/revisao/ID/aprovar", {"data": "2020-01-01"}, 422, "past"),
         ("/grupos/revisao/ID/aprovar", {"valor": 5}, 422, ""),
         ("/grupos/revisao/ID/aprovar", {"hora_inicio": "25:00"}, 422, ""),
@@ -157,26 +157,28 @@ async def test_a_reviewer_says_what_a_notice_closes(julia: Julia) -> None:
         ("/grupos/revisao/x/rejeitar", {"motivo": "não"}, 422, ""),
     ],
 )
-async def test_what_is_refused_is_refused_in_words(julia: Julia, path: str, body: Any, status: int, said: str) -> None:
+async def test_refusal_is_a_problem_document_with_a_reason(
+    julia: Julia, path: str, body: Any, status: int, said: str
+) -> None:
     answer = await post(julia, path.replace("ID", await doubtful(julia)), body)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     assert said in answer.json()["detail"]
 
 
-async def test_health_of_the_groups_by_both_names(julia: Julia) -> None:
+async def test_health_of_the_groups_has_two_names(julia: Julia) -> None:
     found = (await julia.ask("GET", "/health/grupos")).json()
     assert (found["status"], found["metrics"]["pendentes"], found["fila"]["extracao"]) == ("healthy", 0, 0)
     assert (await julia.ask("GET", "/health/grupos-worker")).json().keys() == found.keys()
 
 
-async def test_the_job_by_curl_runs_every_stage(julia: Julia) -> None:
+async def test_job_over_http_runs_every_stage(julia: Julia) -> None:
     answer = (await julia.ask("POST", "/jobs/processar-grupos")).json()
     assert (answer["status"], answer["items_processed"], answer["ciclo"]["erros"]) == ("ok", 0, 0)
     assert (await julia.ask("POST", "/jobs/verificar-alertas-grupos")).json()["alertas"] == []
 
 
-def test_the_terminal_knows_the_queue_and_the_review(
+def test_terminal_shows_the_queue_and_the_review(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
@@ -193,7 +195,7 @@ def test_the_terminal_knows_the_queue_and_the_review(
     assert (code, json.loads(out)) == (0, {"aguardando": 0, "vagas": []})
     code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
     assert (code, out.strip()) == (0, "no notice waits for a decision")
-    code, _, err = batuta(*JULIA, "grupos", "manter", NOBODY)
+    code, _, err = batuta(*JULIA, "grupos", "manter", UNUSED_ID)
     assert code != 0
     assert "batuta grupos fechamentos" in err
     code, _, err = batuta(*JULIA, "grupos", "ver", "nada")
@@ -212,9 +214,7 @@ def test_the_terminal_knows_the_queue_and_the_review(
     assert (code, "not JSON" in err) == (2, True)
 
 
-def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_worker_serves_only_the_stages_of_the_pipeline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import app.main
     from app.workers import grupos_worker
 
@@ -229,7 +229,7 @@ def test_the_workers_of_the_groups_serves_their_stages_and_nothing_else(
     assert not [name for name in loops if "fila_mensagens" in name or "campan" in name]
 
 
-def test_the_dead_of_a_stage_are_listed_shown_retried_and_discarded_where_health_names_it(
+def test_dead_rows_of_a_stage_are_listed_shown_retried_and_discarded(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")

@@ -1,4 +1,4 @@
-"""``batuta grupos avaliar``: a file of messages, and what the rules made of each."""
+"""``batuta grupos avaliar``: reads a file of messages and writes the rules' reading of each."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def written(folder: Path, *rows: object) -> None:
     (folder / "mensagens.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
 
 
-def test_what_the_rules_make_of_messages_is_written_in_the_form_of_the_labels(batuta: Command, folder: Path) -> None:
+def test_evaluation_writes_readings_in_the_form_of_the_labels(batuta: Command, folder: Path) -> None:
     written(folder, OFFER, TALK)
     (folder / "canonicos.json").write_text(json.dumps(CANONICOS))
     code, said, _ = batuta(
@@ -77,7 +77,7 @@ def test_what_the_rules_make_of_messages_is_written_in_the_form_of_the_labels(ba
         ("[]", "line 1 lacks id, texto, enviado_em"),
     ],
 )
-def test_a_bad_line_is_refused_with_its_number(batuta: Command, folder: Path, row: str, complaint: str) -> None:
+def test_bad_line_is_refused_with_its_number(batuta: Command, folder: Path, row: str, complaint: str) -> None:
     (folder / "mensagens.jsonl").write_text(row + "\n")
     code, _, wrong = batuta(*JULIA, "grupos", "avaliar", "mensagens.jsonl", "--saida", "lidas.jsonl")
     assert code != 0

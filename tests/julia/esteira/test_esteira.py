@@ -1,4 +1,4 @@
-"""The groups pipeline on both databases: what is said becomes vacancies, once, and everything that was decided is kept."""
+"""The groups pipeline on both databases: each offer becomes one vacancy, and every decision is recorded."""
 
 from datetime import date, timedelta
 
@@ -8,7 +8,7 @@ from batuta.queue.outcome import Failed
 from tests.julia.grupos.bancada import GRUPO, Bancada, vaga
 
 
-async def test_an_offer_becomes_an_open_vacancy_with_its_source(mesa: Bancada) -> None:
+async def test_offer_becomes_an_open_vacancy_with_its_source(mesa: Bancada) -> None:
     await mesa.dizem("Plantão de pediatria\n" + vaga())
     await mesa.trabalha()
     assert await mesa.fila() == ["finalizado", "finalizado"]
@@ -25,7 +25,7 @@ async def test_an_offer_becomes_an_open_vacancy_with_its_source(mesa: Bancada) -
     assert (source["vaga_grupo_id"], source["ordem"], read["qtd_fontes"]) == (read["id"], 1, 1)
 
 
-async def test_what_is_no_offer_is_put_aside_with_its_score_its_reason_and_the_limit_that_counted(
+async def test_discarded_message_keeps_its_score_reason_and_limit(
     mesa: Bancada,
 ) -> None:
     await mesa.dizem("bom dia pessoal, tudo bem com vocês?")
@@ -48,7 +48,7 @@ async def test_what_is_no_offer_is_put_aside_with_its_score_its_reason_and_the_l
     assert None not in (first["heuristica_ms"], second["classificacao_ms"], second["score_heuristica"])
 
 
-async def test_a_message_that_comes_again_is_not_worked_on_again(mesa: Bancada) -> None:
+async def test_repeated_message_is_not_processed_again(mesa: Bancada) -> None:
     await mesa.dizem(vaga(), id="3EB0A")
     await mesa.trabalha()
     await mesa.dizem(vaga(), id="3EB0A")
@@ -57,7 +57,7 @@ async def test_a_message_that_comes_again_is_not_worked_on_again(mesa: Bancada) 
     assert len(await mesa.rows("SELECT id FROM vagas")) == 1
 
 
-async def test_a_list_becomes_one_row_for_each_vaga_and_the_message_is_done_with_the_last_of_them(
+async def test_list_becomes_one_row_per_vaga_and_the_message_ends_with_the_last(
     mesa: Bancada,
 ) -> None:
     days = [f"2026-03-{day:02d}" for day in range(11, 31)] + [f"2026-04-{day:02d}" for day in range(1, 11)]
@@ -71,7 +71,7 @@ async def test_a_list_becomes_one_row_for_each_vaga_and_the_message_is_done_with
     }  # fmt: skip
 
 
-async def test_thirty_groups_forward_one_message_and_it_is_one_vacancy_with_thirty_sources(mesa: Bancada) -> None:
+async def test_message_forwarded_to_thirty_groups_is_one_vacancy_with_thirty_sources(mesa: Bancada) -> None:
     text = "Plantão\n" + vaga()
     for n in range(30):
         await mesa.dizem(text, grupo=f"1203630000000{n:05d}@g.us", autor=f"5511900000{n:03d}@s.whatsapp.net")
@@ -88,7 +88,7 @@ async def test_thirty_groups_forward_one_message_and_it_is_one_vacancy_with_thir
     assert [row["duplicada_de"] for row in repeats] == [principal["id"]] * 29
 
 
-async def test_a_vacancy_that_is_open_is_not_offered_twice_and_one_that_was_closed_may_come_back(mesa: Bancada) -> None:
+async def test_open_vacancy_is_not_offered_twice_and_a_closed_one_may_come_back(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.trabalha()
     mesa.clock.step(timedelta(hours=49))
@@ -101,14 +101,14 @@ async def test_a_vacancy_that_is_open_is_not_offered_twice_and_one_that_was_clos
     assert sorted(row["status"] for row in await mesa.rows("SELECT status FROM vagas")) == ["aberta", "cancelada"]
 
 
-async def test_two_shifts_that_differ_are_two_vacancies(mesa: Bancada) -> None:
+async def test_two_different_shifts_are_two_vacancies(mesa: Bancada) -> None:
     others = (vaga(periodo="diurno"), vaga(dia="2026-03-21"), vaga(area="Ortopedia"), vaga(hospital="UPA Imaginária"))
     await mesa.dizem("\n".join((vaga(), *others)))
     await mesa.trabalha()
     assert len(await mesa.rows("SELECT id FROM vagas")) == 5
 
 
-async def test_a_stage_that_fails_waits_one_five_and_fifteen_minutes_and_goes_on_where_it_stopped(
+async def test_failing_stage_retries_after_one_five_and_fifteen_minutes(
     mesa: Bancada,
 ) -> None:
     tried: list[int] = []
@@ -134,7 +134,7 @@ async def test_a_stage_that_fails_waits_one_five_and_fifteen_minutes_and_goes_on
     assert set(await mesa.fila()) == {"finalizado"}
 
 
-async def test_what_never_failed_comes_first(mesa: Bancada) -> None:
+async def test_rows_without_a_failure_come_first(mesa: Bancada) -> None:
     for n in range(6):
         await mesa.dizem(vaga(dia=f"2026-03-{20 + n}"), id=f"3EB{n}")
     await mesa.write("UPDATE fila_processamento_grupos SET tentativas = 1 WHERE id IN"
@@ -158,7 +158,7 @@ async def test_todays_shift_is_not_past_in_the_evening_and_yesterdays_is(mesa: B
 
 
 @pytest.mark.parametrize("name", ["inbox", "Pediatria"])
-async def test_a_name_that_is_none_waits_for_a_person_and_becomes_no_hospital(mesa: Bancada, name: str) -> None:
+async def test_word_that_is_not_a_name_waits_for_review_and_becomes_no_hospital(mesa: Bancada, name: str) -> None:
     await mesa.dizem("plantão\n" + vaga(name))
     await mesa.dizem("plantão de novo\n" + vaga(name), grupo="120363000000000002@g.us")
     await mesa.trabalha()
@@ -169,7 +169,7 @@ async def test_a_name_that_is_none_waits_for_a_person_and_becomes_no_hospital(me
     assert await mesa.rows("SELECT id FROM vagas") == []
 
 
-async def test_a_name_that_is_almost_the_same_is_the_same_place_and_is_learnt(mesa: Bancada) -> None:
+async def test_near_match_of_a_name_is_the_same_hospital_and_is_learnt(mesa: Bancada) -> None:
     await mesa.carrega("Hospital Municipal Doutor Inventado", cidade="Santos", uf="SP", aliases=["HMDI"])
     await mesa.dizem("\n".join(vaga(name, dia=f"2026-03-{20 + n}") for n, name in enumerate(
         ["HMDI", "H. Municipal Dr. Inventado", "Hosp Municipal Doutor Invetado", "HM Dr Inventado - Santos"])))  # fmt: skip
@@ -182,7 +182,7 @@ async def test_a_name_that_is_almost_the_same_is_the_same_place_and_is_learnt(me
     assert 0.85 < learnt["confianca"] < 1
 
 
-async def test_numbers_and_cities_keep_places_apart(mesa: Bancada) -> None:
+async def test_numbers_and_cities_distinguish_hospitals(mesa: Bancada) -> None:
     await mesa.carrega("UPA Imaginária 1", cidade="Santos", uf="SP")
     await mesa.carrega("UPA Imaginária 2", cidade="Santos", uf="SP")
     await mesa.carrega("Hospital São Fictício", cidade="Campinas", uf="SP")
@@ -192,14 +192,14 @@ async def test_numbers_and_cities_keep_places_apart(mesa: Bancada) -> None:
     assert named == {"nome": "UPA Imaginária 2"}
 
 
-async def test_whoever_posted_it_is_whom_to_ask_where_the_message_names_nobody(mesa: Bancada) -> None:
+async def test_author_is_the_contact_when_the_message_names_none(mesa: Bancada) -> None:
     await mesa.dizem("\n".join((vaga(), vaga(dia="2026-03-21") + "; 5511900000055")))
     await mesa.trabalha()
     found = await mesa.rows("SELECT contato_nome, contato_whatsapp FROM vagas ORDER BY data")
     assert [tuple(row.values()) for row in found] == [("Pessoa Teste", "5511900000077"), (None, "5511900000055")]
 
 
-async def test_a_group_that_nobody_watches_is_kept_and_not_read(mesa: Bancada) -> None:
+async def test_message_of_an_unmonitored_group_is_stored_and_not_read(mesa: Bancada) -> None:
     await mesa.dizem("bom dia a todos do grupo")
     await mesa.write("UPDATE grupos_whatsapp SET monitorar_ofertas = FALSE")
     await mesa.dizem(vaga())

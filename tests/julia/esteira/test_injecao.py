@@ -1,4 +1,4 @@
-"""Two hundred messages that ask a machine to act: nothing is done, and whatever is read stands in the text as it was written."""
+"""Two hundred messages that instruct a machine: none has an effect, and every value read is in the text."""
 
 import re
 from datetime import datetime
@@ -26,7 +26,7 @@ def digits(text: object) -> str:
 
 
 def is_verbatim(vaga: dict[str, Any], texto: str) -> bool:
-    """What was read of it is written there: the place, the day, the price, the telephone."""
+    """Whether the text contains every value read: the place, the day, the price, the telephone."""
     plain = texto.casefold()
     day: datetime = vaga["data"]
     return (
@@ -37,7 +37,7 @@ def is_verbatim(vaga: dict[str, Any], texto: str) -> bool:
     )
 
 
-async def test_two_hundred_messages_that_ask_for_something_get_nothing(tmp_path: Path) -> None:
+async def test_two_hundred_injections_have_no_effect(tmp_path: Path) -> None:
     clock = FakeClock(datetime.fromisoformat("2030-03-10T09:00:00-03:00"))
     assert len(set(INJECOES)) == 200
     async with bancada(f"sqlite:///{tmp_path}/test.db", clock, leitor=None) as mesa:
@@ -51,7 +51,7 @@ async def test_two_hundred_messages_that_ask_for_something_get_nothing(tmp_path:
             "SELECT vaga.*, mensagem.texto FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = mensagem_id"
         )
         assert [row["texto"] for row in read if not is_verbatim(row, row["texto"])] == []
-        # What offers a shift besides is read as far as it goes; who only asks for something makes none.
+        # A message that also offers a shift is read as an offer; a mere instruction creates nothing.
         assert 20 <= len({row["mensagem_id"] for row in read}) <= 60
         assert await mesa.rows("SELECT id FROM vagas WHERE valor > 10000") == []
         assert await mesa.rows("SELECT alias FROM hospitais_alias WHERE confirmado AND origem = 'gestor'") == []

@@ -1,4 +1,4 @@
-"""What groups said and what became of it, and the vacancies that are open, on both databases."""
+"""Lists of received messages with their results, and of open vacancies, on both databases."""
 
 from datetime import date, timedelta
 
@@ -14,7 +14,7 @@ async def _listed(mesa: Bancada, **asked: object) -> list[dict[str, object]]:
     return [mensagem_em_palavras(row, mesa.work.zone, com_texto=True) for row in rows]
 
 
-async def test_each_discarded_message_says_where_with_which_score_and_why(mesa: Bancada) -> None:
+async def test_discarded_message_shows_its_stage_score_and_reason(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.dizem("a chave do carro azul sumiu ontem cedo")
     await mesa.dizem("plantão no hospital, alguém sabe como chega lá?")
@@ -31,7 +31,7 @@ async def test_each_discarded_message_says_where_with_which_score_and_why(mesa: 
     assert len(await _listed(mesa)) == 4
 
 
-async def test_a_reason_chooses_and_the_reasons_are_counted_and_pages_go_on(mesa: Bancada) -> None:
+async def test_list_filters_by_reason_counts_reasons_and_has_pages(mesa: Bancada) -> None:
     for n in range(3):
         await mesa.dizem(f"a chave do carro {n} sumiu ontem cedo")
     await mesa.dizem("oi")
@@ -45,17 +45,17 @@ async def test_a_reason_chooses_and_the_reasons_are_counted_and_pages_go_on(mesa
     assert await mesa.groups.recebidas.motivos() == {}
 
 
-async def test_a_text_is_told_only_to_whom_it_is_asked_for(mesa: Bancada) -> None:
+async def test_text_is_shown_only_on_request(mesa: Bancada) -> None:
     await mesa.dizem("a chave do carro azul sumiu ontem cedo")
     (row,) = await mesa.groups.recebidas.lista(limite=1)
     assert "chave" not in str(mensagem_em_palavras(row, mesa.work.zone, com_texto=False))
 
 
-def test_every_final_reason_of_the_first_look_can_be_asked_for() -> None:
+def test_every_final_reason_of_the_heuristic_can_be_filtered() -> None:
     assert set(MotivoDoDescarte) >= FINAIS
 
 
-async def test_an_open_vacancy_is_listed_with_both_its_ids_until_it_is_closed(mesa: Bancada) -> None:
+async def test_open_vacancy_is_listed_with_both_ids_until_it_is_closed(mesa: Bancada) -> None:
     await mesa.dizem(vaga(dia="2026-03-21"))
     await mesa.dizem(vaga(dia="2026-03-20"))
     await mesa.trabalha()

@@ -1,4 +1,4 @@
-"""What an operator looks at of the groups: what was discarded, what is open, and what one text would become."""
+"""Lists for operators of the groups: discarded messages, open vacancies, and a dry run of one text."""
 
 import asyncio
 import io
@@ -31,7 +31,7 @@ async def _bearer(julia: Julia, *scopes: Scope) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}", "Accept-Language": "en"}
 
 
-async def test_what_was_discarded_is_listed_with_its_reason_and_its_text_only_for_who_may_see_it(julia: Julia) -> None:
+async def test_discarded_message_has_its_reason_and_its_text_needs_permission(julia: Julia) -> None:
     await said(julia, CHATTER)
     reader, trusted = await _bearer(julia, Scope.READ), await _bearer(julia, Scope.READ, Scope.PII)
     answer = await julia.ask("GET", "/grupos/mensagens?motivo=score_baixo", headers=reader)
@@ -50,7 +50,7 @@ async def test_what_was_discarded_is_listed_with_its_reason_and_its_text_only_fo
     assert (await julia.ask("GET", "/grupos/mensagens?motivo=nao_eh_oferta", headers=reader)).json()["mensagens"] == []
 
 
-async def test_open_vacancies_are_listed_and_whom_to_ask_only_for_who_may_see_it(julia: Julia) -> None:
+async def test_open_vacancies_are_listed_and_the_contact_needs_permission(julia: Julia) -> None:
     await said(julia, GOOD)
     reader, trusted = await _bearer(julia, Scope.READ), await _bearer(julia, Scope.READ, Scope.PII)
     answer = (await julia.ask("GET", "/grupos/vagas", headers=reader)).json()
@@ -76,7 +76,7 @@ async def _filled(folder: Path) -> None:
     await opened.work.close()
 
 
-def test_the_terminal_lists_them_too(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_lists_messages_and_vacancies(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
     assert batuta(*JULIA, "grupos", "mensagens", "--descartadas")[1].strip() == "no message"
     assert batuta(*JULIA, "grupos", "vagas")[1].strip() == "no open vacancy"
@@ -97,7 +97,7 @@ def test_the_terminal_lists_them_too(folder: Path, batuta: Command, monkeypatch:
     assert "the state: discarded" in batuta(*JULIA, "grupos", "revisao", "--status", "descartada")[1]
 
 
-def test_a_loose_text_is_read_with_the_words_each_field_came_from(
+def test_dry_run_of_a_text_shows_the_slice_of_each_field(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")

@@ -1,4 +1,4 @@
-"""A model beside the rules, on both databases: asked once about what they are unsure of; while it is away, messages wait."""
+"""A model beside the rules, on both databases: asked once about uncertain messages; during its outage, messages wait."""
 
 import math
 from collections.abc import AsyncIterator, Mapping
@@ -30,7 +30,7 @@ from simulador.main import create_app
 from tests.julia.esteira.injecoes import INJECOES
 from tests.julia.grupos.bancada import Bancada
 
-# The rules do not know what to make of it: no shift, no price, nobody to call.
+# The rules are uncertain about it: no shift, no price, no contact.
 DOUBTFUL = "Pessoal, alguém disponível pro Hospital Inventado sexta?"
 ANSWER: dict[str, Json] = {
     "eh_oferta": True,
@@ -47,7 +47,7 @@ ANSWER: dict[str, Json] = {
 
 @dataclass
 class Oraculo:
-    """A model that says what it was told to say, and remembers what it was asked."""
+    """A model with scripted answers that records its questions."""
 
     answer: Resposta = field(default_factory=lambda: Respondeu(ANSWER, 1000, 100))
     asked: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Oraculo:
 
 
 async def unsure(texto: str, mensagem: Any) -> Any:
-    """Rules that are never sure."""
+    """Read with rules that are never certain."""
     return Leitura(False, 0.5, Categoria.CONVERSA, "unsure")
 
 
@@ -88,12 +88,10 @@ async def mesa(database_url: str, clock: FakeClock, oraculo: Oraculo) -> AsyncIt
     await bench.work.close()
 
 
-async def test_what_the_rules_are_unsure_of_is_read_by_the_model_and_becomes_a_vacancy(
-    mesa: Bancada, oraculo: Oraculo
-) -> None:
+async def test_model_reads_an_uncertain_message_that_becomes_a_vacancy(mesa: Bancada, oraculo: Oraculo) -> None:
     await mesa.dizem(DOUBTFUL)
     await mesa.trabalha()
-    assert len(oraculo.asked) == 1  # classified and extracted by one answer
+    assert len(oraculo.asked) == 1  # one answer for classification and extraction
     first, text, last = oraculo.asked[0].split("\n")
     assert (first == last, text) == (True, DOUBTFUL)
     assert "2026-01-05" in oraculo.orders[0]
@@ -108,7 +106,7 @@ async def test_what_the_rules_are_unsure_of_is_read_by_the_model_and_becomes_a_v
     assert spent["custo_usd"] == pytest.approx(0.00021)
 
 
-async def test_thirty_groups_forward_one_message_and_the_model_is_asked_once(mesa: Bancada, oraculo: Oraculo) -> None:
+async def test_model_is_asked_once_for_a_message_forwarded_to_thirty_groups(mesa: Bancada, oraculo: Oraculo) -> None:
     for n in range(30):
         await mesa.dizem(DOUBTFUL, grupo=f"1203630000000{n:05d}@g.us")
     for _ in range(4):
@@ -120,7 +118,7 @@ async def test_thirty_groups_forward_one_message_and_the_model_is_asked_once(mes
     assert len(await mesa.rows("SELECT id FROM vagas")) == 1
 
 
-async def test_the_same_words_on_another_day_are_another_question(mesa: Bancada, oraculo: Oraculo) -> None:
+async def test_same_text_on_another_day_is_another_question(mesa: Bancada, oraculo: Oraculo) -> None:
     for _ in range(2):
         await mesa.dizem(DOUBTFUL)
         await mesa.trabalha()
@@ -129,7 +127,7 @@ async def test_the_same_words_on_another_day_are_another_question(mesa: Bancada,
 
 
 @pytest.mark.parametrize("effect", [Effect.BROKE, Effect.TIMED_OUT, Effect.UNREACHED, Effect.MISTAKE])
-async def test_while_the_model_is_away_messages_wait_and_none_is_lost(
+async def test_messages_wait_during_an_outage_of_the_model_and_none_is_lost(
     mesa: Bancada, oraculo: Oraculo, effect: Effect
 ) -> None:
     oraculo.answer = Calou(EffectReport(effect, "HTTP 503"))
@@ -148,17 +146,17 @@ async def test_while_the_model_is_away_messages_wait_and_none_is_lost(
     assert set(await mesa.fila()) == {"descartado"}
 
 
-async def test_a_model_that_is_broken_is_left_alone_for_a_while(mesa: Bancada, oraculo: Oraculo) -> None:
+async def test_circuit_holds_questions_to_a_broken_model(mesa: Bancada, oraculo: Oraculo) -> None:
     oraculo.answer = Calou(EffectReport(Effect.BROKE, "HTTP 500"))
     for n in range(12):
         await mesa.dizem(f"{DOUBTFUL} {n}")
     await mesa.operacao.ciclo(100, 2)
-    assert len(oraculo.asked) <= 6  # its circuit opened: the others were not even asked
+    assert len(oraculo.asked) <= 6  # its circuit opened, so the others were not asked
     waits = await mesa.rows("SELECT ultimo_erro FROM fila_processamento_grupos")
     assert any("circuit" in (row["ultimo_erro"] or "") for row in waits)
 
 
-async def test_when_the_days_budget_is_spent_the_rules_work_alone(
+async def test_rules_work_alone_when_the_daily_budget_is_spent(
     database_url: str, clock: FakeClock, oraculo: Oraculo
 ) -> None:
     mesa = await opened(database_url, clock, oraculo, llm_daily_budget_usd=0.0003)
@@ -176,7 +174,7 @@ async def test_when_the_days_budget_is_spent_the_rules_work_alone(
         await mesa.work.close()
 
 
-async def test_what_the_rules_are_sure_of_is_not_asked(tmp_path: Path, clock: FakeClock, oraculo: Oraculo) -> None:
+async def test_model_is_not_asked_about_certain_messages(tmp_path: Path, clock: FakeClock, oraculo: Oraculo) -> None:
     mesa = await opened(f"sqlite:///{tmp_path}/test.db", clock, oraculo, rules=None)
     try:
         await mesa.dizem("Plantão de pediatria no Hospital Inventado, dia 20/01, 19h às 7h, R$ 1.500")
@@ -187,7 +185,7 @@ async def test_what_the_rules_are_sure_of_is_not_asked(tmp_path: Path, clock: Fa
         await mesa.work.close()
 
 
-async def test_whatever_a_message_talks_the_model_into_no_field_is_forged(tmp_path: Path) -> None:
+async def test_prompt_injection_forges_no_field(tmp_path: Path) -> None:
     forged: dict[str, Json] = {
         "hospital": "Hospital Forjado", "cidade": "Recife", "uf": "PE", "especialidade": "pediatria", "data": "2099-01-01",
         "data_texto": "sempre", "periodo": "diurno", "hora_inicio": "07:00", "hora_fim": "19:00", "valor": 99999,
@@ -204,7 +202,7 @@ async def test_whatever_a_message_talks_the_model_into_no_field_is_forged(tmp_pa
         for _ in range(3):
             await mesa.trabalha()
             clock.step(timedelta(minutes=2))
-        assert len(obedient.asked) > 150  # the others were no offers at first sight
+        assert len(obedient.asked) > 150  # the heuristic discarded the others
         assert set(await mesa.fila()) <= {"finalizado", "descartado"}
         assert await mesa.rows("SELECT id FROM vagas_grupo") == []
         for table in ("vagas", "hospitais", "fila_mensagens", "campanhas"):
@@ -225,7 +223,7 @@ def nested(depth: int) -> Json:
     ],
     ids=lambda each: ascii(each)[:40],
 )  # fmt: skip
-async def test_an_answer_that_cannot_be_kept_is_none_is_paid_once_and_the_rules_decide(
+async def test_answer_that_cannot_be_stored_is_paid_once_and_the_rules_decide(
     mesa: Bancada, oraculo: Oraculo, clock: FakeClock, lie: dict[str, Json]
 ) -> None:
     oraculo.answer = Respondeu({**ANSWER, **lie}, 1000, 100)
@@ -258,7 +256,7 @@ async def prepared(world: httpx2.AsyncClient, *answers: dict[str, Json]) -> None
     assert (await world.put("/openai/respostas", json={"respostas": list(answers)})).status_code == 204
 
 
-async def test_a_question_has_a_fixed_order_the_data_and_a_strict_schema(
+async def test_question_has_a_fixed_instruction_the_data_and_a_strict_schema(
     client: tuple[ChatClient, httpx2.AsyncClient],
 ) -> None:
     asking, world = client
@@ -279,7 +277,7 @@ async def test_a_question_has_a_fixed_order_the_data_and_a_strict_schema(
     assert "chave" not in repr(asking)
 
 
-async def test_an_answer_in_a_fence_is_read_and_one_without_json_is_nothing(
+async def test_answer_in_a_code_fence_is_read_and_one_without_json_is_empty(
     client: tuple[ChatClient, httpx2.AsyncClient],
 ) -> None:
     asking, world = client
@@ -290,7 +288,7 @@ async def test_an_answer_in_a_fence_is_read_and_one_without_json_is_nothing(
     assert (first.documento, second.documento) == ({"eh_oferta": True}, None)
 
 
-async def test_an_answer_with_half_a_letter_is_an_answer_and_has_its_price(
+async def test_answer_with_a_lone_surrogate_is_read_and_its_cost_counted(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = rb'{"choices": [{"message": {"content": "{\"x\": \"\ud800\"}"}}], "usage": {"completion_tokens": 7}}'
@@ -307,7 +305,7 @@ async def test_an_answer_with_half_a_letter_is_an_answer_and_has_its_price(
     ("status", "effect"),
     [(500, Effect.BROKE), (503, Effect.BROKE), (429, Effect.BROKE), (400, Effect.MISTAKE), (401, Effect.MISTAKE)],
 )
-async def test_what_it_says_instead_of_an_answer(
+async def test_http_error_of_the_model_becomes_its_effect(
     client: tuple[ChatClient, httpx2.AsyncClient], clock: FakeClock, status: int, effect: Effect
 ) -> None:
     asking, world = client
@@ -318,7 +316,7 @@ async def test_what_it_says_instead_of_an_answer(
     assert answer.report.retry_at == (clock.now() + timedelta(seconds=30) if status == 429 else None)
 
 
-async def test_nobody_there_is_told_as_that(clock: FakeClock) -> None:
+async def test_unreachable_model_is_reported_as_unreached(clock: FakeClock) -> None:
     asking = ChatClient("http://127.0.0.1:1/v1", "chave", "modelo-de-teste", clock)
     answer = await asking.perguntar("o", "d", {})
     await asking.close()

@@ -1,4 +1,4 @@
-"""What operators and jobs do with the groups pipeline, on both databases."""
+"""Operators' actions and jobs of the groups pipeline, on both databases."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ async def drop(lease: Lease) -> StageOutcome:
     return Skipped("extracao_falhou")
 
 
-async def test_one_run_of_the_job_takes_a_row_all_the_way_and_tells_of_each_stage(mesa: Bancada) -> None:
+async def test_one_run_of_the_job_takes_a_row_through_all_stages_and_counts_each(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.dizem("bom dia a todos")
     answer = await ok(mesa, "processar-grupos")
@@ -53,14 +53,14 @@ async def test_one_run_of_the_job_takes_a_row_all_the_way_and_tells_of_each_stag
     assert (fila["finalizado"], fila["descartado"], fila["pendente"], fila["erros_max_tentativas"]) == (2, 1, 0, 0)
 
 
-async def test_a_batch_is_as_large_as_it_is_said(mesa: Bancada) -> None:
+async def test_batch_has_the_requested_size(mesa: Bancada) -> None:
     for _ in range(5):
         await mesa.dizem("bom dia a todos")
     assert (await ok(mesa, "processar-grupos", batch_size="2", max_workers="1")).items == 2
     assert isinstance(await run(mesa, "processar-grupos", batch_size="muitos"), Failed)
 
 
-async def test_two_runs_at_once_share_the_work_and_repeat_none(mesa: Bancada) -> None:
+async def test_two_concurrent_runs_share_the_work_and_repeat_none(mesa: Bancada) -> None:
     for n in range(40):
         await mesa.dizem(vaga(dia=f"2026-03-{1 + n % 30:02d}", hospital=f"Hospital Inventado {n}"))
     one, two = await asyncio.gather(ok(mesa, "processar-grupos"), ok(mesa, "processar-grupos"))
@@ -70,7 +70,7 @@ async def test_two_runs_at_once_share_the_work_and_repeat_none(mesa: Bancada) ->
     assert one.result["ciclo"]["erros"] == two.result["ciclo"]["erros"] == 0
 
 
-async def test_what_failed_goes_on_at_its_stage_for_one_stage_or_for_all(mesa: Bancada) -> None:
+async def test_failed_rows_resume_at_their_stage_for_one_stage_or_all(mesa: Bancada) -> None:
     mesa.instead["normalizacao"] = broken
     await mesa.dizem(vaga())
     await mesa.trabalha()
@@ -92,7 +92,7 @@ async def test_what_failed_goes_on_at_its_stage_for_one_stage_or_for_all(mesa: B
     assert isinstance(await run(mesa, "reprocessar-grupos-erro", estagio="tudo"), Failed)
 
 
-async def test_messages_that_nobody_enqueued_are_found_and_enqueued_once(mesa: Bancada) -> None:
+async def test_messages_missing_from_the_queue_are_enqueued_once(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.write("DELETE FROM fila_processamento_grupos")
     assert len(await mesa.operacao.esquecidas(10)) == 1
@@ -101,7 +101,7 @@ async def test_messages_that_nobody_enqueued_are_found_and_enqueued_once(mesa: B
     assert len(await mesa.rows("SELECT id FROM vagas")) == 1
 
 
-async def test_what_ended_well_a_week_ago_goes_and_what_failed_stays(mesa: Bancada) -> None:
+async def test_finished_rows_are_deleted_after_a_week_and_failed_rows_stay(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.trabalha()
     mesa.instead["pendente"] = broken
@@ -112,12 +112,12 @@ async def test_what_ended_well_a_week_ago_goes_and_what_failed_stays(mesa: Banca
     mesa.clock.step(timedelta(days=2))
     assert (await ok(mesa, "limpar-grupos-finalizados")).result["removidos"] == 2
     assert await mesa.fila() == ["erro"]
-    # The message is known still: coming again, it is not worked on again.
+    # The message is still known: a repeat is not processed again.
     await mesa.dizem(vaga(), id="3EB0000001")
     assert await mesa.fila() == ["erro"]
 
 
-async def test_chatter_of_long_ago_goes_and_what_told_of_a_vaga_stays_with_it(mesa: Bancada) -> None:
+async def test_old_messages_are_pruned_and_sources_of_a_vaga_stay(mesa: Bancada) -> None:
     await mesa.dizem("bom dia a todos", id="3EBA")
     await mesa.dizem(vaga(), id="3EBB")
     await mesa.trabalha()
@@ -126,14 +126,14 @@ async def test_chatter_of_long_ago_goes_and_what_told_of_a_vaga_stays_with_it(me
     before = mesa.clock.now() - timedelta(days=30)
     assert (await prune(mesa.work.database, "grupos", before=before))[
         "mensagens_grupo"
-    ] == 0  # its row is in the queue still
+    ] == 0  # its row is still in the queue
     await ok(mesa, "limpar-grupos-finalizados")
     assert [(await prune(mesa.work.database, "grupos", before=before))["mensagens_grupo"] for _ in range(2)] == [1, 0]
     left = await mesa.rows("SELECT message_id FROM mensagens_grupo ORDER BY message_id")
     assert [row["message_id"] for row in left] == ["3EBB", "3EBC"]
 
 
-async def test_a_day_is_counted_by_the_clock_of_sao_paulo_and_twice_is_once(mesa: Bancada) -> None:
+async def test_daily_figures_use_sao_paulo_time_and_are_idempotent(mesa: Bancada) -> None:
     evening = mesa.clock.now().astimezone(mesa.work.zone).replace(hour=22)
     mesa.clock.step(evening - mesa.clock.now())
     await mesa.dizem(vaga())
@@ -161,7 +161,7 @@ async def test_a_day_is_counted_by_the_clock_of_sao_paulo_and_twice_is_once(mesa
     assert day["data"] == date(2026, 1, 5)
 
 
-async def test_the_canary_goes_the_whole_way_and_is_nobodys_vacancy(database_url: str, clock: FakeClock) -> None:
+async def test_canary_passes_every_stage_and_becomes_no_open_vacancy(database_url: str, clock: FakeClock) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
         assert (await ok(mesa, "canario-grupos")).result == {"ultimo": None, "perdido": False}
         assert (await ok(mesa, "canario-grupos")).items == 1
@@ -172,7 +172,7 @@ async def test_the_canary_goes_the_whole_way_and_is_nobodys_vacancy(database_url
         assert (await ok(mesa, "canario-grupos")).result["perdido"] is False
 
 
-async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str, clock: FakeClock) -> None:
+async def test_canary_is_counted_nowhere_and_hides_nothing(database_url: str, clock: FakeClock) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
         await ok(mesa, "canario-grupos")
         await mesa.trabalha()
@@ -189,13 +189,13 @@ async def test_the_canary_is_counted_nowhere_and_hides_nothing(database_url: str
         assert ("conversao_zero", 25) in [(each["tipo"], each["valor"]) for each in alerts]
 
 
-async def test_an_old_message_that_comes_late_is_not_the_groups_last(mesa: Bancada) -> None:
+async def test_late_old_message_is_not_the_groups_last(mesa: Bancada) -> None:
     await mesa.dizem("bom dia a todos")
     await mesa.dizem("bom dia a todos", em=mesa.clock.now() - timedelta(days=2))
     assert (await mesa.one("SELECT ultima_mensagem_em FROM grupos_whatsapp"))["ultima_mensagem_em"] == mesa.clock.now()
 
 
-async def test_a_parameter_that_cannot_be_meant_is_refused_with_what_is_wanted(mesa: Bancada) -> None:
+async def test_invalid_parameter_is_refused_with_the_expected_form(mesa: Bancada) -> None:
     for job, name, said in (
         ("consolidar-metricas-grupos", "data", "9999-12-31"),
         ("consolidar-metricas-grupos", "data", "ontem"),
@@ -209,7 +209,7 @@ async def test_a_parameter_that_cannot_be_meant_is_refused_with_what_is_wanted(m
         assert (answer.permanent, name in answer.error) == (True, True)
 
 
-async def test_a_canary_that_does_not_come_out_is_told(mesa: Bancada) -> None:
+async def test_lost_canary_raises_an_alert(mesa: Bancada) -> None:
     mesa.instead["extracao"] = broken
     await ok(mesa, "canario-grupos")
     await mesa.trabalha()
@@ -219,7 +219,7 @@ async def test_a_canary_that_does_not_come_out_is_told(mesa: Bancada) -> None:
     assert isinstance(await run(mesa, "canario-grupos"), Partial)
 
 
-async def test_health_says_both_shapes_and_what_waits_for_its_retry_is_not_stuck(mesa: Bancada) -> None:
+async def test_health_has_both_pages_and_a_row_waiting_for_its_retry_is_not_stuck(mesa: Bancada) -> None:
     async def later(lease: Lease) -> StageOutcome:
         return Failed("again")
 
@@ -238,7 +238,7 @@ async def test_health_says_both_shapes_and_what_waits_for_its_retry_is_not_stuck
     assert (await page(mesa))["metrics"]["travados"] == 1
 
 
-async def test_that_nothing_comes_out_any_more_is_told(mesa: Bancada) -> None:
+async def test_alert_is_raised_when_no_vaga_comes_out(mesa: Bancada) -> None:
     mesa.instead["extracao"] = drop
     for n in range(25):
         await mesa.dizem(vaga(dia=f"2026-03-{1 + n:02d}"))
@@ -251,7 +251,7 @@ async def test_that_nothing_comes_out_any_more_is_told(mesa: Bancada) -> None:
     assert "grupos.conversao_zero" in {each.cause for each in (await mesa.work.health.look(fresh=True)).findings}
 
 
-async def test_what_waited_for_a_person_until_its_day_was_past_waits_no_more(mesa: Bancada) -> None:
+async def test_vaga_in_review_expires_when_its_day_is_past(mesa: Bancada) -> None:
     mesa.clock.step(_at(mesa, 10) - mesa.clock.now())
     for day in ("2026-03-20", "2026-03-28"):
         await mesa.dizem("plantão\n" + vaga("Vila Inventada", dia=day))
@@ -262,11 +262,11 @@ async def test_what_waited_for_a_person_until_its_day_was_past_waits_no_more(mes
     await mesa.dizem("plantão\n" + vaga("Vila Inventada", dia="2026-04-30"))
     await mesa.trabalha()
     mesa.clock.step(_at(mesa, 20) - mesa.clock.now())
-    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 0  # tonight can still be taken
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 0  # tonight's shift is still open
     mesa.clock.step(timedelta(days=1))
     assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 1
     mesa.clock.step(timedelta(days=20))
-    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 1  # nobody said its day for a month
+    assert (await ok(mesa, "limpar-grupos-finalizados")).result["vencidas"] == 1  # a month without a day
     found = await mesa.rows("SELECT status, motivo_status FROM vagas_grupo ORDER BY motivo_status")
     assert [tuple(row.values()) for row in found] == [
         ("descartada", "data_passada"), ("descartada", "expirada"), ("aguardando_revisao", "hospital_incerto"),
@@ -275,5 +275,5 @@ async def test_what_waited_for_a_person_until_its_day_was_past_waits_no_more(mes
 
 
 def _at(mesa: Bancada, day: int) -> datetime:
-    """Shortly before midnight in São Paulo, when UTC has the next day already."""
+    """Shortly before midnight in São Paulo, when UTC already has the next day."""
     return datetime(2026, 3, day, 23, 30, tzinfo=mesa.work.zone)

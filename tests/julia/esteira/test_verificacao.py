@@ -1,4 +1,4 @@
-"""A model is believed as far as the message bears it out."""
+"""A model's answer counts only as far as the message contains it."""
 
 from datetime import date
 from decimal import Decimal
@@ -26,7 +26,7 @@ def read(texto: str = TEXTO, **changes: Any) -> Leitura:
     return found
 
 
-def test_what_stands_in_the_message_is_believed_with_its_place() -> None:
+def test_values_found_in_the_message_are_kept_with_their_slice() -> None:
     (vaga,) = read().vagas
     assert (vaga.hospital.valor, vaga.especialidade.valor, vaga.data.valor) == (
         "Hospital Inventado",
@@ -60,7 +60,7 @@ def test_what_stands_in_the_message_is_believed_with_its_place() -> None:
         {"periodo": None},
     ],
 )
-def test_a_vaga_whose_place_day_or_period_was_made_up_is_none(changes: dict[str, Any]) -> None:
+def test_vaga_with_an_invented_place_day_or_period_is_dropped(changes: dict[str, Any]) -> None:
     assert read(**changes).vagas == ()
 
 
@@ -79,7 +79,7 @@ def test_a_vaga_whose_place_day_or_period_was_made_up_is_none(changes: dict[str,
         ({"hora_fim": "tarde"}, "hora_fim"),
     ],
 )
-def test_another_field_that_was_made_up_is_left_out(changes: dict[str, Any], field: str) -> None:
+def test_other_invented_field_is_left_out(changes: dict[str, Any], field: str) -> None:
     (vaga,) = read(**changes).vagas
     assert getattr(vaga, field) is None
 
@@ -90,21 +90,19 @@ NUMBERS = "Cobertura no Hospital Inventado dia 11/12/2026 das 19h às 07h por R$
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"contato_whatsapp": "11122026190"}, "contato_whatsapp"),  # of the day and the hour
+        ({"contato_whatsapp": "11122026190"}, "contato_whatsapp"),  # digits of the day and the hour
         ({"contato_whatsapp": "1981000001"}, "contato_whatsapp"),
         ({"contato_whatsapp": "1398100000"}, "contato_whatsapp"),
         ({"hora_inicio": "19:37"}, "hora_inicio"),
-        ({"hora_inicio": "11:00"}, "hora_inicio"),  # the day's number
+        ({"hora_inicio": "11:00"}, "hora_inicio"),  # the number of the day
         ({"hora_fim": "07:00:59"}, "hora_fim"),
-        ({"hora_fim": "13:00"}, "hora_fim"),  # the telephone's area
+        ({"hora_fim": "13:00"}, "hora_fim"),  # the area code of the telephone
         ({"valor": 2026, "valor_texto": "2026"}, "valor"),
         ({"valor": 2026, "valor_texto": "11/12/2026"}, "valor"),
         ({"valor": 500, "valor_texto": "500"}, "valor"),
     ],
 )
-def test_digits_are_a_telephone_an_hour_or_a_price_only_where_they_are_written_as_one(
-    changes: dict[str, Any], field: str
-) -> None:
+def test_digits_count_as_telephone_hour_or_price_only_when_written_so(changes: dict[str, Any], field: str) -> None:
     answer = {"data": "2026-12-11", "data_texto": "11/12/2026", "valor": 1500, "valor_texto": "R$ 1.500"}
     (true,) = read(NUMBERS, **answer).vagas
     assert getattr(true, field) is not None
@@ -123,7 +121,7 @@ def test_digits_are_a_telephone_an_hour_or_a_price_only_where_they_are_written_a
         ("18 a 22/03", "2026-03-20"),
     ],
 )
-def test_days_that_follow_from_their_words(words: str, day: str) -> None:
+def test_day_that_follows_from_its_words_is_kept(words: str, day: str) -> None:
     assert len(read(f"Cobertura no Hospital Inventado {words}", data=day, data_texto=words).vagas) == 1
 
 
@@ -138,14 +136,14 @@ def test_days_that_follow_from_their_words(words: str, day: str) -> None:
         ("18 a 22/03", "2026-03-25"),
     ],
 )
-def test_days_that_do_not_follow_from_their_words(words: str, day: str) -> None:
+def test_day_that_does_not_follow_from_its_words_is_dropped(words: str, day: str) -> None:
     assert read(f"Cobertura no Hospital Inventado {words}", data=day, data_texto=words).vagas == ()
 
 
 @pytest.mark.parametrize(
     ("words", "value"), [("2k", 2000), ("2,5k", 2500), ("2 mil", 2000), ("R$ 1.800,00", 1800), ("1800", 1800)]
 )
-def test_prices_as_people_write_them(words: str, value: int) -> None:
+def test_prices_are_read_as_people_write_them(words: str, value: int) -> None:
     (vaga,) = read(f"Cobertura no Hospital Inventado sáb 14/03 por {words}", valor=value, valor_texto=words).vagas
     assert vaga.valor is not None
     assert vaga.valor.valor == value
@@ -163,11 +161,11 @@ def test_prices_as_people_write_them(words: str, value: int) -> None:
         "texto",
     ],
 )
-def test_what_is_no_answer_is_none(answer: Any) -> None:
+def test_malformed_answer_is_none(answer: Any) -> None:
     assert verificada(answer, TEXTO, HOJE, Vocabulario.padrao()) is None
 
 
-def test_one_vaga_twice_is_one_and_strange_ones_are_left_out() -> None:
+def test_repeated_vaga_counts_once_and_malformed_ones_are_left_out() -> None:
     for sure in (7, 10**400):
         answer: Any = {"eh_oferta": True, "confianca": sure, "vagas": [VAGA, VAGA, "x", None, {}]}
         found = verificada(answer, TEXTO, HOJE, Vocabulario.padrao())
@@ -175,7 +173,7 @@ def test_one_vaga_twice_is_one_and_strange_ones_are_left_out() -> None:
         assert (len(found.vagas), found.confianca) == (1, 1.0)
 
 
-def test_the_schema_leaves_no_room_for_anything_else() -> None:
+def test_schema_allows_no_additional_property() -> None:
     vaga = SCHEMA["properties"]["vagas"]["items"]
     assert SCHEMA["additionalProperties"] is False
     assert vaga["additionalProperties"] is False

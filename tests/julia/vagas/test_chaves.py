@@ -1,4 +1,4 @@
-"""Whose the key of a vaga is, on both databases: of something that is, waits to be, or may become a vacancy; of nothing else."""
+"""Ownership of a vaga's key, on both databases: only a vaga that is, or may become, a vacancy owns its key."""
 
 from datetime import date, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ OUTRA = "5511900000088@s.whatsapp.net"
 
 
 async def repeat(mesa: Bancada, line: str) -> dict[str, Any]:
-    """What becomes of it when somebody else tells the same in another group, an hour later."""
+    """Result of the same vaga posted by another author in another group, an hour later."""
     await mesa.clock.advance(timedelta(hours=1))
     said = await mesa.dizem("plantão\n" + line, grupo=OUTRO_GRUPO, autor=OUTRA)
     await mesa.trabalha()
@@ -29,21 +29,19 @@ async def repeat(mesa: Bancada, line: str) -> dict[str, Any]:
     )
 
 
-async def test_what_was_rejected_does_not_swallow_the_same_told_by_somebody_else(
-    mesa: Bancada, revisao: Revisao
-) -> None:
+async def test_rejected_vaga_does_not_absorb_the_same_vaga_of_another_author(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await revisao.rejeitar(id, "golpe", por="gestora")
     assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
-async def test_what_a_blocked_author_told_does_not_swallow_what_others_tell(mesa: Bancada) -> None:
+async def test_vaga_of_a_blocked_author_does_not_absorb_the_same_of_others(mesa: Bancada) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await mesa.groups.autores.bloquear(id, por="gestora")
     assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
-async def test_what_another_told_as_well_waits_on_when_the_first_author_is_blocked(mesa: Bancada) -> None:
+async def test_vaga_of_a_second_author_keeps_waiting_when_the_first_is_blocked(mesa: Bancada) -> None:
     first = await waits(mesa, vaga("Vila Inventada"))
     second = await repeat(mesa, vaga("Vila Inventada"))
     assert second["duplicada_de"] == first
@@ -55,7 +53,7 @@ async def test_what_another_told_as_well_waits_on_when_the_first_author_is_block
     assert (third["status"], third["duplicada_de"]) == ("duplicada", second["id"])
 
 
-async def test_what_was_dropped_does_not_swallow_the_same_once_it_is_welcome(mesa: Bancada) -> None:
+async def test_discarded_vaga_does_not_absorb_the_same_after_an_unblock(mesa: Bancada) -> None:
     await mesa.carrega("Hospital Fictício", cidade="Santos", uf="SP")
     await blocked(mesa)
     await mesa.dizem(vaga())
@@ -65,7 +63,7 @@ async def test_what_was_dropped_does_not_swallow_the_same_once_it_is_welcome(mes
     assert (await repeat(mesa, vaga()))["status"] == "importada"
 
 
-async def test_a_corrected_vaga_leaves_its_former_key_and_takes_its_own(mesa: Bancada, revisao: Revisao) -> None:
+async def test_corrected_vaga_releases_its_former_key_and_takes_its_own(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await revisao.aprovar(id, Correcao(data=date(2026, 3, 25)), por="gestora")
     assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "importada"
@@ -73,7 +71,7 @@ async def test_a_corrected_vaga_leaves_its_former_key_and_takes_its_own(mesa: Ba
     assert (again["status"], again["duplicada_de"]) == ("duplicada", id)
 
 
-async def test_an_approved_vaga_stands_for_the_same_one_that_still_waits(mesa: Bancada, revisao: Revisao) -> None:
+async def test_approved_vaga_absorbs_the_same_vaga_that_still_waits(mesa: Bancada, revisao: Revisao) -> None:
     first = await waits(mesa, vaga("Vila Inventada"))
     second = await repeat(mesa, vaga("Vila Inventada", dia="2026-03-25"))
     done = await revisao.aprovar(second["id"], Correcao(data=date(2026, 3, 20)), por="gestora")
@@ -84,7 +82,7 @@ async def test_an_approved_vaga_stands_for_the_same_one_that_still_waits(mesa: B
     assert sorted(row["ordem"] for row in kept) == [1, 2]
 
 
-async def test_nothing_is_shown_to_a_person_before_it_went_through_every_stage(mesa: Bancada, revisao: Revisao) -> None:
+async def test_review_lists_a_vaga_only_after_every_stage(mesa: Bancada, revisao: Revisao) -> None:
     await mesa.dizem("plantão\n" + vaga("R$ 500"))
     for stage in Estagio:
         assert await revisao.pendentes(limite=5) == [], stage
@@ -94,7 +92,7 @@ async def test_nothing_is_shown_to_a_person_before_it_went_through_every_stage(m
 
 
 @pytest.mark.parametrize("stage", [Estagio.NORMALIZACAO, Estagio.DEDUPLICACAO, Estagio.IMPORTACAO])
-async def test_what_a_person_decided_no_stage_decides_again(mesa: Bancada, revisao: Revisao, stage: Estagio) -> None:
+async def test_no_stage_overrides_the_decision_of_a_reviewer(mesa: Bancada, revisao: Revisao, stage: Estagio) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     done = await revisao.aprovar(id, Correcao(valor=1800.0), por="gestora")
     await mesa.write(
@@ -108,9 +106,7 @@ async def test_what_a_person_decided_no_stage_decides_again(mesa: Bancada, revis
     assert (await mesa.one("SELECT valor FROM vagas"))["valor"] == 1800
 
 
-async def test_what_is_told_again_while_the_first_is_being_rejected_is_not_lost(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_repeat_during_a_rejection_is_not_lost(database_url: str, clock: FakeClock) -> None:
     async def rejects_before_it_is_written(handler: Handler, lease: Lease) -> StageOutcome:
         outcome = await handler(lease)
         if lease.row["estagio"] == Estagio.DEDUPLICACAO and first:
@@ -123,9 +119,7 @@ async def test_what_is_told_again_while_the_first_is_being_rejected_is_not_lost(
         assert (await repeat(mesa, vaga("Vila Inventada")))["status"] == "aguardando_revisao"
 
 
-async def test_what_another_tells_in_words_of_his_own_waits_on_when_the_first_is_rejected(
-    mesa: Bancada, revisao: Revisao
-) -> None:
+async def test_vaga_in_other_words_keeps_waiting_when_the_first_is_rejected(mesa: Bancada, revisao: Revisao) -> None:
     line = vaga("Vila Inventada")
     first = await waits(mesa, line)
     forwarded = await repeat(mesa, line)
@@ -139,7 +133,7 @@ async def test_what_another_tells_in_words_of_his_own_waits_on_when_the_first_is
     assert await revisao.quantas() == 0
 
 
-async def test_a_shift_that_was_cancelled_and_is_offered_again_is_a_new_vacancy(mesa: Bancada) -> None:
+async def test_cancelled_shift_offered_again_is_a_new_vacancy(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.trabalha()
     assert (await repeat(mesa, vaga()))["status"] == "duplicada"
@@ -150,7 +144,7 @@ async def test_a_shift_that_was_cancelled_and_is_offered_again_is_a_new_vacancy(
     assert len(await mesa.rows("SELECT id FROM vagas WHERE status = 'aberta'")) == 1
 
 
-async def test_what_failed_for_good_does_not_swallow_what_others_tell_and_is_no_second_vacancy_when_it_is_tried_again(
+async def test_failed_vaga_absorbs_no_repeat_and_its_retry_adds_no_vacancy(
     mesa: Bancada,
 ) -> None:
     async def fails(lease: Lease) -> StageOutcome:

@@ -1,4 +1,6 @@
-"""A group tells that a vacancy is taken: it is closed if it is clear which, and nothing is where it is not; on both databases."""
+"""A group announces that a vacancy is taken: a clear notice closes it, an unclear one closes nothing; on both
+databases.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -12,7 +14,7 @@ from app.contexts.vagas.fechamentos import FechamentoDecidido, FechamentoInexist
 from batuta.testing import FakeClock
 from tests.julia.grupos.bancada import Bancada, bancada
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNUSED_ID = "00000000-0000-0000-0000-000000000000"
 NOITE = "Plantão de pediatria no Hospital Fictício, dia 20/03, noturno, R$ 1.500"
 DIA = "Plantão de pediatria no Hospital Fictício, dia 20/03, diurno, R$ 1.400"
 LISTA = "Hospital Fictício - pediatria\n20/03 SN\n21/03 SN\nR$ 1.500"
@@ -31,7 +33,7 @@ def fechamentos(mesa: Bancada) -> Fechamentos:
 
 
 async def said(mesa: Bancada, texto: str, **how: Any) -> str:
-    """Somebody says it, and the pipeline has read it."""
+    """Post a message a minute later and run the pipeline."""
     await mesa.clock.advance(timedelta(minutes=1))
     id = await mesa.dizem(texto, **how)
     await mesa.trabalha()
@@ -59,7 +61,7 @@ async def doubts(mesa: Bancada) -> list[tuple[str, int]]:
         "Hospital Fictício\n~20/03 SN~\n20/03 SD\nPediatria R$ 1.400",
     ],
 )
-async def test_a_notice_that_names_place_day_and_period_closes_that_vacancy_alone(mesa: Bancada, notice: str) -> None:
+async def test_notice_with_place_day_and_period_closes_only_that_vacancy(mesa: Bancada, notice: str) -> None:
     await said(mesa, NOITE)
     await said(mesa, DIA)
     await said(mesa, notice)
@@ -67,7 +69,7 @@ async def test_a_notice_that_names_place_day_and_period_closes_that_vacancy_alon
     assert await doubts(mesa) == []
 
 
-async def test_an_answer_to_the_offer_closes_it_however_short(mesa: Bancada) -> None:
+async def test_reply_to_the_offer_closes_it_however_short(mesa: Bancada) -> None:
     await said(mesa, DIA)
     offer = await said(mesa, NOITE)
     await said(mesa, "já foi", citada=offer)
@@ -76,7 +78,7 @@ async def test_an_answer_to_the_offer_closes_it_however_short(mesa: Bancada) -> 
     assert (row["status"], row["como"], len(row["fechadas"])) == ("fechada", "citada", 1)
 
 
-async def test_what_was_closed_and_by_which_message_is_in_the_audit_without_a_word_of_it(mesa: Bancada) -> None:
+async def test_audit_log_has_the_closed_vacancy_and_the_message_id_without_text(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "vaga preenchida, obrigada pessoal!", citada=offer)
     vacancy = await mesa.one("SELECT id, status, fechada_em FROM vagas")
@@ -87,7 +89,7 @@ async def test_what_was_closed_and_by_which_message_is_in_the_audit_without_a_wo
     assert noted["after"] == {"status": "fechada", "como": "citada", "por_causa_de": notice["id"]}
 
 
-async def test_the_history_of_a_vacancy_has_its_import_and_its_closing(mesa: Bancada) -> None:
+async def test_history_of_a_vacancy_has_its_import_and_its_closing(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "vaga preenchida, obrigada pessoal!", citada=offer)
     lines = await mesa.rows("SELECT ordem, de, para, por, motivo FROM vagas_historico ORDER BY ordem")
@@ -99,7 +101,7 @@ async def test_the_history_of_a_vacancy_has_its_import_and_its_closing(mesa: Ban
     assert (event["event_type"], event["vaga_id"]) == ("vaga_fechada", (await mesa.one("SELECT id FROM vagas"))["id"])
 
 
-async def test_an_answer_to_a_list_closes_the_one_it_names_or_all_of_them(mesa: Bancada) -> None:
+async def test_reply_to_a_list_closes_the_named_vacancy_or_all(mesa: Bancada) -> None:
     offer = await said(mesa, LISTA)
     await said(mesa, "preenchida", citada=offer)
     assert await open_ones(mesa) == ["20 SN", "21 SN"]
@@ -110,7 +112,7 @@ async def test_an_answer_to_a_list_closes_the_one_it_names_or_all_of_them(mesa: 
     assert await open_ones(mesa) == []
 
 
-async def test_whoever_neither_posted_it_nor_answers_it_closes_nothing_by_naming_it(mesa: Bancada) -> None:
+async def test_notice_of_another_author_without_a_reply_closes_nothing(mesa: Bancada) -> None:
     await said(mesa, NOITE)
     await said(mesa, DIA)
     await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", autor=OUTRA)
@@ -119,14 +121,14 @@ async def test_whoever_neither_posted_it_nor_answers_it_closes_nothing_by_naming
     assert await doubts(mesa) == [("dito_por_outro", 1)] * 2
 
 
-async def test_whoever_told_of_it_as_well_may_close_it_by_naming_it(mesa: Bancada) -> None:
+async def test_author_of_a_repeat_may_close_the_vacancy_by_naming_it(mesa: Bancada) -> None:
     await said(mesa, NOITE)
     await said(mesa, f"Repassando: {NOITE}", autor=OUTRA)
     await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", autor=OUTRA)
     assert (await open_ones(mesa), await doubts(mesa)) == ([], [])
 
 
-async def test_the_words_of_a_closing_in_another_sense_close_nothing(mesa: Bancada) -> None:
+async def test_closing_words_in_another_sense_close_nothing(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     for talk in (
         "Grupo fechado só para admins",
@@ -137,7 +139,7 @@ async def test_the_words_of_a_closing_in_another_sense_close_nothing(mesa: Banca
     assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [])
 
 
-async def test_of_what_it_is_said_that_nobody_knows_is_a_persons_to_say(mesa: Bancada) -> None:
+async def test_notice_in_an_uncertain_sense_waits_for_a_person(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "telhado coberto", citada=offer)
     assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [("sentido_incerto", 1)])
@@ -151,7 +153,7 @@ async def test_of_what_it_is_said_that_nobody_knows_is_a_persons_to_say(mesa: Ba
         ("plantão do dia 20/03 no Hospital Fictício já foi", "nao_diz_qual"),
     ],
 )
-async def test_a_notice_that_does_not_say_which_closes_nothing_and_waits_for_a_person(
+async def test_notice_that_does_not_say_which_closes_nothing_and_waits_for_a_person(
     mesa: Bancada, notice: str, why: str
 ) -> None:
     await said(mesa, NOITE)
@@ -161,7 +163,7 @@ async def test_a_notice_that_does_not_say_which_closes_nothing_and_waits_for_a_p
     assert await doubts(mesa) == [(why, 2)]
 
 
-async def test_of_two_specialities_of_the_same_shift_an_unnamed_one_is_not_guessed(mesa: Bancada) -> None:
+async def test_unnamed_one_of_two_specialities_of_a_shift_is_not_guessed(mesa: Bancada) -> None:
     await said(mesa, NOITE)
     await said(mesa, NOITE.replace("pediatria", "ortopedia"))
     await said(mesa, "Hospital Fictício 20/03 noturno PREENCHIDO")
@@ -182,21 +184,21 @@ async def test_of_two_specialities_of_the_same_shift_an_unnamed_one_is_not_guess
         "Hospital Inventado 20/03 noturno PREENCHIDA",
     ],
 )
-async def test_a_question_a_denial_talk_and_another_vacancy_close_nothing(mesa: Bancada, talk: str) -> None:
+async def test_question_denial_talk_and_other_vacancy_close_nothing(mesa: Bancada, talk: str) -> None:
     await said(mesa, NOITE)
     await said(mesa, talk)
     assert await open_ones(mesa) == ["20 SN"]
     assert await doubts(mesa) == []
 
 
-async def test_what_another_group_says_closes_nothing(mesa: Bancada) -> None:
+async def test_notice_in_another_group_closes_nothing(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", grupo=OUTRO_GRUPO)
     await said(mesa, "já foi", grupo=OUTRO_GRUPO, citada=offer)
     assert await open_ones(mesa) == ["20 SN"]
 
 
-async def test_fechado_said_by_another_than_who_posted_it_may_mean_agreed_and_is_a_persons_to_say(
+async def test_fechado_from_another_author_may_mean_agreed_and_waits_for_a_person(
     mesa: Bancada,
 ) -> None:
     offer = await said(mesa, NOITE)
@@ -206,7 +208,7 @@ async def test_fechado_said_by_another_than_who_posted_it_may_mean_agreed_and_is
     assert await open_ones(mesa) == []
 
 
-async def test_a_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> None:
+async def test_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> None:
     offer = await mesa.dizem(NOITE)
     await mesa.clock.advance(timedelta(seconds=5))
     await mesa.dizem("já foi", citada=offer)
@@ -217,7 +219,7 @@ async def test_a_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> Non
     assert await open_ones(mesa) == []
 
 
-async def test_a_notice_of_the_same_second_waits_for_the_offer_it_answers(mesa: Bancada) -> None:
+async def test_notice_of_the_same_second_waits_for_the_offer_it_answers(mesa: Bancada) -> None:
     await mesa.dizem("Preenchida! Obrigado", citada="OFERTA1")
     await mesa.dizem(NOITE, id="OFERTA1")
     for _ in range(4):
@@ -226,7 +228,7 @@ async def test_a_notice_of_the_same_second_waits_for_the_offer_it_answers(mesa: 
     assert (await mesa.one("SELECT status FROM vagas"))["status"] == "fechada"
 
 
-async def test_a_notice_waits_a_while_for_an_offer_that_did_not_arrive_yet_and_not_for_ever(mesa: Bancada) -> None:
+async def test_notice_waits_a_limited_time_for_an_offer_that_did_not_arrive_yet(mesa: Bancada) -> None:
     await mesa.dizem("Preenchida! Obrigado", citada="OFERTA1")
     await mesa.dizem("Preenchida! Obrigado", citada="NUNCA")
     await mesa.trabalha()
@@ -251,7 +253,7 @@ async def test_two_notices_of_the_same_second_do_not_wait_for_each_other(mesa: B
     assert await open_ones(mesa) == []
 
 
-async def test_what_is_offered_again_after_it_was_taken_is_open_again(mesa: Bancada) -> None:
+async def test_vacancy_offered_again_after_its_closing_is_open_again(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "já foi", citada=offer)
     await said(mesa, f"Abriu de novo! {NOITE}")
@@ -259,7 +261,7 @@ async def test_what_is_offered_again_after_it_was_taken_is_open_again(mesa: Banc
     assert len(await mesa.rows("SELECT id FROM vagas")) == 2
 
 
-async def test_a_vacancy_somebody_reserved_is_not_closed_by_a_group(mesa: Bancada) -> None:
+async def test_group_does_not_close_a_reserved_vacancy(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await mesa.write("UPDATE vagas SET status = 'reservada'")
     await said(mesa, "já foi", citada=offer)
@@ -277,7 +279,7 @@ async def waiting_ones(mesa: Bancada) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("offer", [INCERTA, SEM_LUGAR])
-async def test_what_waits_for_a_person_and_is_taken_meanwhile_waits_no_more(mesa: Bancada, offer: str) -> None:
+async def test_vaga_in_review_is_rejected_when_a_notice_says_it_is_taken(mesa: Bancada, offer: str) -> None:
     id = await said(mesa, offer)
     assert (await waiting_ones(mesa))[0][0] == "aguardando_revisao"
     await said(mesa, "já foi preenchida", citada=id)
@@ -291,14 +293,16 @@ async def test_what_waits_for_a_person_and_is_taken_meanwhile_waits_no_more(mesa
     assert [status for status, _ in await waiting_ones(mesa)] == ["rejeitada", "aguardando_revisao"]
 
 
-async def test_a_notice_that_names_what_waits_puts_that_away_alone(mesa: Bancada) -> None:
+async def test_notice_that_names_a_vaga_in_review_rejects_only_that_one(mesa: Bancada) -> None:
     await said(mesa, INCERTA)
     await said(mesa, INCERTA.replace("20/03", "21/03"))
     await said(mesa, "Local: Vila Inventada\n20/03 SN pediatria PREENCHIDA")
     assert await waiting_ones(mesa) == [("rejeitada", "preenchida"), ("aguardando_revisao", "hospital_incerto")]
 
 
-async def test_a_notice_that_may_mean_what_waits_says_so_to_the_person(mesa: Bancada, fechamentos: Fechamentos) -> None:
+async def test_notice_that_may_mean_a_vaga_in_review_lists_it_as_candidate(
+    mesa: Bancada, fechamentos: Fechamentos
+) -> None:
     await said(mesa, NOITE)
     await said(mesa, INCERTA)
     await said(mesa, "Vaga preenchida")
@@ -312,7 +316,7 @@ async def test_a_notice_that_may_mean_what_waits_says_so_to_the_person(mesa: Ban
     assert ("rejeitada", "preenchida") in await waiting_ones(mesa)
 
 
-async def test_what_a_person_approved_before_the_notice_was_decided_is_closed_as_the_vacancy_it_became(
+async def test_notice_about_a_vaga_approved_meanwhile_closes_its_vacancy(
     mesa: Bancada, fechamentos: Fechamentos
 ) -> None:
     await said(mesa, INCERTA)
@@ -325,9 +329,7 @@ async def test_what_a_person_approved_before_the_notice_was_decided_is_closed_as
     assert await open_ones(mesa) == []
 
 
-async def test_a_person_says_which_it_closes_once_and_only_of_those_it_can_mean(
-    mesa: Bancada, fechamentos: Fechamentos
-) -> None:
+async def test_reviewer_closes_once_and_only_candidates_of_the_notice(mesa: Bancada, fechamentos: Fechamentos) -> None:
     await said(mesa, NOITE)
     await said(mesa, DIA)
     await said(mesa, "Vaga preenchida")
@@ -336,7 +338,7 @@ async def test_a_person_says_which_it_closes_once_and_only_of_those_it_can_mean(
     assert row["texto"][start:end] == "preenchida"
     night = next(each["id"] for each in candidates if each["periodo"] == "Noturno")
     with pytest.raises(VagaDeOutro):
-        await fechamentos.resolver(row["id"], [NOBODY], por="gestora")
+        await fechamentos.resolver(row["id"], [UNUSED_ID], por="gestora")
     done = await fechamentos.resolver(row["id"], [night], por="gestora")
     assert (done.status, done.vagas, await open_ones(mesa)) == ("fechada", (night,), ["20 SD"])
     noted = await mesa.one("SELECT actor, action, subject FROM audit_log")
@@ -344,10 +346,10 @@ async def test_a_person_says_which_it_closes_once_and_only_of_those_it_can_mean(
     with pytest.raises(FechamentoDecidido, match="fechada"):
         await fechamentos.resolver(row["id"], [], por="gestora")
     with pytest.raises(FechamentoInexistente):
-        await fechamentos.resolver(NOBODY, [], por="gestora")
+        await fechamentos.resolver(UNUSED_ID, [], por="gestora")
 
 
-async def test_a_person_may_say_that_it_closes_nothing(mesa: Bancada, fechamentos: Fechamentos) -> None:
+async def test_reviewer_may_decide_that_a_notice_closes_nothing(mesa: Bancada, fechamentos: Fechamentos) -> None:
     await said(mesa, NOITE)
     await said(mesa, "Vaga preenchida")
     ((row, _),) = await fechamentos.pendentes(limite=10)

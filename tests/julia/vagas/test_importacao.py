@@ -1,4 +1,4 @@
-"""What becomes of a vaga: a score by what matters, and three ways."""
+"""Decision about a vaga: a weighted score and three outcomes."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -28,7 +28,7 @@ BOA = Candidata(
         ({"hospital": 0.7, "especialidade": 0.7}, 0.77), ({"valor_tipo": "faixa"}, 0.945), ({"valor": 50.0}, 0.915),
     ],
 )  # fmt: skip
-def test_the_reference_scores(changes: dict[str, Any], score: float) -> None:
+def test_reference_scores(changes: dict[str, Any], score: float) -> None:
     assert score_de(replace(BOA, **changes)) == pytest.approx(score)
 
 
@@ -48,17 +48,19 @@ def test_the_reference_scores(changes: dict[str, Any], score: float) -> None:
         ({"data": HOJE + timedelta(days=91)}, DecisaoDaImportacao.IMPORTAR, "data_distante"),
     ],
 )  # fmt: skip
-def test_what_becomes_of_it(changes: dict[str, Any], decisao: DecisaoDaImportacao, motivo: str | None) -> None:
+def test_score_and_fields_decide_import_review_or_discard(
+    changes: dict[str, Any], decisao: DecisaoDaImportacao, motivo: str | None
+) -> None:
     parecer = julgar(replace(BOA, **changes), HOJE, Limiares())
     assert (parecer.decisao, parecer.motivo) == (decisao, motivo)
 
 
-def test_the_limits_are_settings() -> None:
+def test_limits_are_settings() -> None:
     strict = Limiares(importacao=0.96)
     assert julgar(BOA, HOJE, strict).decisao is DecisaoDaImportacao.REVISAR
 
 
-def test_a_limit_is_reached_whatever_floating_point_makes_of_the_sum() -> None:
+def test_limit_is_reached_despite_floating_point_rounding() -> None:
     assert alcanca(0.1 + 0.2, 0.3)
     assert alcanca(0.3 + 0.25 + 0.25, 0.8)
     assert not alcanca(0.79, 0.8)

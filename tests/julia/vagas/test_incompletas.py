@@ -1,4 +1,4 @@
-"""Offers that lack their place or their day, on both databases: a person decides, and is not asked twice."""
+"""Offers without a place or a day, on both databases: a reviewer decides, once."""
 
 from datetime import date
 
@@ -11,7 +11,7 @@ from batuta.testing import FakeClock
 from tests.julia.grupos.bancada import bancada
 
 
-async def test_an_offer_that_names_no_place_waits_for_a_person_once_however_often_it_is_forwarded(
+async def test_offer_without_a_place_waits_for_review_once_however_often_forwarded(
     database_url: str, clock: FakeClock
 ) -> None:
     text = "Preciso de pediatra, dia 20/03, 19h às 7h, R$ 1.500, chama no pv"
@@ -31,7 +31,7 @@ async def test_an_offer_that_names_no_place_waits_for_a_person_once_however_ofte
         assert {row["status"] for row in await mesa.rows("SELECT status FROM mensagens_grupo")} == {"processada"}
 
 
-async def test_an_offer_without_a_day_becomes_a_vacancy_with_the_day_a_person_says(
+async def test_offer_without_a_day_becomes_a_vacancy_with_the_reviewers_day(
     database_url: str, clock: FakeClock
 ) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
@@ -59,7 +59,7 @@ async def test_an_offer_without_a_day_becomes_a_vacancy_with_the_day_a_person_sa
         "XQZ - pediatra - dia 12/03, 7 às 19h - 1.500,00",
     ],
 )
-async def test_an_offer_whose_place_is_letters_nobody_knows_waits_for_a_person(
+async def test_offer_with_an_unknown_abbreviation_as_place_waits_for_review(
     database_url: str, clock: FakeClock, text: str
 ) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
@@ -78,7 +78,7 @@ async def test_an_offer_whose_place_is_letters_nobody_knows_waits_for_a_person(
         "Alguém pega meu carro 12/03 das 7h às 19h por 150?",
     ],
 )
-async def test_a_day_hours_and_a_price_of_something_else_are_no_offer(
+async def test_day_hours_and_price_of_something_else_are_not_an_offer(
     database_url: str, clock: FakeClock, text: str
 ) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
@@ -87,9 +87,7 @@ async def test_a_day_hours_and_a_price_of_something_else_are_no_offer(
         assert await mesa.rows("SELECT 1 FROM vagas_grupo") == []
 
 
-async def test_an_incomplete_offer_beside_whole_ones_waits_for_a_person_too(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_incomplete_offer_beside_complete_ones_waits_for_review_too(database_url: str, clock: FakeClock) -> None:
     whole = "Vagas:\nHospital Fictício 20/03 SN clínica médica R$ 1.500\n"
     text = whole + "Hospital Inventado: pediatria, noturno, R$ 1.800, datas no pv"
     async with bancada(database_url, clock, leitor=None) as mesa:
@@ -107,7 +105,7 @@ async def test_an_incomplete_offer_beside_whole_ones_waits_for_a_person_too(
         ]
 
 
-async def test_a_headline_or_a_word_on_payment_beside_whole_vagas_is_no_offer_of_its_own(
+async def test_headline_or_payment_line_beside_complete_vagas_is_not_an_offer(
     database_url: str, clock: FakeClock
 ) -> None:
     days = "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.500\n"

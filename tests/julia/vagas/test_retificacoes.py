@@ -1,4 +1,6 @@
-"""What an author says otherwise of his own offer, on both databases: the vacancy follows him, unless a doctor was told of it."""
+"""Corrections by the author of an offer, on both databases: the vacancy changes, unless it was already offered to a
+doctor.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -42,7 +44,7 @@ async def last(mesa: Bancada) -> dict[str, Any]:
     return found[-1]
 
 
-async def test_an_author_who_tells_his_offer_again_at_another_price_changes_the_open_vacancy(mesa: Bancada) -> None:
+async def test_author_who_repeats_the_offer_at_another_price_changes_the_vacancy(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000), grupo=OUTRO_GRUPO)
     assert await worth(mesa) == [2000]
@@ -53,42 +55,44 @@ async def test_an_author_who_tells_his_offer_again_at_another_price_changes_the_
     assert (note["actor"], note["before"], note["after"]["valor"]) == ("grupos", {"valor": 1500}, 2000)
 
 
-async def test_what_another_author_says_it_pays_is_one_more_source_and_changes_nothing(mesa: Bancada) -> None:
+async def test_price_of_another_author_adds_a_source_and_changes_nothing(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000), autor=OUTRA)
     assert await worth(mesa) == [1500]
     assert await mesa.rows("SELECT 1 FROM audit_log WHERE action = 'vaga.corrigir'") == []
-    await says(mesa, vaga(valor=2200), autor=OUTRA)  # he corrects what he told himself: still not the author's
+    await says(
+        mesa, vaga(valor=2200), autor=OUTRA
+    )  # this author corrects their own repeat: the offer is still another's
     assert await worth(mesa) == [1500]
 
 
-async def test_an_author_is_the_same_person_under_his_hidden_address(mesa: Bancada) -> None:
+async def test_author_is_recognised_under_their_hidden_address(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000), autor="99887766554433@lid", outro=AUTOR)
     assert await worth(mesa) == [2000]
 
 
-async def test_whoever_a_forwarded_offer_names_as_its_contact_may_say_what_it_pays(mesa: Bancada) -> None:
+async def test_contact_named_in_a_forwarded_offer_may_change_its_price(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500) + "; 5511900000088")
     await says(mesa, vaga(valor=2000), autor=OUTRA)
     assert await worth(mesa) == [2000]
 
 
-async def test_an_older_message_that_is_read_later_corrects_nothing(mesa: Bancada) -> None:
+async def test_older_message_that_is_read_later_corrects_nothing(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000))
     await says(mesa, vaga(valor=1800), em=mesa.clock.now() - timedelta(minutes=8))
     assert await worth(mesa) == [2000]
 
 
-async def test_a_repeat_without_a_price_takes_none_away(mesa: Bancada) -> None:
+async def test_repeat_without_a_price_keeps_the_price(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=None))
     assert await worth(mesa) == [1500]
 
 
-async def test_one_who_tells_two_prices_of_one_key_in_one_message_corrects_nothing(mesa: Bancada) -> None:
-    """Two shifts that only a sector tells apart are one key to us: neither is a correction of the other."""
+async def test_two_prices_for_one_key_in_one_message_correct_nothing(mesa: Bancada) -> None:
+    """Two shifts that differ only in their sector share a key: neither is a correction of the other."""
     twice = vaga(valor=1500) + "\n" + vaga(valor=1900)
     await says(mesa, twice)
     first = await worth(mesa)
@@ -96,9 +100,7 @@ async def test_one_who_tells_two_prices_of_one_key_in_one_message_corrects_nothi
     assert (len(first), await worth(mesa)) == (1, first)
 
 
-async def test_hours_that_the_author_tells_otherwise_reach_the_open_vacancy(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_new_hours_of_the_author_reach_the_open_vacancy(database_url: str, clock: FakeClock) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
         await mesa.carrega("Hospital Fictício", cidade="Santos", uf="SP")
         await says(mesa, OFERTA.format("19h às 7h", "1.500"))
@@ -107,7 +109,7 @@ async def test_hours_that_the_author_tells_otherwise_reach_the_open_vacancy(
         assert tuple(row.values()) == ("20:00", "08:00", 1500)
 
 
-async def test_what_waits_for_a_person_waits_with_what_its_author_said_last(mesa: Bancada) -> None:
+async def test_vaga_in_review_has_the_last_price_of_its_author(mesa: Bancada) -> None:
     await says(mesa, vaga("Vila Inventada", valor=1500))
     await says(mesa, vaga("Vila Inventada", valor=2000))
     waiting = await mesa.one("SELECT id, valor, trechos FROM vagas_grupo WHERE status = 'aguardando_revisao'")
@@ -116,7 +118,7 @@ async def test_what_waits_for_a_person_waits_with_what_its_author_said_last(mesa
     assert await worth(mesa) == [2000]
 
 
-async def test_a_correction_that_is_read_before_the_offer_is_imported_is_imported_with_it(mesa: Bancada) -> None:
+async def test_correction_read_before_the_import_is_imported_with_the_offer(mesa: Bancada) -> None:
     await mesa.dizem("plantão\n" + vaga(valor=1500))
     for stage in list(Estagio)[:-1]:
         await mesa.work.work_once(stage, 10, None)
@@ -130,9 +132,7 @@ async def test_a_correction_that_is_read_before_the_offer_is_imported_is_importe
 
 
 @pytest.mark.parametrize("status", ["anunciada", "reservada", "pendente_confirmacao"])
-async def test_a_vacancy_that_a_doctor_was_told_of_keeps_its_price_until_a_person_says_so(
-    mesa: Bancada, status: str
-) -> None:
+async def test_vacancy_offered_to_a_doctor_keeps_its_price_until_a_review(mesa: Bancada, status: str) -> None:
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = :status", status=status)
     await says(mesa, vaga(valor=2000))
@@ -150,7 +150,7 @@ async def test_a_vacancy_that_a_doctor_was_told_of_keeps_its_price_until_a_perso
     assert tuple(note.values()) == ("gestora", {"valor": 1500})
 
 
-async def test_a_change_that_a_person_rejects_leaves_the_vacancy_as_it_is(mesa: Bancada) -> None:
+async def test_rejected_change_leaves_the_vacancy_as_it_is(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = 'reservada'")
     await says(mesa, vaga(valor=2000))
@@ -159,9 +159,7 @@ async def test_a_change_that_a_person_rejects_leaves_the_vacancy_as_it_is(mesa: 
     assert len(await mesa.rows("SELECT 1 FROM vagas_grupo_chaves")) == 1
 
 
-async def test_a_change_of_a_vacancy_that_was_taken_meanwhile_waits_for_nobody(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_change_of_a_vacancy_taken_meanwhile_leaves_the_review(database_url: str, clock: FakeClock) -> None:
     async with bancada(database_url, clock, leitor=None) as mesa:
         await mesa.carrega("Hospital Fictício", cidade="Santos", uf="SP")
         await says(mesa, OFERTA.format("19h às 7h", "1.500"))
@@ -176,7 +174,7 @@ async def test_a_change_of_a_vacancy_that_was_taken_meanwhile_waits_for_nobody(
         assert (changed["status"], changed["motivo_status"]) == ("rejeitada", "preenchida")
 
 
-async def test_a_change_of_a_vacancy_that_is_over_cannot_be_approved(mesa: Bancada) -> None:
+async def test_change_of_a_finished_vacancy_cannot_be_approved(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = 'reservada'")
     await says(mesa, vaga(valor=2000))
@@ -189,7 +187,7 @@ async def test_a_change_of_a_vacancy_that_is_over_cannot_be_approved(mesa: Banca
 
 @pytest.fixture
 async def lida(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    """As the rules read it."""
+    """A bench that reads with the rules alone."""
     async with bancada(database_url, clock, leitor=None) as bench:
         await bench.carrega("Hospital Fictício", cidade="Santos", uf="SP")
         yield bench
@@ -211,7 +209,7 @@ async def writes(mesa: Bancada, text: str, **how: Any) -> str:
         "Errata: 2 mil reais",
     ],
 )
-async def test_a_word_of_the_author_on_what_his_offer_pays_changes_it(lida: Bancada, text: str) -> None:
+async def test_message_of_the_author_about_the_price_changes_the_offer(lida: Bancada, text: str) -> None:
     offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, text, citada=offer)
     assert await worth(lida) == [2000]
@@ -219,14 +217,14 @@ async def test_a_word_of_the_author_on_what_his_offer_pays_changes_it(lida: Banc
     assert [row["valor_informado"] for row in sources] == [1500, 2000]
 
 
-async def test_a_word_that_answers_nothing_is_of_what_its_author_offered_last(lida: Bancada) -> None:
+async def test_message_without_a_reply_concerns_the_authors_last_offer(lida: Bancada) -> None:
     await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, OFERTA.format("7h às 19h", "1.400"))
     await writes(lida, "Corrigindo: valor é 2.000")
     assert await worth(lida) == [1500, 2000]
     await writes(lida, "corrigindo o noturno do Hospital Fictício: o valor é 2.200")
     assert await worth(lida) == [2200, 2000]
-    await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # by itself it would be an offer without a place
+    await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # alone it would be an offer without a place
     assert await worth(lida) == [2200, 1900]
     assert await lida.groups.revisao.quantas() == 0
 
@@ -234,7 +232,7 @@ async def test_a_word_that_answers_nothing_is_of_what_its_author_offered_last(li
 @pytest.mark.parametrize(
     "how", [{"autor": OUTRA}, {"grupo": OUTRO_GRUPO}, {"citada": "3EBX"}], ids=["another", "elsewhere", "other_words"]
 )
-async def test_a_word_of_another_in_another_group_or_on_something_else_changes_nothing(
+async def test_correction_by_another_in_another_group_or_to_another_changes_nothing(
     lida: Bancada, how: dict[str, str]
 ) -> None:
     await writes(lida, OFERTA.format("19h às 7h", "1.500"))
@@ -246,13 +244,13 @@ async def test_a_word_of_another_in_another_group_or_on_something_else_changes_n
 
 
 @pytest.mark.parametrize("text", ["valor atualizado?", "o valor mudou? 2.000?", "Corrigindo: 1.800 ou 2.000", "2.000"])
-async def test_what_is_asked_or_not_clear_corrects_no_price(lida: Bancada, text: str) -> None:
+async def test_question_or_unclear_text_corrects_no_price(lida: Bancada, text: str) -> None:
     offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, text, citada=offer)
     assert await worth(lida) == [1500]
 
 
-async def test_one_price_for_a_list_of_several_waits_for_a_person_for_each(lida: Bancada) -> None:
+async def test_one_price_for_a_list_of_several_prices_waits_for_review_of_each(lida: Bancada) -> None:
     days = "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.700\nChamar no PV"
     offer = await writes(lida, days)
     await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
@@ -267,7 +265,7 @@ async def test_one_price_for_a_list_of_several_waits_for_a_person_for_each(lida:
     assert await worth(lida) == [1500, 2000]
 
 
-async def test_a_list_at_one_price_follows_its_authors_word_as_a_whole(lida: Bancada) -> None:
+async def test_list_at_one_price_follows_its_authors_correction_as_a_whole(lida: Bancada) -> None:
     offer = await writes(
         lida, "Hospital Fictício - pediatria\n20/03 noturno\n21/03 noturno\nR$ 1.500 cada. Chamar no PV"
     )
@@ -293,7 +291,7 @@ ALHEIAS = [
 ]
 
 
-async def test_what_speaks_of_something_else_changes_no_offer_and_asks_nobody(lida: Bancada) -> None:
+async def test_message_about_something_else_changes_no_offer_and_adds_no_review(lida: Bancada) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     for text in ALHEIAS:
         await writes(lida, text)
@@ -311,7 +309,7 @@ async def test_what_speaks_of_something_else_changes_no_offer_and_asks_nobody(li
         "corrigindo plantão: valor é 2.000, menos dia 20/03",
     ],
 )
-async def test_a_price_with_more_words_than_a_plain_correction_waits_for_a_person(lida: Bancada, text: str) -> None:
+async def test_price_with_more_words_than_a_plain_correction_waits_for_review(lida: Bancada, text: str) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     await writes(lida, text)
     assert await worth(lida) == [1500]
@@ -319,7 +317,7 @@ async def test_a_price_with_more_words_than_a_plain_correction_waits_for_a_perso
 
 
 @pytest.mark.parametrize("text", ["menos dia 21/03", "exceto o dia 21/03", "só 21/03"])
-async def test_an_exception_is_for_a_person_to_read(lida: Bancada, text: str) -> None:
+async def test_correction_with_an_exception_waits_for_review(lida: Bancada, text: str) -> None:
     await writes(lida, "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.500\nChamar no PV")
     await writes(lida, f"corrigindo plantão: valor é 2.000, {text}")
     assert await worth(lida) == [1500, 1500]
@@ -335,13 +333,13 @@ async def test_an_exception_is_for_a_person_to_read(lida: Bancada, text: str) ->
         "corrigindo plantão noturno no Hospital Fictício: valor R$ 2.000",
     ],
 )
-async def test_a_plain_correction_counts_by_itself(lida: Bancada, text: str) -> None:
+async def test_plain_correction_counts_without_review(lida: Bancada, text: str) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     await writes(lida, text)
     assert await worth(lida) == [2000]
 
 
-async def test_an_offer_by_itself_stays_one_though_it_says_updated(lida: Bancada) -> None:
+async def test_complete_offer_that_says_updated_stays_an_offer(lida: Bancada) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     await writes(lida, "Plantões atualizados: pediatria 20/03 19h às 7h R$ 1.800, preciso de médico, chamar no PV")
     assert await worth(lida) == [1500]
@@ -349,14 +347,14 @@ async def test_an_offer_by_itself_stays_one_though_it_says_updated(lida: Bancada
     assert (kept["status"], kept["motivo_status"]) == ("aguardando_revisao", "match_incompleto:hospital")
 
 
-async def test_what_names_a_hospital_nobody_knows_is_of_no_offer_without_one(lida: Bancada) -> None:
+async def test_correction_that_names_an_unknown_hospital_changes_no_offer_without_one(lida: Bancada) -> None:
     await writes(lida, "Plantão de pediatria dia 20/03 noturno R$ 1.500 chamar no PV, preciso de médico")
     before = await lida.rows("SELECT valor FROM vagas_grupo")
     await writes(lida, "valor atualizado do plantão no Hospital Zebra Listrada: R$ 900")
     assert before == await lida.rows("SELECT valor FROM vagas_grupo") == [{"valor": 1500}]
 
 
-async def test_a_list_of_more_than_twenty_days_changes_as_a_whole(lida: Bancada) -> None:
+async def test_list_of_more_than_twenty_days_changes_as_a_whole(lida: Bancada) -> None:
     days = "\n".join(f"dia {day:02d}/03" for day in range(6, 31))
     await writes(lida, f"Plantões de pediatria no Hospital Fictício, noturno, R$ 1.500:\n{days}\nChamar no PV")
     assert await worth(lida) == [1500] * 25
@@ -371,7 +369,7 @@ async def test_cents_are_rounded_the_same_way_everywhere(lida: Bancada) -> None:
     assert await worth(lida) == [1501]
 
 
-async def test_a_vacancy_that_is_offered_while_it_is_looked_at_waits_for_a_person(
+async def test_vacancy_offered_during_the_check_waits_for_review(
     mesa: Bancada, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await says(mesa, vaga(valor=1500))
@@ -392,7 +390,7 @@ async def waiting(mesa: Bancada) -> list[dict[str, Any]]:
     return await mesa.rows("SELECT id, valor FROM vagas_grupo WHERE motivo_status = 'valor_mudou' ORDER BY created_at")
 
 
-async def test_a_newer_change_takes_the_place_of_one_that_waits(mesa: Bancada) -> None:
+async def test_newer_change_replaces_the_one_in_review(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = 'anunciada'")
     for value in (2000, 2200, 2200):
@@ -403,7 +401,7 @@ async def test_a_newer_change_takes_the_place_of_one_that_waits(mesa: Bancada) -
     assert await worth(mesa) == [2200]
 
 
-async def test_a_change_that_counts_by_itself_takes_the_place_of_one_that_waits(mesa: Bancada) -> None:
+async def test_change_that_needs_no_review_replaces_the_one_in_review(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = 'anunciada'")
     await says(mesa, vaga(valor=2000))
@@ -415,7 +413,7 @@ async def test_a_change_that_counts_by_itself_takes_the_place_of_one_that_waits(
         await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
 
 
-async def test_a_change_that_its_author_took_back_cannot_be_approved(mesa: Bancada) -> None:
+async def test_change_that_its_author_reverted_cannot_be_approved(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await mesa.write("UPDATE vagas SET status = 'anunciada'")
     await says(mesa, vaga(valor=2000))
@@ -426,7 +424,7 @@ async def test_a_change_that_its_author_took_back_cannot_be_approved(mesa: Banca
     assert await worth(mesa) == [1500]
 
 
-async def test_a_change_of_an_offer_that_waits_itself_says_what_to_do_first(lida: Bancada) -> None:
+async def test_change_of_an_offer_in_review_says_to_decide_the_offer_first(lida: Bancada) -> None:
     await writes(
         lida, "Plantões de pediatria na Vila Inventada\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.700\nChamar no PV"
     )

@@ -1,4 +1,4 @@
-"""What waits for a person, on both databases: shown with its text, decided once, and what he says is learnt."""
+"""The review, on both databases: shows a vaga with its text, decides once, and learns names from the decision."""
 
 import asyncio
 from datetime import date, timedelta
@@ -25,12 +25,10 @@ from app.contexts.vagas.revisao import (
 )
 from tests.julia.grupos.bancada import Bancada, vaga, waits
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNUSED_ID = "00000000-0000-0000-0000-000000000000"
 
 
-async def test_it_is_shown_with_the_text_it_came_from_and_where_each_field_stands(
-    mesa: Bancada, revisao: Revisao
-) -> None:
+async def test_review_shows_the_text_and_the_slice_of_each_field(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     (row,) = await revisao.pendentes(limite=10)
     shown = vaga_em_palavras(row, mesa.work.zone)
@@ -42,7 +40,7 @@ async def test_it_is_shown_with_the_text_it_came_from_and_where_each_field_stand
     assert vaga_em_palavras(one, mesa.work.zone, sources)["fontes"][0]["ordem"] == 1
 
 
-async def test_approved_as_it_is_it_becomes_a_vacancy_and_its_name_is_known(mesa: Bancada, revisao: Revisao) -> None:
+async def test_approved_vaga_becomes_a_vacancy_and_its_hospital_name_is_learnt(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     done = await revisao.aprovar(id, Correcao(), por="gestora", notas="conferida")
     assert (done.status, done.aprendido) == ("importada", "Vila Inventada")
@@ -55,7 +53,9 @@ async def test_approved_as_it_is_it_becomes_a_vacancy_and_its_name_is_known(mesa
     assert len(await mesa.rows("SELECT id FROM vagas")) == 2
 
 
-async def test_a_correction_teaches_the_name_and_the_next_message_needs_nobody(mesa: Bancada, revisao: Revisao) -> None:
+async def test_correction_teaches_the_name_and_the_next_message_needs_no_review(
+    mesa: Bancada, revisao: Revisao
+) -> None:
     await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
     id = await waits(mesa, vaga("Vila Inventada"))
     how = Correcao(
@@ -86,16 +86,14 @@ async def test_a_correction_teaches_the_name_and_the_next_message_needs_nobody(m
     assert tuple(last.values()) == (1.0, "importada")
 
 
-async def test_what_is_no_name_teaches_nothing(mesa: Bancada, revisao: Revisao) -> None:
+async def test_word_that_is_not_a_name_teaches_nothing(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("inbox"))
     done = await revisao.aprovar(id, Correcao(hospital="Hospital Verdadeiro", cidade="Santos", uf="SP"), por="gestora")
     assert (done.status, done.aprendido) == ("importada", None)
     assert await mesa.rows("SELECT alias FROM hospitais_alias WHERE alias_normalizado = 'inbox'") == []
 
 
-async def test_without_a_hospital_or_on_a_past_day_it_cannot_be_approved_and_nothing_changes(
-    mesa: Bancada, revisao: Revisao
-) -> None:
+async def test_vaga_without_a_hospital_or_in_the_past_cannot_be_approved(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("inbox"))
     with pytest.raises(VagaIncompleta, match="hospital"):
         await revisao.aprovar(id, Correcao(), por="gestora")
@@ -107,7 +105,7 @@ async def test_without_a_hospital_or_on_a_past_day_it_cannot_be_approved_and_not
     assert await mesa.rows("SELECT id FROM hospitais") == []
 
 
-async def test_a_rejection_keeps_its_reason_and_who_said_so(mesa: Bancada, revisao: Revisao) -> None:
+async def test_rejection_keeps_its_reason_and_reviewer(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     await revisao.rejeitar(id, "não é plantão", por="gestora")
     row = await mesa.one("SELECT status, motivo_status, revisada_por FROM vagas_grupo")
@@ -115,7 +113,7 @@ async def test_a_rejection_keeps_its_reason_and_who_said_so(mesa: Bancada, revis
     assert await mesa.rows("SELECT id FROM vagas") == []
 
 
-async def test_every_decision_is_in_the_audit_by_ids_and_names_of_fields_alone(mesa: Bancada, revisao: Revisao) -> None:
+async def test_audit_log_holds_every_decision_by_ids_and_field_names_only(mesa: Bancada, revisao: Revisao) -> None:
     first = await waits(mesa, vaga("Vila Inventada"))
     done = await revisao.aprovar(first, Correcao(valor=1800.0), por="gestora", notas="Fulana confirmou")
     second = await waits(mesa, vaga("Vila Sonhada"))
@@ -134,7 +132,7 @@ async def test_every_decision_is_in_the_audit_by_ids_and_names_of_fields_alone(m
     assert {row["before"]["status"] for row in noted} == {"aguardando_revisao"}
 
 
-async def test_of_two_who_decide_at_once_one_is_told_that_it_was_decided(mesa: Bancada, revisao: Revisao) -> None:
+async def test_second_of_two_concurrent_decisions_is_refused(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     ends = await asyncio.gather(
         revisao.aprovar(id, Correcao(), por="a"), revisao.rejeitar(id, "não", por="b"), return_exceptions=True
@@ -143,10 +141,10 @@ async def test_of_two_who_decide_at_once_one_is_told_that_it_was_decided(mesa: B
     with pytest.raises(VagaDecidida):
         await revisao.aprovar(id, Correcao(), por="c")
     with pytest.raises(VagaInexistente):
-        await revisao.ver(NOBODY)
+        await revisao.ver(UNUSED_ID)
 
 
-async def test_what_turns_out_to_be_another_vaga_is_no_second_vacancy(mesa: Bancada, revisao: Revisao) -> None:
+async def test_approval_that_matches_another_vaga_adds_no_second_vacancy(mesa: Bancada, revisao: Revisao) -> None:
     await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
     await mesa.dizem(vaga("Hospital Verdadeiro"))
     id = await waits(mesa, vaga("Vila Inventada"))
@@ -156,7 +154,7 @@ async def test_what_turns_out_to_be_another_vaga_is_no_second_vacancy(mesa: Banc
     assert (await mesa.one("SELECT qtd_fontes FROM vagas_grupo WHERE status = 'importada'"))["qtd_fontes"] == 2
 
 
-async def test_nothing_of_a_blocked_hospital_is_approved_and_nothing_changes(mesa: Bancada, revisao: Revisao) -> None:
+async def test_vaga_of_a_blocked_hospital_cannot_be_approved(mesa: Bancada, revisao: Revisao) -> None:
     await mesa.carrega("Hospital Verdadeiro", cidade="Santos", uf="SP")
     await mesa.write(
         "INSERT INTO hospitais_bloqueados (hospital_id, motivo, bloqueado_por, bloqueado_em)"
@@ -187,7 +185,7 @@ REFUSED: tuple[tuple[Correcao, type[Exception]], ...] = (
 )
 
 
-async def test_what_cannot_be_meant_is_refused_and_nothing_is_learnt(mesa: Bancada, revisao: Revisao) -> None:
+async def test_invalid_correction_is_refused_and_teaches_nothing(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     before = await mesa.one("SELECT versao FROM vocabulario_grupos")
     for how, refused in REFUSED:
@@ -197,13 +195,13 @@ async def test_what_cannot_be_meant_is_refused_and_nothing_is_learnt(mesa: Banca
     assert await mesa.one("SELECT versao FROM vocabulario_grupos") == before
 
 
-async def test_a_speciality_that_is_almost_written_is_suggested(mesa: Bancada, revisao: Revisao) -> None:
+async def test_misspelt_speciality_gets_a_suggestion(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     with pytest.raises(EspecialidadeDesconhecida, match="Pediatria"):
         await revisao.aprovar(id, Correcao(especialidade="Pedriatia"), por="gestora")
 
 
-async def test_a_rejection_without_a_reason_is_none(mesa: Bancada, revisao: Revisao) -> None:
+async def test_rejection_needs_a_reason(mesa: Bancada, revisao: Revisao) -> None:
     id = await waits(mesa, vaga("Vila Inventada"))
     with pytest.raises(MotivoAusente):
         await revisao.rejeitar(id, "  ", por="gestora")
