@@ -37,30 +37,30 @@ def seen(name: str, position: int, *, active: bool = False, ever: bool = True) -
 OLD, MIDDLE, NEW = seen("old", 1), seen("middle", 2), seen("new", 3)
 
 
-def test_the_first_timetable_of_a_database_takes_over_from_none() -> None:
+def test_first_timetable_of_a_database_becomes_active() -> None:
     assert standing("old", [seen("old", 1, ever=False)], ()) == TakesOver(None)
 
 
-def test_a_new_timetable_takes_over_from_the_active_one() -> None:
+def test_new_timetable_takes_over_from_the_active_one() -> None:
     assert standing("new", [replace(NEW, has_been_active=False), replace(OLD, is_active=True)], ()) == TakesOver("old")
 
 
-def test_an_old_timetable_stands_by_while_a_more_recent_one_lives() -> None:
+def test_old_timetable_stands_by_while_a_more_recent_one_lives() -> None:
     assert standing("old", [OLD, MIDDLE, replace(NEW, is_active=True)], ()) == StandsBy("new")
 
 
-def test_of_the_older_ones_the_most_recent_takes_over() -> None:
+def test_most_recent_of_the_older_timetables_takes_over() -> None:
     all_three = [OLD, MIDDLE, replace(NEW, is_active=True)]
     assert standing("middle", all_three, {"new"}) == TakesOver("new")
     assert standing("old", all_three, {"new"}) == StandsBy("middle")
     assert standing("old", all_three, {"new", "middle"}) == TakesOver("new")
 
 
-def test_an_active_timetable_stays_active_until_another_one_is_activated() -> None:
+def test_active_timetable_stays_active_until_another_one_is_activated() -> None:
     assert standing("old", [replace(OLD, is_active=True), NEW], ()) == Active()
 
 
-def test_a_timetable_that_was_never_active_holds_up_no_other() -> None:
+def test_timetable_that_was_never_active_blocks_no_other() -> None:
     unborn = replace(NEW, has_been_active=False)
     assert standing("old", [OLD, replace(MIDDLE, is_active=True), unborn], {"middle"}) == TakesOver("middle")
 
@@ -86,11 +86,11 @@ def registry(**edit: Any) -> JobRegistry:
         {"holds": (SwitchRule(key="piloto"),)},
     ],
 )
-def test_whatever_decides_about_a_fire_makes_another_timetable(edit: dict[str, Any]) -> None:
+def test_each_setting_that_affects_fires_changes_the_timetable(edit: dict[str, Any]) -> None:
     assert registry(**edit).own().fingerprint != registry().own().fingerprint
 
 
-def test_the_same_jobs_are_the_same_timetable_in_whatever_order_they_are_declared() -> None:
+def test_order_of_declaration_does_not_change_the_timetable() -> None:
     jobs = [make_job(name, "* * * * *", Endpoint(), zone=ZoneInfo("UTC")) for name in ("a", "b")]
     one, two = JobRegistry(), JobRegistry()
     for each in jobs:

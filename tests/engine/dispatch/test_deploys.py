@@ -13,12 +13,12 @@ from batuta.supervise.loop import Again
 from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at
 
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock
 STEP = LEASE / 3
 
 
 async def let_run(clock: FakeClock, schedulers: Sequence[Scheduler], span: timedelta, step: timedelta = STEP) -> None:
-    """The dispatchers tick, in the given order, as time passes; what they start ends at once."""
+    """Tick the dispatchers in the given order as time passes; their runs end at once."""
     ends = clock.now() + span
     while clock.now() < ends:
         for each in schedulers:
@@ -49,11 +49,11 @@ def z() -> Job:
     return job("z")
 
 
-async def test_a_restarted_old_scheduler_does_not_silence_a_new_job(house: House, clock: FakeClock) -> None:
+async def test_restarted_old_scheduler_does_not_silence_a_new_job(house: House, clock: FakeClock) -> None:
     new = house.scheduler(x(), z())
     await let_run(clock, [house.scheduler(x())], MINUTE / 2)
     await let_run(clock, [new], 2 * MINUTE)
-    await let_run(clock, [house.scheduler(x())], STEP)  # the old version is started once more, and ends
+    await let_run(clock, [house.scheduler(x())], STEP)  # the old version starts once more, and ends
     await let_run(clock, [new], 10 * MINUTE)
     assert await fires(house, "x") == minutes(1, 12)
     assert await fires(house, "z") == minutes(1, 12)
@@ -73,7 +73,7 @@ def with_window(*jobs: Job) -> JobRegistry:
     return registry
 
 
-async def test_a_window_that_moves_while_two_versions_run_silences_no_job(house: House, clock: FakeClock) -> None:
+async def test_window_that_moves_while_two_versions_run_silences_no_job(house: House, clock: FakeClock) -> None:
     old, new = house.scheduler(registry=with_window(x())), house.scheduler(registry=with_window(x(), z()))
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new, old], 2 * MINUTE)
@@ -84,7 +84,7 @@ async def test_a_window_that_moves_while_two_versions_run_silences_no_job(house:
     assert await fires(house, "z") == minutes(1, 7)
 
 
-async def test_the_older_version_takes_over_when_the_newer_one_is_gone(house: House, clock: FakeClock) -> None:
+async def test_older_version_takes_over_when_the_newer_one_is_gone(house: House, clock: FakeClock) -> None:
     """A crash or a roll-back: after a short time-out the older schedules fire again, and each fire has a row."""
     old, new = house.scheduler(x()), house.scheduler(x(), z())
     await let_run(clock, [old], MINUTE / 2)
@@ -96,7 +96,7 @@ async def test_the_older_version_takes_over_when_the_newer_one_is_gone(house: Ho
     assert await fires(house, "z") == minutes(1, 2)
 
 
-async def test_a_version_that_returns_accounts_for_the_fires_of_its_absence(house: House, clock: FakeClock) -> None:
+async def test_returning_version_records_the_fires_of_its_absence(house: House, clock: FakeClock) -> None:
     old, new = house.scheduler(x()), house.scheduler(x(), z())
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new, old], 2 * MINUTE)
@@ -118,7 +118,7 @@ async def test_a_short_pause_of_the_newer_version_changes_nothing(house: House, 
     assert {at.minute % 3 for at, _ in await fires(house, "x")} == {0}
 
 
-async def test_an_old_scheduler_that_was_frozen_fires_nothing_when_it_wakes_up(house: House, clock: FakeClock) -> None:
+async def test_frozen_old_scheduler_fires_nothing_when_it_wakes_up(house: House, clock: FakeClock) -> None:
     old, new = house.scheduler(job("x", "*/2 * * * *")), house.scheduler(job("x", "*/3 * * * *"))
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new], 30 * MINUTE)
@@ -126,7 +126,7 @@ async def test_an_old_scheduler_that_was_frozen_fires_nothing_when_it_wakes_up(h
     assert {at.minute % 3 for at, _ in await fires(house, "x")} == {0}
 
 
-async def test_a_version_that_stands_by_still_runs_a_job_by_hand(house: House, clock: FakeClock) -> None:
+async def test_standby_version_still_runs_a_job_by_hand(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     gone = job("gone", target=endpoint)
     old, new = house.scheduler(gone), house.scheduler(x())
@@ -136,7 +136,7 @@ async def test_a_version_that_stands_by_still_runs_a_job_by_hand(house: House, c
     assert len(endpoint.runs) == 1
 
 
-async def test_a_clock_that_is_set_does_not_change_which_version_is_active(house: House, clock: FakeClock) -> None:
+async def test_clock_change_does_not_change_the_active_version(house: House, clock: FakeClock) -> None:
     old, new = house.scheduler(job("x", "*/2 * * * *")), house.scheduler(job("x", "*/3 * * * *"))
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new, old], MINUTE)
@@ -148,7 +148,7 @@ async def test_a_clock_that_is_set_does_not_change_which_version_is_active(house
     } == {0}
 
 
-async def test_runs_that_are_in_flight_at_the_deploy_are_finished(house: House, clock: FakeClock) -> None:
+async def test_runs_in_progress_at_the_deploy_are_finished(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     old, new = house.scheduler(job("gone", target=endpoint)), house.scheduler(x())
     await tick_at(old, clock, T0)
@@ -161,8 +161,8 @@ async def test_runs_that_are_in_flight_at_the_deploy_are_finished(house: House, 
     assert await fires(house, "gone") == minutes(1, 1)
 
 
-async def test_a_roll_back_with_a_release_name_is_active_at_once(house: House, clock: FakeClock) -> None:
-    """The code is old and its deployment is new: the operator says so."""
+async def test_rollback_with_a_release_name_is_active_at_once(house: House, clock: FakeClock) -> None:
+    """The code is old and its deployment is new: the operator declares it."""
     old, new = job("x", "*/2 * * * *"), job("x", "*/3 * * * *")
     await let_run(clock, [house.scheduler(old, release="1")], MINUTE / 2)
     newer = house.scheduler(new, release="2")
@@ -171,16 +171,14 @@ async def test_a_roll_back_with_a_release_name_is_active_at_once(house: House, c
     assert {at.minute % 2 for at, _ in await fires(house, "x", T0 + 2 * MINUTE)} == {0}
 
 
-async def test_a_job_that_a_newer_version_does_not_have_is_silenced_and_its_owed_fires_are_told(
-    house: House, clock: FakeClock
-) -> None:
+async def test_removed_job_fires_no_more_and_its_missed_fires_are_recorded(house: House, clock: FakeClock) -> None:
     await let_run(clock, [house.scheduler(x(), z())], MINUTE / 2)
     clock.step(3 * MINUTE)
     await let_run(clock, [house.scheduler(x())], 2 * MINUTE)
     assert await fires(house, "z") == minutes(1, 3, "missed")
 
 
-async def test_a_job_whose_row_was_deactivated_by_hand_is_registered_again(house: House, clock: FakeClock) -> None:
+async def test_job_deactivated_by_hand_is_registered_again(house: House, clock: FakeClock) -> None:
     scheduler = house.scheduler(x())
     await let_run(clock, [scheduler], MINUTE / 2)
     text = "UPDATE job_schedules SET active = FALSE"

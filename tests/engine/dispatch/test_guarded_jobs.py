@@ -46,9 +46,7 @@ async def deliver(work: Batuta, clock: FakeClock, attempt: int = 1) -> Ending:
     return await job.target.deliver(a_run(clock, attempt))
 
 
-async def test_a_job_that_keeps_failing_opens_its_circuit_and_its_fires_say_so(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_failing_job_opens_its_circuit_and_its_fires_record_it(database_url: str, clock: FakeClock) -> None:
     runs: list[int] = []
     async with working(database_url, clock) as work:
 
@@ -72,7 +70,7 @@ async def test_a_job_that_keeps_failing_opens_its_circuit_and_its_fires_say_so(
         assert circuit.state is CircuitState.CLOSED
 
 
-async def test_a_job_that_raises_counts_and_one_that_is_cancelled_does_not(database_url: str, clock: FakeClock) -> None:
+async def test_job_that_raises_counts_and_a_cancelled_one_does_not(database_url: str, clock: FakeClock) -> None:
     async with working(database_url, clock) as work:
 
         @work.job("* * * * *", circuit="gateway")
@@ -92,9 +90,7 @@ async def test_a_job_that_raises_counts_and_one_that_is_cancelled_does_not(datab
         assert (circuit.failures, circuit.last_error) == (1, "ZeroDivisionError")
 
 
-async def test_a_circuit_that_is_not_there_or_too_short_is_refused_where_the_job_is_declared(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_unknown_or_too_short_circuit_is_refused_at_declaration(database_url: str, clock: FakeClock) -> None:
     work = Batuta(database_url, clock=clock)
     work.circuit("gateway", probe_within=30)
     with pytest.raises(UnknownWord, match="did you mean gateway"):
@@ -117,5 +113,5 @@ async def test_a_circuit_that_is_not_there_or_too_short_is_refused_where_the_job
         (Ending(status=Status.SKIPPED, reason="held"), None),
     ],
 )
-def test_what_an_ending_says_about_the_other_side(ending: Ending, report: EffectReport | None) -> None:
+def test_each_ending_maps_to_a_report_for_the_circuit(ending: Ending, report: EffectReport | None) -> None:
     assert report_of(ending) == report

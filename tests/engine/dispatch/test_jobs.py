@@ -1,4 +1,4 @@
-"""A job that cannot be is refused at the door, in one sentence that names it and the fix."""
+"""Refuse an invalid job at declaration, with one sentence that names it and the fix."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -30,9 +30,7 @@ async def nothing() -> None: ...
         ("* * * * *", {"category": "Relatório"}, "'Relatório' is not a category"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused_by_name(
-    work: Batuta, schedule: str, options: dict[str, object], said: str
-) -> None:
+def test_invalid_job_is_refused_by_name(work: Batuta, schedule: str, options: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidJob) as refused:
         work.job(schedule, name="teste", **options)(nothing)  # type: ignore[arg-type]
     assert said in str(refused.value)
@@ -48,44 +46,42 @@ def test_a_job_that_cannot_be_is_refused_by_name(
         *(({"max_age": wrong}, "366 d") for wrong in (timedelta.max, timedelta(days=367), timedelta(0))),
     ],
 )
-def test_a_length_of_time_that_nobody_can_mean_is_refused_in_one_sentence(
-    work: Batuta, options: dict[str, object], most: str
-) -> None:
+def test_duration_out_of_range_is_refused_in_one_sentence(work: Batuta, options: dict[str, object], most: str) -> None:
     (what,) = options
     with pytest.raises(InvalidJob) as refused:
         work.job("* * * * *", name="teste", **options)(nothing)  # type: ignore[arg-type]
     assert f"its {what} must be longer than nothing and at most {most}. Correct it" in str(refused.value)
 
 
-def test_lengths_of_time_that_can_be_meant_are_taken(work: Batuta) -> None:
+def test_durations_in_range_are_accepted(work: Batuta) -> None:
     work.job("0 0 29 2 *", name="a", timeout=86400, sla=timedelta(days=3650), max_age=timedelta(days=366))(nothing)
     work.job("* * * * *", name="b", timeout=0.5, sla=60, max_age=90)(nothing)
     assert {job.name: job.timeout for job in work.registry} == {"a": timedelta(days=1), "b": timedelta(seconds=0.5)}
 
 
-def test_two_jobs_of_one_name_are_refused(work: Batuta) -> None:
+def test_two_jobs_with_the_same_name_are_refused(work: Batuta) -> None:
     work.job("* * * * *")(nothing)
     with pytest.raises(InvalidJob, match="another job has this name"):
         work.job("0 * * * *")(nothing)
 
 
-def test_a_name_that_would_not_fit_into_a_row_or_an_address_is_refused(work: Batuta) -> None:
+def test_name_that_does_not_fit_into_a_row_or_an_address_is_refused(work: Batuta) -> None:
     with pytest.raises(InvalidJob, match="small letters"):
         work.job("* * * * *", name="Meu Job")(nothing)
 
 
-def test_an_address_that_is_none_is_refused(work: Batuta) -> None:
+def test_invalid_address_is_refused(work: Batuta) -> None:
     with pytest.raises(InvalidJob, match="'localhost:8000' is not an address"):
         work.http_job("teste", "* * * * *", "localhost:8000")
 
 
-def test_an_unknown_zone_is_refused_with_an_example(tmp_path: Path) -> None:
+def test_unknown_zone_is_refused_with_an_example(tmp_path: Path) -> None:
     for name in ("America/Sao_Paolo", "../etc/passwd", ""):
         with pytest.raises(InvalidSetting, match="America/Sao_Paulo"):
             Batuta(f"sqlite:///{tmp_path}/work.db", timezone=name)
 
 
-def test_an_unknown_profile_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_unknown_profile_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(UnknownWord, match="no profile 'janela': did you mean janelas"):
         Batuta(
             f"sqlite:///{tmp_path}/work.db",

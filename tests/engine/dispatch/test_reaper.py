@@ -1,4 +1,4 @@
-"""When the run of another scheduler may be taken over."""
+"""Decide when a scheduler may take over the run of another one."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,16 +15,16 @@ SECOND = timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("left", "watched", "owner", "is_taken"),
     [
-        (2 * SECOND, 9 * SECOND, "host:1", False),  # the lease still runs
-        (-SECOND, 0 * SECOND, "host:1", False),  # first look: the clock may have been put forward
-        (-SECOND, 2 * SECOND, "host:1", False),  # one look later: its row may have been locked until just now
+        (2 * SECOND, 9 * SECOND, "host:1", False),  # the lease is valid
+        (-SECOND, 0 * SECOND, "host:1", False),  # first look: the clock may have been set forward
+        (-SECOND, 2 * SECOND, "host:1", False),  # second look: the row may have been locked until just now
         (-SECOND, 3 * SECOND, "host:1", True),
-        (timedelta(hours=1), 89 * SECOND, "host:1", False),  # the clock was put back: a healthy owner renews in time
+        (timedelta(hours=1), 89 * SECOND, "host:1", False),  # the clock was set back: a healthy owner renews in time
         (timedelta(hours=1), 90 * SECOND, "host:1", True),
-        (-SECOND, 0 * SECOND, None, True),  # handed back
+        (-SECOND, 0 * SECOND, None, True),  # released by its owner
     ],
 )
-def test_a_run_is_taken_over_when_its_owner_was_silent_for_long_enough(
+def test_run_is_taken_over_after_its_owner_was_silent_for_long_enough(
     left: timedelta, watched: timedelta, owner: str | None, is_taken: bool
 ) -> None:
     run = SilentRun(id="r", job="j", attempt=1, owner=owner, lease_until=NOW + left, left=left)

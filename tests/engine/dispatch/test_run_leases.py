@@ -1,4 +1,4 @@
-"""A healthy scheduler keeps the leases of its runs; the runs of a dead one are taken over, and the reason is true."""
+"""A healthy scheduler keeps the leases of its runs; the runs of a dead one are taken over with the true reason."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -24,14 +24,14 @@ from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
 
-SOON = 3.0  # seconds of real time; a statement that waits for a row lock takes longer
+SOON = 3.0  # seconds of real time; less than a statement waits for a row lock
 HOUR = timedelta(hours=1)
 NAMES = ("a", "b", "c")
 
 
 @asynccontextmanager
 async def row_lock(url: str, execution: Execution) -> AsyncIterator[None]:
-    """Another session locks one row of job_executions, as ``SELECT … FOR UPDATE`` in psql does."""
+    """Lock one row of job_executions from another session, as ``SELECT … FOR UPDATE`` in psql does."""
     session = connect(url, SystemClock())
     if session.dialect == "sqlite":
         pytest.skip("SQLite has no row locks")
@@ -74,7 +74,7 @@ class Plant:
         await finish(self.other)
 
 
-async def test_a_locked_row_does_not_delay_the_renewal_of_the_others(house: House, database_url: str) -> None:
+async def test_locked_row_does_not_delay_the_renewal_of_other_rows(house: House, database_url: str) -> None:
     plant = Plant(house)
     runs = await plant.begin()
     async with row_lock(database_url, runs[0]):
@@ -84,7 +84,7 @@ async def test_a_locked_row_does_not_delay_the_renewal_of_the_others(house: Hous
     await plant.end()
 
 
-async def test_a_run_whose_row_was_locked_for_longer_than_its_lease_keeps_its_owner(
+async def test_run_whose_row_was_locked_longer_than_its_lease_keeps_its_owner(
     house: House, clock: FakeClock, database_url: str
 ) -> None:
     plant = Plant(house)
@@ -94,7 +94,7 @@ async def test_a_run_whose_row_was_locked_for_longer_than_its_lease_keeps_its_ow
             await plant.owner.leases.tick()
             await plant.other.reaper.tick()
             await clock.advance(LEASE / 3)
-    await plant.other.reaper.tick()  # the first look after the lock, before the owner could renew
+    await plant.other.reaper.tick()  # the first look after the lock, before the owner can renew
     await clock.advance(LEASE / 12)
     await plant.owner.leases.tick()
     await watch_leases(clock, plant.owner)
@@ -103,7 +103,7 @@ async def test_a_run_whose_row_was_locked_for_longer_than_its_lease_keeps_its_ow
     assert await house.statuses() == ["success"] * 3
 
 
-async def test_an_ending_is_written_as_soon_as_its_row_is_unlocked(
+async def test_ending_is_written_as_soon_as_its_row_is_unlocked(
     house: House, clock: FakeClock, database_url: str
 ) -> None:
     plant = Plant(house)
@@ -120,9 +120,7 @@ async def test_an_ending_is_written_as_soon_as_its_row_is_unlocked(
     assert await house.statuses() == ["success"] * 3
 
 
-async def test_a_scheduler_that_starts_after_the_clock_was_put_forward_takes_nothing(
-    house: House, clock: FakeClock
-) -> None:
+async def test_scheduler_started_after_a_clock_step_takes_over_nothing(house: House, clock: FakeClock) -> None:
     plant = Plant(house)
     await plant.begin()
     clock.step(HOUR)
@@ -136,7 +134,7 @@ async def test_a_scheduler_that_starts_after_the_clock_was_put_forward_takes_not
 
 
 @pytest.mark.parametrize("step", [timedelta(0), HOUR, -HOUR])
-async def test_a_dead_run_is_taken_over_in_time_although_the_clock_was_set(
+async def test_run_of_a_dead_scheduler_is_taken_over_although_the_clock_was_set(
     house: House, clock: FakeClock, step: timedelta
 ) -> None:
     plant = Plant(house)
@@ -149,8 +147,8 @@ async def test_a_dead_run_is_taken_over_in_time_although_the_clock_was_set(
     await plant.end()
 
 
-async def test_a_look_that_took_long_is_no_evidence(house: House, clock: FakeClock) -> None:
-    """The process or its file stood still between two looks: nobody could renew meanwhile either."""
+async def test_reaper_ignores_silence_during_its_own_long_pause(house: House, clock: FakeClock) -> None:
+    """The process or its database file stood still between two looks, so the owner could not renew either."""
     plant = Plant(house)
     await plant.begin()
     await clock.advance(LEASE / 2)
@@ -161,7 +159,7 @@ async def test_a_look_that_took_long_is_no_evidence(house: House, clock: FakeClo
     await plant.end()
 
 
-async def test_a_scheduler_does_not_take_over_its_own_runs(house: House, clock: FakeClock) -> None:
+async def test_scheduler_does_not_take_over_its_own_runs(house: House, clock: FakeClock) -> None:
     plant = Plant(house)
     await plant.begin()
     await watch_leases(clock, plant.owner)
@@ -180,7 +178,7 @@ async def test_runs_of_a_process_that_is_proven_dead_are_taken_over_at_once(hous
     await plant.end()
 
 
-async def test_a_run_that_was_handed_back_is_taken_over_at_the_next_look(house: House, clock: FakeClock) -> None:
+async def test_released_run_is_taken_over_at_the_next_look(house: House, clock: FakeClock) -> None:
     plant = Plant(house, repeatable=False)
     await plant.begin()
     stopping = asyncio.create_task(plant.owner.runner.drain(timedelta(seconds=10)))
@@ -192,10 +190,12 @@ async def test_a_run_that_was_handed_back_is_taken_over_at_the_next_look(house: 
     }
 
 
-async def test_leases_are_measured_by_the_clock_of_the_database(
+async def test_lease_times_use_the_clock_of_the_database(
     house: House, database: Database, events: EventRecorder
 ) -> None:
-    """On PostgreSQL a scheduler whose machine is an hour ahead neither takes runs nor writes leases of its own hour."""
+    """On PostgreSQL a scheduler whose machine is an hour ahead neither takes over runs nor writes leases with its own
+    clock.
+    """
     if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")
     ahead = FakeClock(SystemClock().now() + HOUR)
@@ -214,7 +214,7 @@ async def test_leases_are_measured_by_the_clock_of_the_database(
 
 
 class SlowLog:
-    """An execution log that has opened or taken over runs, and answers when ``answers`` is set."""
+    """Execution log that opens or takes over runs, and returns them when ``answers`` is set."""
 
     def __init__(self, log: SqlExecutionLog) -> None:
         self._log = log
@@ -237,7 +237,7 @@ class SlowLog:
 
 
 @pytest.mark.parametrize("how", ["opened", "taken over"])
-async def test_a_run_that_becomes_ours_while_the_scheduler_stops_ends_within_the_grace(
+async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
     house: House, clock: FakeClock, how: str
 ) -> None:
     dead = house.scheduler(job(target=Endpoint(gate=asyncio.Event())))
@@ -267,7 +267,7 @@ async def test_a_run_that_becomes_ours_while_the_scheduler_stops_ends_within_the
 
 
 async def at_rest(supervisor: Supervisor, loop: RunLeases) -> None:
-    """Its statements take real time, in which the fake clock must not move."""
+    """Wait until the loop's tick ends: its statements take real time, in which the fake clock must not move."""
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)
 
@@ -283,8 +283,8 @@ class Hanging:
         return Idle()
 
 
-async def test_leases_are_renewed_until_the_last_run_has_ended_at_a_shutdown(house: House, clock: FakeClock) -> None:
-    """A run that takes longer than its lease after the stop, beside a loop whose last tick hangs."""
+async def test_leases_are_renewed_until_the_last_run_of_a_shutdown_ends(house: House, clock: FakeClock) -> None:
+    """After the stop a run takes longer than its lease, beside a loop whose last tick hangs."""
     plant = Plant(house)
     supervisor = Supervisor(clock, house.events, lambda: 0.5)
     for loop, policy in plant.owner.loops():

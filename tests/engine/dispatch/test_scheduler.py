@@ -1,4 +1,4 @@
-"""What the scheduler promises, on both databases."""
+"""The scheduler's contract on both databases."""
 
 import asyncio
 import json
@@ -35,11 +35,11 @@ from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # the fake clock's start: Monday, 09:00 in São Paulo
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock: Monday, 09:00 in São Paulo
 HALF = timedelta(seconds=30)
 
 
-async def test_a_fire_runs_once_and_is_written_down(house: House, clock: FakeClock) -> None:
+async def test_fire_runs_once_and_is_recorded(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, items=3, response_code=200))
     scheduler = house.scheduler(job(target=endpoint, category="report"))
     await tick_at(scheduler, clock, T0 + HALF)
@@ -52,13 +52,13 @@ async def test_a_fire_runs_once_and_is_written_down(house: House, clock: FakeClo
     assert [run.execution.id for run in endpoint.runs] == [row["id"]]
 
 
-async def test_the_first_start_of_a_job_owes_nothing(house: House, clock: FakeClock) -> None:
+async def test_first_start_of_a_job_has_no_missed_fires(house: House, clock: FakeClock) -> None:
     scheduler = house.scheduler(job(schedule="0 12 * * *"))
     await tick_at(scheduler, clock, T0)
     assert await house.rows() == []
 
 
-async def test_of_three_schedulers_one_fires(house: House, clock: FakeClock) -> None:
+async def test_only_one_of_three_schedulers_fires(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     schedulers = [house.scheduler(job(target=endpoint)) for _ in range(3)]
     for each in schedulers:
@@ -71,7 +71,7 @@ async def test_of_three_schedulers_one_fires(house: House, clock: FakeClock) -> 
     assert len(endpoint.runs) == 1
 
 
-async def test_a_restart_in_the_same_minute_fires_nothing_again(house: House, clock: FakeClock) -> None:
+async def test_restart_in_the_same_minute_repeats_no_fire(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     await tick_at(house.scheduler(job(target=endpoint)), clock, T0)
     await tick_at(house.scheduler(job(target=endpoint)), clock, T0 + MINUTE)
@@ -79,7 +79,9 @@ async def test_a_restart_in_the_same_minute_fires_nothing_again(house: House, cl
     assert len(endpoint.runs) == 1
 
 
-async def test_what_is_due_while_nobody_runs_is_caught_up_once_by_default(house: House, clock: FakeClock) -> None:
+async def test_fires_missed_while_no_scheduler_ran_are_caught_up_once_by_default(
+    house: House, clock: FakeClock
+) -> None:
     endpoint = Endpoint()
     await tick_at(house.scheduler(job(schedule="*/10 * * * *", target=endpoint)), clock, T0 + HALF)
     await tick_at(house.scheduler(job(schedule="*/10 * * * *", target=endpoint)), clock, T0 + 33 * MINUTE)
@@ -92,7 +94,7 @@ async def test_what_is_due_while_nobody_runs_is_caught_up_once_by_default(house:
     assert code_of(rows[0]["reason"]) == "missed_latest"
 
 
-async def test_what_is_older_than_its_max_age_is_missed_altogether(house: House, clock: FakeClock) -> None:
+async def test_fires_older_than_max_age_are_missed(house: House, clock: FakeClock) -> None:
     def late() -> object:
         return job(schedule="0 * * * *", max_age=timedelta(minutes=20))
 
@@ -101,7 +103,7 @@ async def test_what_is_older_than_its_max_age_is_missed_altogether(house: House,
     assert await house.statuses() == ["missed"]
 
 
-async def test_catch_up_all_runs_one_after_the_other(house: House, clock: FakeClock) -> None:
+async def test_catch_up_all_runs_fires_one_after_the_other(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     replay = job(target=endpoint, catch_up=CatchUp.ALL, max_age=timedelta(hours=1))
     await tick_at(house.scheduler(replay), clock, T0 + HALF)
@@ -121,14 +123,14 @@ async def test_catch_up_all_runs_one_after_the_other(house: House, clock: FakeCl
     assert [run.execution.scheduled_for for run in endpoint.runs] == [T0 + n * MINUTE for n in (1, 2, 3)]
 
 
-async def test_catch_up_skip_explains_every_fire_and_runs_none(house: House, clock: FakeClock) -> None:
+async def test_catch_up_skip_records_every_fire_and_runs_none(house: House, clock: FakeClock) -> None:
     skipping = job(catch_up="skip")
     await tick_at(house.scheduler(skipping), clock, T0 + HALF)
     await tick_at(house.scheduler(skipping), clock, T0 + 3 * MINUTE + HALF)
     assert await house.statuses() == ["missed"] * 3
 
 
-async def test_a_long_gap_is_one_row_with_from_to_and_count(house: House, clock: FakeClock) -> None:
+async def test_long_gap_is_one_row_with_from_to_and_count(house: House, clock: FakeClock) -> None:
     await tick_at(house.scheduler(job()), clock, T0 + HALF)
     await tick_at(house.scheduler(job()), clock, T0 + timedelta(days=3650))
     missed, ran = await house.rows("status, result, reason, scheduled_for, started_at, id")
@@ -141,7 +143,9 @@ async def test_a_long_gap_is_one_row_with_from_to_and_count(house: House, clock:
     assert (missed["status"], ran["status"]) == ("missed", "success")
 
 
-async def test_after_the_clock_went_ten_years_ahead_and_back_it_fires_on_time(house: House, clock: FakeClock) -> None:
+async def test_scheduler_fires_on_time_after_the_clock_went_ten_years_ahead_and_back(
+    house: House, clock: FakeClock
+) -> None:
     endpoint = Endpoint()
     scheduler = house.scheduler(job(target=endpoint))
     await tick_at(scheduler, clock, T0 + MINUTE)
@@ -155,7 +159,7 @@ async def test_after_the_clock_went_ten_years_ahead_and_back_it_fires_on_time(ho
 
 
 @pytest.mark.parametrize("back", [timedelta(seconds=5), timedelta(hours=1)])
-async def test_a_clock_put_back_runs_nothing_twice(house: House, clock: FakeClock, back: timedelta) -> None:
+async def test_clock_set_back_runs_nothing_twice(house: House, clock: FakeClock, back: timedelta) -> None:
     endpoint = Endpoint()
     scheduler = house.scheduler(job(target=endpoint))
     for n in range(90):
@@ -171,7 +175,7 @@ async def test_a_clock_put_back_runs_nothing_twice(house: House, clock: FakeCloc
     assert len(endpoint.runs) == before + 1
 
 
-async def test_an_overlapping_fire_is_a_skipped_row_with_its_reason(house: House, clock: FakeClock) -> None:
+async def test_overlapping_fire_is_a_skipped_row_with_its_reason(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint))
     await tick_at(scheduler, clock, T0)
@@ -187,7 +191,7 @@ async def test_an_overlapping_fire_is_a_skipped_row_with_its_reason(house: House
     await finish(scheduler)
 
 
-async def test_where_overlap_is_allowed_both_run(house: House, clock: FakeClock) -> None:
+async def test_overlapping_fires_both_run_where_overlap_is_allowed(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint, overlap="allow"))
     await tick_at(scheduler, clock, T0)
@@ -200,7 +204,7 @@ async def test_where_overlap_is_allowed_both_run(house: House, clock: FakeClock)
     await finish(scheduler)
 
 
-async def test_a_new_schedule_never_fires_by_itself(house: House, clock: FakeClock) -> None:
+async def test_changed_schedule_fires_nothing_for_the_past(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     await tick_at(house.scheduler(job(schedule="0 13 * * *", target=endpoint)), clock, T0)
     edited = house.scheduler(job(schedule="30 11 * * *", target=endpoint))
@@ -217,7 +221,7 @@ def two_profiles(endpoint: Endpoint) -> JobRegistry:
     return registry
 
 
-async def test_another_profile_counts_from_the_next_look_on_and_fires_nothing_by_itself(
+async def test_changed_profile_applies_from_the_next_look_and_fires_nothing_at_once(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     endpoint = Endpoint()
@@ -238,7 +242,7 @@ async def test_another_profile_counts_from_the_next_look_on_and_fires_nothing_by
     assert len(endpoint.runs) == 3
 
 
-async def test_a_moved_window_moves_its_job(house: House, clock: FakeClock) -> None:
+async def test_moved_window_moves_its_job(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     scheduler = house.scheduler(registry=two_profiles(endpoint))
     await house.controls.use_profile("janelas", by="test", now=clock.now())
@@ -251,7 +255,7 @@ async def test_a_moved_window_moves_its_job(house: House, clock: FakeClock) -> N
     assert [run.execution.job for run in endpoint.runs if run.execution.job != "grupos"] == ["campanhas_manha"]
 
 
-async def test_a_catch_up_outside_the_window_is_held(house: House, clock: FakeClock) -> None:
+async def test_catch_up_outside_the_window_is_held(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     await house.controls.use_profile("janelas", by="test", now=clock.now())
     await tick_at(house.scheduler(registry=two_profiles(endpoint)), clock, T0)
@@ -261,7 +265,7 @@ async def test_a_catch_up_outside_the_window_is_held(house: House, clock: FakeCl
 
 
 @pytest.mark.parametrize("key", ["pause.all", "pause.category.campanha", "pause.job.pulse", "campaigns.enabled"])
-async def test_a_held_fire_is_a_skipped_row_that_names_who_holds_it(house: House, clock: FakeClock, key: str) -> None:
+async def test_held_fire_is_a_skipped_row_that_names_the_operator(house: House, clock: FakeClock, key: str) -> None:
     endpoint = Endpoint()
     rule = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
     scheduler = house.scheduler(job(target=endpoint, category="campanha", holds=(rule,)))
@@ -277,14 +281,14 @@ async def test_a_held_fire_is_a_skipped_row_that_names_who_holds_it(house: House
     assert len(endpoint.runs) == 1
 
 
-async def test_a_pause_also_holds_what_waits_for_a_place(house: House, clock: FakeClock) -> None:
+async def test_pause_also_holds_fires_that_wait_for_a_slot(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(*(job(f"batch_{n}", target=endpoint, category="grupos") for n in range(10)))
     await tick_at(scheduler, clock, T0)
     clock.step(MINUTE)
     await scheduler.dispatcher.tick()
     await asyncio.sleep(0)
-    assert len(endpoint.runs) == 4  # the places of a lane
+    assert len(endpoint.runs) == 4  # the slots of a lane
     await house.pause("pause.category.grupos")
     await clock.advance(timedelta(seconds=1))
     assert endpoint.gate is not None
@@ -294,7 +298,7 @@ async def test_a_pause_also_holds_what_waits_for_a_place(house: House, clock: Fa
     assert sorted(await house.statuses()) == ["skipped"] * 6 + ["success"] * 4
 
 
-async def test_a_flood_of_batch_takes_no_place_of_the_live_work(house: House, clock: FakeClock) -> None:
+async def test_flood_of_batch_fires_takes_no_slot_of_the_live_lane(house: House, clock: FakeClock) -> None:
     slow, live = Endpoint(gate=asyncio.Event()), Endpoint()
     flood = [job(f"batch_{n}", target=slow, category="grupos") for n in range(50)]
     scheduler = house.scheduler(
@@ -302,7 +306,7 @@ async def test_a_flood_of_batch_takes_no_place_of_the_live_work(house: House, cl
     )
     await tick_at(scheduler, clock, T0)
     clock.step(MINUTE)
-    await scheduler.dispatcher.tick()  # the first portion is the live work alone
+    await scheduler.dispatcher.tick()  # the first batch contains only the live lane
     for _ in range(20):
         await asyncio.sleep(0)
     assert (len(live.runs), len(slow.runs)) == (1, 0)
@@ -315,7 +319,7 @@ async def test_a_flood_of_batch_takes_no_place_of_the_live_work(house: House, cl
     await finish(scheduler)
 
 
-async def test_a_run_whose_process_died_is_delivered_again_with_the_same_key(
+async def test_run_of_a_dead_process_is_delivered_again_with_the_same_key(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
@@ -333,13 +337,13 @@ async def test_a_run_whose_process_died_is_delivered_again_with_the_same_key(
     endpoint.gate.set()
     await finish(dead)
     await finish(alive)
-    # The dead one was not dead: what it had to say came too late and was not written.
+    # The first scheduler was alive after all: its ending comes too late and is not written.
     assert [event.job for event in events.of(ExecutionLost)] == ["pulse"]
     (row,) = await house.rows()
     assert (row["status"], row["attempt"]) == ("success", 2)
 
 
-async def test_a_run_in_a_dead_process_that_cannot_be_repeated_is_abandoned(
+async def test_unrepeatable_run_of_a_dead_process_is_abandoned(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     endpoint = Endpoint(gate=asyncio.Event(), repeatable=False)
@@ -354,7 +358,7 @@ async def test_a_run_in_a_dead_process_that_cannot_be_repeated_is_abandoned(
     assert (row["status"], code_of(row["reason"])) == ("abandoned", "silent")
     (taken,) = events.of(ExecutionTakenOver)
     assert (taken.again, code_of(taken.reason)) == (False, "silent")
-    # Its next fire is not taken for an overlap.
+    # The next fire is not taken for an overlap.
     await alive.dispatcher.tick()
     assert await house.statuses() == ["abandoned", "running"]
     assert endpoint.gate is not None
@@ -363,7 +367,7 @@ async def test_a_run_in_a_dead_process_that_cannot_be_repeated_is_abandoned(
     await finish(alive)
 
 
-async def test_a_lease_that_is_kept_is_not_taken(house: House, clock: FakeClock) -> None:
+async def test_run_with_a_renewed_lease_is_not_taken_over(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     first, second = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
     await tick_at(first, clock, T0)
@@ -380,7 +384,7 @@ async def test_a_lease_that_is_kept_is_not_taken(house: House, clock: FakeClock)
     await finish(first)
 
 
-async def test_a_stop_hands_back_what_did_not_end(house: House, clock: FakeClock) -> None:
+async def test_stop_releases_runs_that_did_not_end(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     first, second = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
     await tick_at(first, clock, T0)
@@ -398,7 +402,7 @@ async def test_a_stop_hands_back_what_did_not_end(house: House, clock: FakeClock
     assert await house.statuses() == ["success"]
 
 
-async def test_a_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: House, clock: FakeClock) -> None:
+async def test_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     pulse = job(target=endpoint)
     scheduler, by_hand = house.scheduler(pulse), house.scheduler(pulse)
@@ -416,7 +420,7 @@ async def test_a_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: Ho
     assert endpoint.runs[-1].params == {"tipo": "manha"}
 
 
-async def test_a_run_by_hand_of_a_held_job_wants_to_be_asked_twice(house: House, clock: FakeClock) -> None:
+async def test_run_by_hand_of_a_held_job_requires_even_if_held(house: House, clock: FakeClock) -> None:
     pulse = job()
     await house.pause("pause.job.pulse")
     with pytest.raises(JobRefused, match=r"held: switch pause\.job\.pulse"):
@@ -426,9 +430,7 @@ async def test_a_run_by_hand_of_a_held_job_wants_to_be_asked_twice(house: House,
     assert row["status"] == "success"
 
 
-async def test_one_poisoned_schedule_never_stops_the_others(
-    house: House, clock: FakeClock, events: EventRecorder
-) -> None:
+async def test_invalid_schedule_never_stops_the_others(house: House, clock: FakeClock, events: EventRecorder) -> None:
     class Poisoned(ZoneInfo):
         def utcoffset(self, instant: datetime | None, /) -> timedelta:
             raise ArithmeticError("no such offset")
@@ -444,7 +446,7 @@ async def test_one_poisoned_schedule_never_stops_the_others(
     assert {event.job for event in events.of(ScheduleFailed)} == {"bad"}
 
 
-async def test_a_crowd_of_fires_of_one_instant_all_run(house: House, clock: FakeClock) -> None:
+async def test_many_fires_of_one_instant_all_run(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     scheduler = house.scheduler(*(job(f"job_{n}", target=endpoint) for n in range(2_000)))
     await tick_at(scheduler, clock, T0)
@@ -452,7 +454,7 @@ async def test_a_crowd_of_fires_of_one_instant_all_run(house: House, clock: Fake
     assert await house.statuses() == ["success"] * 2_000
 
 
-async def test_old_rows_are_pruned_and_the_newest_of_each_ending_stays(house: House, clock: FakeClock) -> None:
+async def test_pruner_deletes_old_rows_and_keeps_the_newest_of_each_ending(house: House, clock: FakeClock) -> None:
     scheduler = house.scheduler(job())
     for n in range(6):
         await tick_at(scheduler, clock, T0 + n * MINUTE)
@@ -462,7 +464,7 @@ async def test_old_rows_are_pruned_and_the_newest_of_each_ending_stays(house: Ho
     assert await house.statuses() == ["success"]
 
 
-async def test_whoever_lost_a_run_writes_nothing(house: House, clock: FakeClock) -> None:
+async def test_scheduler_that_lost_a_run_writes_nothing(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint))
     await tick_at(scheduler, clock, T0)
@@ -482,9 +484,7 @@ async def test_whoever_lost_a_run_writes_nothing(house: House, clock: FakeClock)
     await finish(scheduler)
 
 
-async def test_a_restarted_scheduler_takes_its_predecessors_runs_over_before_it_has_fired_anything(
-    house: House, clock: FakeClock
-) -> None:
+async def test_restarted_scheduler_takes_over_the_runs_of_its_predecessor_first(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     dead = house.scheduler(job(target=endpoint))
     await tick_at(dead, clock, T0)
@@ -492,7 +492,7 @@ async def test_a_restarted_scheduler_takes_its_predecessors_runs_over_before_it_
     await dead.dispatcher.tick()
     await asyncio.sleep(0)
     fresh = house.scheduler(job(target=endpoint))
-    await watch_leases(clock, fresh)  # its dispatcher has not looked at anything yet
+    await watch_leases(clock, fresh)  # before the first tick of its dispatcher
     assert len(endpoint.runs) == 2
     assert endpoint.gate is not None
     endpoint.gate.set()
@@ -501,9 +501,7 @@ async def test_a_restarted_scheduler_takes_its_predecessors_runs_over_before_it_
     assert await house.statuses() == ["success"]
 
 
-async def test_runs_of_a_job_that_this_code_does_not_know_are_left_to_those_who_do(
-    house: House, clock: FakeClock
-) -> None:
+async def test_runs_of_an_unknown_job_are_left_to_other_schedulers(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     newer = house.scheduler(job("novo", target=endpoint))
     await tick_at(newer, clock, T0)
@@ -514,7 +512,7 @@ async def test_runs_of_a_job_that_this_code_does_not_know_are_left_to_those_who_
     await watch_leases(clock, older)
     assert await house.statuses() == ["running"]
     clock.step(timedelta(hours=2))
-    await watch_leases(clock, older)  # by now there is no scheduler that knows it
+    await watch_leases(clock, older)  # now no scheduler knows the job
     (row,) = await house.rows()
     assert row["status"] == "abandoned"
     assert code_of(row["reason"]) == "unknown_job"
@@ -523,7 +521,7 @@ async def test_runs_of_a_job_that_this_code_does_not_know_are_left_to_those_who_
     await finish(newer)
 
 
-async def test_a_run_by_hand_is_not_repeated_by_anybody_else(house: House, clock: FakeClock) -> None:
+async def test_run_by_hand_is_not_repeated_by_a_scheduler(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     pulse = job(target=endpoint)
     by_hand, scheduler = house.scheduler(pulse), house.scheduler(pulse)
@@ -539,7 +537,7 @@ async def test_a_run_by_hand_is_not_repeated_by_anybody_else(house: House, clock
     await running
 
 
-async def test_a_run_by_hand_that_is_interrupted_says_so_and_is_in_nobodys_way(house: House, clock: FakeClock) -> None:
+async def test_interrupted_run_by_hand_is_abandoned_and_blocks_no_later_run(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     pulse = job(target=endpoint)
     running = asyncio.create_task(house.scheduler(pulse).run_by_hand(pulse))
@@ -554,9 +552,7 @@ async def test_a_run_by_hand_that_is_interrupted_says_so_and_is_in_nobodys_way(h
     await house.scheduler(pulse).run_by_hand(pulse)
 
 
-async def test_a_pause_that_was_lifted_while_nobody_was_there_owes_nothing_from_before(
-    house: House, clock: FakeClock
-) -> None:
+async def test_pause_lifted_while_no_scheduler_ran_causes_no_catch_up(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     hourly = job(schedule="0 * * * *", target=endpoint)
     await tick_at(house.scheduler(hourly), clock, T0 + MINUTE)
@@ -569,9 +565,7 @@ async def test_a_pause_that_was_lifted_while_nobody_was_there_owes_nothing_from_
     assert code_of(row["reason"].facts["why"]) == "lifted_later"
 
 
-async def test_a_profile_chosen_while_nobody_was_there_counts_from_the_choice_and_nothing_is_silent(
-    house: House, clock: FakeClock
-) -> None:
+async def test_profile_chosen_while_no_scheduler_ran_applies_from_that_instant(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
     await tick_at(house.scheduler(registry=two_profiles(endpoint)), clock, T0)  # 09:00 in São Paulo
     clock.step(50 * MINUTE)
@@ -585,7 +579,7 @@ async def test_a_profile_chosen_while_nobody_was_there_counts_from_the_choice_an
     assert {row["status"] for row in before} == {"missed"}
 
 
-async def test_a_scheduler_of_an_older_version_stands_by_and_says_so_once(
+async def test_scheduler_of_an_older_version_stands_by_and_reports_it_once(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     old = house.scheduler(job("a"), job("b"))
@@ -606,7 +600,7 @@ async def test_a_scheduler_of_an_older_version_stands_by_and_says_so_once(
         '{"manha": {"minutes": 1e300}}',
     ],
 )
-async def test_a_spoilt_window_is_as_if_nobody_had_set_it(house: House, clock: FakeClock, spoilt: str) -> None:
+async def test_invalid_stored_window_is_ignored(house: House, clock: FakeClock, spoilt: str) -> None:
     endpoint = Endpoint()
     scheduler = house.scheduler(registry=two_profiles(endpoint))
     text = "INSERT INTO app_settings (name, setting, updated_at) VALUES ('windows', :setting, :now)"
@@ -633,7 +627,7 @@ async def test_a_spoilt_window_is_as_if_nobody_had_set_it(house: House, clock: F
     ],
     ids=lambda said: next(iter(said)),
 )
-async def test_whatever_a_job_says_its_run_ends_as_it_did(
+async def test_unstorable_result_does_not_change_the_ending_of_a_run(
     house: House, clock: FakeClock, said: dict[str, object]
 ) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, **said))  # type: ignore[arg-type]
@@ -645,7 +639,7 @@ async def test_whatever_a_job_says_its_run_ends_as_it_did(
     assert len(row["reason"] or "") <= 500
 
 
-async def test_a_database_that_refuses_what_a_run_says_still_learns_how_it_ended(
+async def test_ending_is_stored_although_the_database_refuses_the_result(
     house: House, clock: FakeClock, events: EventRecorder
 ) -> None:
     refusal = {
@@ -663,10 +657,10 @@ async def test_a_database_that_refuses_what_a_run_says_still_learns_how_it_ended
     assert row["reason"] == "partial: one of three; the database refused the rest of what it said"
     assert [type(event.error) for event in events.of(ExecutionCrashed)] == [StoreConflict]
     (ended,) = events.of(ExecutionEnded)
-    assert (ended.reason, ended.items) == ("partial: one of three", 3)  # the log can hold it
+    assert (ended.reason, ended.items) == ("partial: one of three", 3)  # the log can store it
 
 
-async def test_a_run_that_ends_while_the_database_only_reads_is_written_when_it_writes_again(
+async def test_ending_is_written_when_a_read_only_database_accepts_writes_again(
     house: House, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close, tries = house.log.close, 0
@@ -691,9 +685,7 @@ async def test_a_run_that_ends_while_the_database_only_reads_is_written_when_it_
     assert (tries, len(endpoint.runs)) == (4, 1)
 
 
-async def test_a_job_that_wants_to_end_the_process_is_a_failed_run_and_the_others_go_on(
-    house: House, clock: FakeClock
-) -> None:
+async def test_job_that_raises_system_exit_fails_and_the_others_continue(house: House, clock: FakeClock) -> None:
     def leaves() -> None:
         sys.exit(3)
 
@@ -712,7 +704,7 @@ async def test_a_job_that_wants_to_end_the_process_is_a_failed_run_and_the_other
     }
 
 
-async def test_a_deadline_inside_a_job_is_told_by_its_name_alone(house: House, clock: FakeClock) -> None:
+async def test_deadline_error_inside_a_job_is_recorded_by_its_class_alone(house: House, clock: FakeClock) -> None:
     async def sends() -> None:
         raise DeadlineExceeded(what="envio a 5511987654321 Maria", deadline="12:00")
 
@@ -723,7 +715,7 @@ async def test_a_deadline_inside_a_job_is_told_by_its_name_alone(house: House, c
     assert (row["status"], row["error"]) == ("error", "DeadlineExceeded in the job; the log has the traceback")
 
 
-async def test_a_run_during_which_the_clock_jumps_for_years_is_written_too(house: House, clock: FakeClock) -> None:
+async def test_run_during_which_the_clock_jumps_for_years_is_recorded(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint))
     await tick_at(scheduler, clock, T0)
@@ -736,8 +728,8 @@ async def test_a_run_during_which_the_clock_jumps_for_years_is_written_too(house
     assert await house.statuses() == ["success"]
 
 
-async def test_whoever_lost_a_run_stops_it_as_soon_as_it_knows(house: House, clock: FakeClock) -> None:
-    """A process that was stopped for longer than its lease and wakes up must not go on beside the next fire."""
+async def test_scheduler_stops_a_run_as_soon_as_it_knows_that_it_lost_it(house: House, clock: FakeClock) -> None:
+    """A process that was suspended for longer than its lease must not continue its run beside the next fire."""
     endpoint = Endpoint(gate=asyncio.Event(), repeatable=False)
     thawed, other = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
     await tick_at(thawed, clock, T0)
@@ -747,13 +739,11 @@ async def test_whoever_lost_a_run_stops_it_as_soon_as_it_knows(house: House, clo
     await asyncio.sleep(0)
     await watch_leases(clock, other)
     await thawed.leases.tick()
-    await finish(thawed)  # it ends, although its endpoint never answers
+    await finish(thawed)  # ends although the endpoint never answers
     assert await house.statuses() == ["abandoned"]
 
 
-async def test_a_run_is_asked_after_for_as_long_as_it_may_take_however_many_processes_die(
-    house: House, clock: FakeClock
-) -> None:
+async def test_run_is_delivered_again_however_many_processes_die(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint(gate=asyncio.Event())
     first = house.scheduler(job(target=endpoint))
     await tick_at(first, clock, T0)

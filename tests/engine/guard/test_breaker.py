@@ -1,4 +1,4 @@
-"""What a circuit breaker decides."""
+"""Decisions of a circuit breaker."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -49,7 +49,7 @@ def half_open(clock: FakeClock, rule: CircuitRule = RULE) -> Circuit:
     return change.circuit
 
 
-def test_it_opens_after_so_many_failures_in_a_row_and_says_why(clock: FakeClock) -> None:
+def test_circuit_opens_after_consecutive_failures_with_the_reason(clock: FakeClock) -> None:
     assert after(fresh(RULE, "evolution"), clock, BROKE, BROKE).state is CLOSED
     circuit = opened(clock)
     assert (circuit.state, circuit.failures, circuit.last_error) == (OPEN, 3, "HTTP 503")
@@ -57,11 +57,11 @@ def test_it_opens_after_so_many_failures_in_a_row_and_says_why(clock: FakeClock)
     assert held == Hold(clock.now() + RULE.reset, "circuit open: evolution, 3 failures in a row, the last HTTP 503")
 
 
-def test_a_success_between_failures_starts_the_count_anew(clock: FakeClock) -> None:
+def test_success_between_failures_resets_the_count(clock: FakeClock) -> None:
     assert after(fresh(RULE, "evolution"), clock, BROKE, BROKE, WORKED, BROKE, BROKE).state is CLOSED
 
 
-def test_what_was_our_own_mistake_never_opens_it(clock: FakeClock) -> None:
+def test_client_error_never_opens_the_circuit(clock: FakeClock) -> None:
     for status in (400, 401, 403, 404, 409, 422, 499):
         assert after(fresh(RULE, "evolution"), clock, *[EffectReport(effect_of_status(status))] * 50) == fresh(
             RULE, "evolution"
@@ -69,24 +69,24 @@ def test_what_was_our_own_mistake_never_opens_it(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
-def test_what_is_the_other_sides_own_state_does(status: int, clock: FakeClock) -> None:
+def test_server_error_opens_the_circuit(status: int, clock: FakeClock) -> None:
     assert after(fresh(RULE, "evolution"), clock, *[EffectReport(effect_of_status(status))] * 3).state is OPEN
 
 
-def test_the_class_of_an_error_counts_and_not_its_words() -> None:
+def test_error_class_counts_and_its_message_does_not() -> None:
     assert effect_of_error(ValueError("Timeout: 404 Bad Request, connection refused")) is Effect.BROKE
     assert effect_of_error(TimeoutError("HTTP 500")) is Effect.TIMED_OUT
     assert effect_of_error(DeadlineExceeded(what="it", deadline="now")) is Effect.TIMED_OUT
     assert effect_of_error(ConnectionRefusedError()) is Effect.UNREACHED
 
 
-def test_a_time_out_counts_only_where_it_was_chosen(clock: FakeClock) -> None:
+def test_timeout_counts_only_when_configured(clock: FakeClock) -> None:
     assert after(fresh(RULE, "evolution"), clock, *[TIMED_OUT] * 50).state is CLOSED
     counting = replace(RULE, count_timeouts=True)
     assert after(fresh(counting, "evolution"), clock, *[TIMED_OUT] * 3, rule=counting).state is OPEN
 
 
-def test_one_may_try_when_the_reset_is_over_and_nobody_else_until_it_has_spoken(clock: FakeClock) -> None:
+def test_one_probe_is_admitted_after_the_reset_and_the_next_waits_for_its_report(clock: FakeClock) -> None:
     circuit, later = opened(clock), clock.now() + RULE.reset
     assert isinstance(answer(circuit, later - SECOND, 0.0), Hold)
     assert answer(circuit, later, 0.0) == MayProbe()
@@ -96,7 +96,7 @@ def test_one_may_try_when_the_reset_is_over_and_nobody_else_until_it_has_spoken(
     assert isinstance(answer(trying, later, 0.0), Hold)
 
 
-def test_a_probe_that_worked_closes_it_and_one_that_failed_doubles_the_reset_up_to_its_cap(clock: FakeClock) -> None:
+def test_successful_probe_closes_and_failed_probe_doubles_the_reset_up_to_its_cap(clock: FakeClock) -> None:
     circuit = half_open(clock)
     assert after(circuit, clock, WORKED, permit=Pass(1)).state is CLOSED
     resets = []
@@ -110,12 +110,12 @@ def test_a_probe_that_worked_closes_it_and_one_that_failed_doubles_the_reset_up_
     assert after(circuit, clock, WORKED, permit=Pass(5)).reset == RULE.reset
 
 
-def test_a_probe_that_timed_out_opens_it_again_with_the_same_reset(clock: FakeClock) -> None:
+def test_probe_that_timed_out_opens_the_circuit_with_the_same_reset(clock: FakeClock) -> None:
     circuit = after(half_open(clock), clock, TIMED_OUT, permit=Pass(1))
     assert (circuit.state, circuit.reset, circuit.failures) == (OPEN, RULE.reset, 3)
 
 
-def test_a_probe_that_never_spoke_is_replaced_and_not_heard_any_more(clock: FakeClock) -> None:
+def test_probe_that_never_reported_is_replaced_and_ignored(clock: FakeClock) -> None:
     trying = half_open(clock)
     assert trying.probe_until is not None
     change = start_probe(trying, RULE, trying.probe_until)
@@ -125,24 +125,24 @@ def test_a_probe_that_never_spoke_is_replaced_and_not_heard_any_more(clock: Fake
     assert apply_report(change.circuit, RULE, Pass(1), WORKED, clock.now()) is None
 
 
-def test_a_probe_that_was_not_used_leaves_its_place_to_the_next(clock: FakeClock) -> None:
+def test_unused_probe_is_available_to_the_next_caller(clock: FakeClock) -> None:
     now = clock.now() + RULE.reset
     change = cancel_probe(half_open(clock), 1, now)
     assert change is not None
     assert answer(change.circuit, now, 0.0) == MayProbe()
 
 
-def test_whoever_passed_before_it_opened_neither_closes_it_nor_opens_it_again(clock: FakeClock) -> None:
+def test_report_of_a_call_admitted_before_the_opening_is_ignored(clock: FakeClock) -> None:
     for circuit in (opened(clock), half_open(clock)):
         assert apply_report(circuit, RULE, Pass(), WORKED, clock.now()) is None
         assert apply_report(circuit, RULE, Pass(), BROKE, clock.now()) is None
 
 
-def test_a_probe_that_was_answered_with_our_own_mistake_has_found_somebody_alive(clock: FakeClock) -> None:
+def test_probe_answered_with_a_client_error_closes_the_circuit(clock: FakeClock) -> None:
     assert after(half_open(clock), clock, EffectReport(Effect.MISTAKE, "HTTP 404"), permit=Pass(1)).state is CLOSED
 
 
-def test_when_the_other_side_says_when_to_come_back_everybody_waits(clock: FakeClock) -> None:
+def test_every_caller_waits_until_the_retry_after_of_the_service(clock: FakeClock) -> None:
     retry_at = clock.now() + 20 * SECOND
     circuit = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.BROKE, "HTTP 429", retry_at))
     assert circuit.state is CLOSED
@@ -155,19 +155,19 @@ def test_when_the_other_side_says_when_to_come_back_everybody_waits(clock: FakeC
 
 
 @pytest.mark.parametrize("effect", [Effect.WORKED, Effect.MISTAKE])
-def test_who_asked_to_be_left_alone_still_is_after_a_probe_was_answered(clock: FakeClock, effect: Effect) -> None:
+def test_retry_after_holds_although_a_probe_succeeded(clock: FakeClock, effect: Effect) -> None:
     trying = half_open(clock)
     clock.step(RULE.reset)
     late = after(
         trying, clock, EffectReport(Effect.BROKE, "HTTP 429", clock.now() + 3600 * SECOND)
-    )  # sent before it opened
+    )  # admitted before the circuit opened
     closed = after(late, clock, EffectReport(effect), permit=Pass(trying.probe))
     assert closed.state is CLOSED
     assert isinstance(answer(closed, clock.now() + 60 * SECOND, 0.0), Hold)
     assert answer(closed, clock.now() + 3600 * SECOND, 0.0) == Pass()
 
 
-def test_a_clock_that_was_put_back_by_weeks_keeps_nobody_waiting_for_weeks(clock: FakeClock) -> None:
+def test_clock_set_back_by_weeks_does_not_prolong_a_hold(clock: FakeClock) -> None:
     waiting = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.WORKED, "", clock.now() + 60 * SECOND))
     before = opened(clock), half_open(clock)
     clock.step(timedelta(days=-30))
@@ -176,20 +176,20 @@ def test_a_clock_that_was_put_back_by_weeks_keeps_nobody_waiting_for_weeks(clock
     assert answer(waiting, clock.now(), 0.0) == Pass()
 
 
-def test_those_who_are_held_come_back_spread_out(clock: FakeClock) -> None:
+def test_held_callers_return_spread_out(clock: FakeClock) -> None:
     circuit = opened(clock)
     untils = [answer(circuit, clock.now(), n / 100).until for n in range(100)]  # type: ignore[union-attr]
     assert min(untils) == clock.now() + RULE.reset
     assert max(untils) - min(untils) > 59 * SECOND
 
 
-def test_somebody_who_knows_may_open_it_at_once(clock: FakeClock) -> None:
+def test_trip_opens_the_circuit_at_once(clock: FakeClock) -> None:
     change = trip(fresh(RULE, "evolution"), RULE, "the number was restricted", clock.now())
     assert change is not None
     assert (change.circuit.state, change.circuit.tries_at) == (OPEN, clock.now() + RULE.reset)
 
 
-def test_a_family_has_one_rule() -> None:
+def test_rule_with_a_wildcard_covers_its_family() -> None:
     rule = CircuitRule(name="chip:*")
     assert rule.covers("chip:7")
     assert not rule.covers("chips")
@@ -208,12 +208,12 @@ def test_a_family_has_one_rule() -> None:
         {"name": "x", "probe_within": timedelta(0)},
     ],
 )
-def test_a_rule_that_cannot_be_kept_is_refused(wrong: dict[str, object]) -> None:
+def test_invalid_rule_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidName):
         CircuitRule(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_probe_from_before_it_was_closed_is_not_taken_for_a_later_one(clock: FakeClock) -> None:
+def test_probe_from_before_a_close_is_not_taken_for_a_later_one(clock: FakeClock) -> None:
     first = half_open(clock)
     by_hand = close(first, RULE, "reset by somebody").circuit
     again = start_probe(after(by_hand, clock, *[BROKE] * RULE.failures), RULE, clock.now() + RULE.reset)

@@ -1,4 +1,4 @@
-"""A circuit breaker, whatever is reported to it, by whom and in whatever order."""
+"""A circuit breaker under random reports, callers and orders."""
 
 from datetime import timedelta
 
@@ -33,7 +33,7 @@ class BreakerMachine(RuleBasedStateMachine):
         )
         self.clock = FakeClock()
         self.circuit = fresh(self.rule, "x")
-        self.out: list[Pass] = []  # admitted, and not heard of yet
+        self.out: list[Pass] = []  # admitted, without a report yet
         self.failed_in_a_row = 0
 
     @rule()
@@ -61,7 +61,9 @@ class BreakerMachine(RuleBasedStateMachine):
         self.circuit = before if change is None else change.circuit
         if permit.probe is None:
             assert self.circuit.state is not CircuitState.HALF_OPEN or before.state is CircuitState.HALF_OPEN
-            if before.state is not CircuitState.CLOSED:  # who passed before it opened changes nothing about it
+            if (
+                before.state is not CircuitState.CLOSED
+            ):  # a report of a call admitted before the opening changes nothing
                 assert self.circuit.state is before.state
         if before.state is CircuitState.CLOSED and self.circuit.state is CircuitState.OPEN:
             assert effect in (Effect.BROKE, Effect.UNREACHED)
@@ -80,7 +82,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.out)
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
-        """It is never heard of again."""
+        """Drop a call that never reports."""
         self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
 
     @rule(span=spans)

@@ -1,4 +1,4 @@
-"""Circuit breakers on both databases, shared by processes that know nothing of each other."""
+"""Circuit breakers on both databases, shared by independent processes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ BROKE = EffectReport(Effect.BROKE, "HTTP 503")
 
 
 def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
-    """As another process has them."""
+    """The circuits of another process."""
     circuits = Circuits(SqlCircuits(database, ids, clock, events, own_time=True), clock, lambda: 0.0)
     circuits.add(RULE)
     circuits.add(CHIP)
@@ -68,7 +68,7 @@ async def count(database: Database, text: str) -> int:
     return int(row["n"])
 
 
-async def test_what_one_process_opened_is_open_in_every_other(
+async def test_circuit_opened_by_one_process_is_open_in_every_other(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock
 ) -> None:
     other = elsewhere.breaker("evolution")
@@ -80,7 +80,7 @@ async def test_what_one_process_opened_is_open_in_every_other(
     assert code_of(held.reason) == "circuit_open"
 
 
-async def test_failures_of_several_processes_are_counted_together(
+async def test_failures_of_several_processes_count_together(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock
 ) -> None:
     await fail(circuits.breaker("evolution"), clock, 2)
@@ -89,7 +89,7 @@ async def test_failures_of_several_processes_are_counted_together(
     assert (circuit.state, circuit.failures) == (CircuitState.OPEN, 3)
 
 
-async def test_half_open_lets_one_caller_of_all_processes_through(
+async def test_half_open_circuit_admits_one_caller_of_all_processes(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock
 ) -> None:
     here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
@@ -104,7 +104,7 @@ async def test_half_open_lets_one_caller_of_all_processes_through(
     await admitted(there, clock)
 
 
-async def test_a_probe_whose_process_died_is_replaced_when_its_lease_is_over(
+async def test_probe_of_a_dead_process_is_replaced_when_its_lease_expires(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock
 ) -> None:
     here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
@@ -115,15 +115,13 @@ async def test_a_probe_whose_process_died_is_replaced_when_its_lease_is_over(
     assert isinstance(await there.admit(clock.now()), Hold)
     await clock.advance(1)
     living = await admitted(there, clock)
-    await dead.ticket.report(BROKE)  # it was only slow: nobody listens any more
+    await dead.ticket.report(BROKE)  # it was only slow: its report is ignored now
     await living.ticket.report(WORKED)
     (circuit,) = await circuits.look()
     assert circuit.state is CircuitState.CLOSED
 
 
-async def test_a_time_out_of_the_probe_does_not_leave_it_half_open_for_ever(
-    circuits: Circuits, clock: FakeClock
-) -> None:
+async def test_probe_that_times_out_does_not_leave_the_circuit_half_open(circuits: Circuits, clock: FakeClock) -> None:
     breaker = circuits.breaker("evolution")
     await fail(breaker, clock, 3)
     for _ in range(3):
@@ -133,7 +131,7 @@ async def test_a_time_out_of_the_probe_does_not_leave_it_half_open_for_ever(
         assert circuit.state is CircuitState.OPEN
 
 
-async def test_every_transition_is_a_row_and_is_announced_once(
+async def test_every_transition_is_a_row_and_one_event(
     circuits: Circuits, clock: FakeClock, events: EventRecorder
 ) -> None:
     began = clock.now()
@@ -160,7 +158,7 @@ async def test_every_transition_is_a_row_and_is_announced_once(
     assert await circuits.history(None, clock.now() - SECOND) == history[:2]
 
 
-async def test_a_success_of_one_that_is_well_is_written_once_a_minute_at_most(
+async def test_success_of_a_closed_circuit_is_written_at_most_once_a_minute(
     circuits: Circuits, database: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
@@ -178,7 +176,7 @@ async def test_a_success_of_one_that_is_well_is_written_once_a_minute_at_most(
 
 
 @pytest.mark.parametrize("effect", [Effect.WORKED, Effect.MISTAKE, Effect.TIMED_OUT])
-async def test_who_asks_to_be_left_alone_is_heard_whatever_else_he_says(
+async def test_retry_after_is_kept_whatever_the_effect_was(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock, effect: Effect
 ) -> None:
     breaker = circuits.breaker("evolution")
@@ -190,7 +188,7 @@ async def test_who_asks_to_be_left_alone_is_heard_whatever_else_he_says(
         assert held.until == clock.now() + 60 * SECOND
 
 
-async def test_a_closed_one_is_read_once_in_half_a_second(
+async def test_closed_circuit_is_read_once_in_half_a_second(
     circuits: Circuits, database: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
@@ -200,7 +198,7 @@ async def test_a_closed_one_is_read_once_in_half_a_second(
         await admitted(breaker, clock)
 
 
-async def test_a_database_that_cannot_answer_holds(
+async def test_unavailable_database_holds(
     elsewhere: Circuits, database: Database, ids: Ids, clock: FakeClock, events: EventRecorder
 ) -> None:
     closed = connect("sqlite:///nowhere/none.db", SystemClock())
@@ -210,7 +208,7 @@ async def test_a_database_that_cannot_answer_holds(
     )
 
 
-async def test_each_chip_has_a_circuit_of_its_own(circuits: Circuits, clock: FakeClock) -> None:
+async def test_each_chip_has_its_own_circuit(circuits: Circuits, clock: FakeClock) -> None:
     await fail(circuits.breaker("chip:1"), clock, 3)
     assert isinstance(await circuits.breaker("chip:1").admit(clock.now()), Hold)
     await admitted(circuits.breaker("chip:2"), clock)
@@ -222,7 +220,7 @@ async def test_each_chip_has_a_circuit_of_its_own(circuits: Circuits, clock: Fak
         circuits.breaker("evolutoin")
 
 
-async def test_an_unused_pass_gives_the_probe_back(circuits: Circuits, elsewhere: Circuits, clock: FakeClock) -> None:
+async def test_unused_ticket_returns_the_probe(circuits: Circuits, elsewhere: Circuits, clock: FakeClock) -> None:
     here, there = circuits.breaker("evolution"), elsewhere.breaker("evolution")
     await fail(here, clock, 3)
     await clock.advance(300)
@@ -230,7 +228,7 @@ async def test_an_unused_pass_gives_the_probe_back(circuits: Circuits, elsewhere
     await admitted(there, clock)
 
 
-async def test_somebody_may_close_it_by_hand_and_is_named(
+async def test_operator_may_close_the_circuit_and_is_recorded(
     circuits: Circuits, database: Database, clock: FakeClock
 ) -> None:
     breaker = circuits.breaker("evolution")
@@ -242,7 +240,7 @@ async def test_somebody_may_close_it_by_hand_and_is_named(
     assert await count(database, "audit_log WHERE actor = 'operador' AND action = 'circuit.reset'") == 1
 
 
-async def test_a_hundred_failures_at_once_open_it_once(
+async def test_hundred_concurrent_failures_open_the_circuit_once(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock, events: EventRecorder
 ) -> None:
     passes = [await admitted(each.breaker("evolution"), clock) for _ in range(25) for each in (circuits, elsewhere)]
@@ -251,7 +249,7 @@ async def test_a_hundred_failures_at_once_open_it_once(
     assert len(await circuits.history(None, clock.now())) == 1
 
 
-async def test_transitions_and_forgotten_circuits_are_pruned(
+async def test_pruner_deletes_old_transitions_and_unused_circuits(
     circuits: Circuits, database: Database, ids: Ids, clock: FakeClock, events: EventRecorder
 ) -> None:
     await fail(circuits.breaker("chip:1"), clock, 3)

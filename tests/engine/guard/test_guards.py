@@ -34,47 +34,47 @@ def switch(clock: FakeClock, on: bool, until: datetime | None = None) -> Switch:
     return Switch(key="pausa", on=on, reason="feriado", until=until, set_by="ana", set_at=clock.now())
 
 
-async def test_a_switch_nobody_turned_is_at_rest(clock: FakeClock) -> None:
+async def test_switch_that_was_never_set_has_its_default(clock: FakeClock) -> None:
     assert await SwitchGuard(switches=Board(), key="pausa").admit(clock.now()) == Admit()
 
 
-async def test_a_switch_that_is_on_holds_and_says_who_turned_it_and_why(clock: FakeClock) -> None:
+async def test_switch_that_is_on_holds_with_who_set_it_and_why(clock: FakeClock) -> None:
     verdict = await SwitchGuard(switches=Board(switch(clock, True)), key="pausa").admit(clock.now())
     assert verdict == Hold(clock.now() + RECHECK_AFTER, "switch pausa is on, turned by ana: feriado")
 
 
-async def test_a_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
+async def test_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
     guard = SwitchGuard(switches=Board(switch(clock, False)), key="pausa", hold_when=False, at_rest=True)
     assert isinstance(await guard.admit(clock.now()), Hold)
     never_set = SwitchGuard(switches=Board(), key="pausa", hold_when=False, at_rest=False)
     assert isinstance(await never_set.admit(clock.now()), Hold)
 
 
-async def test_a_bounded_turn_runs_out_by_itself(clock: FakeClock) -> None:
+async def test_switch_with_an_end_expires_by_itself(clock: FakeClock) -> None:
     guard = SwitchGuard(switches=Board(switch(clock, True, until=clock.now() + MINUTE)), key="pausa")
     assert isinstance(await guard.admit(clock.now()), Hold)
     assert await guard.admit(clock.now() + MINUTE) == Admit()
 
 
-async def test_a_turned_switch_is_felt_within_a_second(clock: FakeClock) -> None:
+async def test_changed_switch_takes_effect_within_a_second(clock: FakeClock) -> None:
     verdict = await SwitchGuard(switches=Board(switch(clock, True)), key="pausa").admit(clock.now())
     assert isinstance(verdict, Hold)
     assert verdict.until - clock.now() <= timedelta(seconds=1)
 
 
-async def test_a_switch_that_cannot_be_read_holds(clock: FakeClock) -> None:
+async def test_unreadable_switch_holds(clock: FakeClock) -> None:
     verdict = await SwitchGuard(switches=Board(away=True), key="pausa").admit(clock.now())
     assert verdict == Hold(clock.now() + RECHECK_AFTER, "cannot read switch pausa")
 
 
-async def test_what_ends_in_time_gives_its_result(clock: FakeClock) -> None:
+async def test_work_that_ends_in_time_returns_its_result(clock: FakeClock) -> None:
     async def answer() -> int:
         return 42
 
     assert await with_timeout(MINUTE, answer(), clock, "it") == 42
 
 
-async def test_what_does_not_end_in_time_is_stopped_and_named(clock: FakeClock) -> None:
+async def test_work_that_exceeds_its_deadline_is_cancelled_and_named(clock: FakeClock) -> None:
     stopped = asyncio.Event()
 
     async def never() -> None:
@@ -92,7 +92,7 @@ async def test_what_does_not_end_in_time_is_stopped_and_named(clock: FakeClock) 
     assert stopped.is_set()
 
 
-async def test_an_error_of_the_work_itself_is_not_taken_for_lateness(clock: FakeClock) -> None:
+async def test_error_of_the_work_itself_is_not_taken_for_a_timeout(clock: FakeClock) -> None:
     async def fails() -> None:
         raise TimeoutError
 

@@ -1,4 +1,4 @@
-"""Rate limits on both databases: counted and taken in one step, for all processes together."""
+"""Rate limits on both databases: checked and reserved in one step, for all processes together."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ def rates(database: Database, ids: Ids, clock: FakeClock) -> SqlRates:
 
 @pytest.fixture
 async def elsewhere(rates: SqlRates, database_url: str, ids: Ids, clock: FakeClock) -> AsyncIterator[SqlRates]:
-    """As another process has them."""
+    """The rates of another process."""
     database = connect(database_url, SystemClock())
     await database.open()
     yield SqlRates(database, ids, clock, own_time=True)
@@ -57,13 +57,13 @@ async def held(rates: SqlRates, *limits: Limit) -> Hold:
     return hold
 
 
-async def test_what_two_processes_take_at_once_is_never_more_than_allowed(rates: SqlRates, elsewhere: SqlRates) -> None:
+async def test_two_processes_together_never_take_more_than_allowed(rates: SqlRates, elsewhere: SqlRates) -> None:
     asked = [each.reserve([PER_HOUR]) for _ in range(60) for each in (rates, elsewhere)]
     answers = await asyncio.gather(*asked)
     assert sum(isinstance(answer, Reserved) for answer in answers) == 20
 
 
-async def test_a_held_one_is_told_which_limit_and_when_there_is_room(rates: SqlRates, clock: FakeClock) -> None:
+async def test_hold_names_the_limit_and_when_there_is_room(rates: SqlRates, clock: FakeClock) -> None:
     await use(rates, PER_HOUR, PER_DAY)
     first = clock.now()
     await clock.advance(60)
@@ -76,7 +76,7 @@ async def test_a_held_one_is_told_which_limit_and_when_there_is_room(rates: SqlR
     await held(rates, PER_HOUR, PER_DAY)
 
 
-async def test_a_burst_at_the_edge_of_an_hour_does_not_double_it(rates: SqlRates, clock: FakeClock) -> None:
+async def test_burst_at_the_edge_of_an_hour_does_not_double_the_limit(rates: SqlRates, clock: FakeClock) -> None:
     """A counter per clock hour lets 20 go at 12:59 and 20 more at 13:00."""
     await clock.advance(59 * 60)
     await use(rates, PER_HOUR, times=20)
@@ -84,14 +84,14 @@ async def test_a_burst_at_the_edge_of_an_hour_does_not_double_it(rates: SqlRates
     await held(rates, PER_HOUR)
 
 
-async def test_the_limit_that_takes_longest_says_until_when(rates: SqlRates, clock: FakeClock) -> None:
+async def test_hold_ends_with_the_limit_that_takes_longest(rates: SqlRates, clock: FakeClock) -> None:
     small = Limit(name="dia", key="envios", most=3, per=DAY)
     await use(rates, PER_HOUR, small, times=3)
     hold = await held(rates, Limit(name="hora", key="envios", most=2, per=HOUR), small)
     assert hold == Hold(clock.now() + DAY, "rate limit dia: 3 in 1 d")
 
 
-async def test_all_limits_are_taken_or_none(rates: SqlRates) -> None:
+async def test_all_limits_are_reserved_or_none(rates: SqlRates) -> None:
     ana, rui = PER_DOCTOR.of("ana"), PER_DOCTOR.of("rui")
     await use(rates, PER_HOUR, ana, times=3)
     assert (await held(rates, PER_HOUR, ana)).reason == "rate limit medico/hora: 3 in 1 h"
@@ -100,7 +100,7 @@ async def test_all_limits_are_taken_or_none(rates: SqlRates) -> None:
     assert await rates.count_used([PER_HOUR, PER_DAY]) == {"envios/hora": 4, "envios/dia": 4}
 
 
-async def test_there_is_a_pause_between_two_to_the_same_phone(rates: SqlRates, clock: FakeClock) -> None:
+async def test_two_messages_to_the_same_phone_have_a_pause_between_them(rates: SqlRates, clock: FakeClock) -> None:
     one, another = PER_PHONE.of("1"), PER_PHONE.of("2")
     await use(rates, one)
     await use(rates, another)
@@ -109,7 +109,7 @@ async def test_there_is_a_pause_between_two_to_the_same_phone(rates: SqlRates, c
     await use(rates, one)
 
 
-async def test_a_token_that_was_not_used_is_given_back_and_a_used_one_is_not(rates: SqlRates, clock: FakeClock) -> None:
+async def test_unused_token_is_returned_and_a_used_one_is_not(rates: SqlRates, clock: FakeClock) -> None:
     limit = Limit(name="um", key="um", most=1, per=HOUR)
     reserved = await take(rates, limit)
     await held(rates, limit)
@@ -120,8 +120,8 @@ async def test_a_token_that_was_not_used_is_given_back_and_a_used_one_is_not(rat
     await held(rates, limit)
 
 
-async def test_a_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
-    """Reserved early and sent late, two could otherwise leave closer together than the window."""
+async def test_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
+    """Otherwise two messages, reserved early and sent late, could leave closer together than the window."""
     limit = gap("gap", "gap", 10 * SECOND)
     reserved = await take(rates, limit)
     await clock.advance(8)
@@ -132,7 +132,7 @@ async def test_a_token_counts_from_its_use_and_not_from_its_reservation(rates: S
     await take(rates, limit)
 
 
-async def test_one_whose_process_died_counts_as_used_at_the_last_instant(rates: SqlRates, clock: FakeClock) -> None:
+async def test_token_of_a_dead_process_counts_as_used_at_the_last_instant(rates: SqlRates, clock: FakeClock) -> None:
     limit = gap("gap", "gap", 10 * SECOND)
     assert isinstance(await rates.reserve([limit], use_within=30 * SECOND), Reserved)
     await clock.advance(39)
@@ -141,13 +141,13 @@ async def test_one_whose_process_died_counts_as_used_at_the_last_instant(rates: 
     await take(rates, limit)
 
 
-async def test_while_it_is_in_flight_the_others_ask_again_soon(rates: SqlRates, clock: FakeClock) -> None:
+async def test_callers_recheck_soon_while_a_token_is_in_use(rates: SqlRates, clock: FakeClock) -> None:
     limit = Limit(name="um", key="um", most=1, per=DAY)
     await take(rates, limit)
     assert (await held(rates, limit)).until == clock.now() + SECOND
 
 
-async def test_it_is_reserved_with_the_business_row_or_not_at_all(rates: SqlRates, database: Database) -> None:
+async def test_reservation_and_business_row_commit_together(rates: SqlRates, database: Database) -> None:
     limit = Limit(name="um", key="um", most=1, per=HOUR)
     with pytest.raises(ZeroDivisionError):
         async with database.transaction() as transaction:
@@ -160,13 +160,13 @@ async def test_it_is_reserved_with_the_business_row_or_not_at_all(rates: SqlRate
     await held(rates, limit)
 
 
-async def test_a_database_that_cannot_answer_lets_nothing_through(ids: Ids, clock: FakeClock) -> None:
+async def test_unavailable_database_admits_nothing(ids: Ids, clock: FakeClock) -> None:
     nowhere = connect("sqlite:///nowhere/none.db", SystemClock())
     guard = RateGuard(rates=SqlRates(nowhere, ids, clock, own_time=True), limits=(PER_HOUR,))
     assert await guard.admit(clock.now()) == Hold(clock.now() + SECOND, "cannot reserve: the rates cannot be read")
 
 
-async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates: SqlRates, clock: FakeClock) -> None:
+async def test_unsent_effect_returns_its_token_and_an_uncertain_one_does_not(rates: SqlRates, clock: FakeClock) -> None:
     guard = RateGuard(rates=rates, limits=(Limit(name="dois", key="dois", most=2, per=HOUR),))
 
     async def admitted() -> Admit:
@@ -183,7 +183,9 @@ async def test_what_never_left_is_given_back_and_what_may_have_left_is_not(rates
     assert isinstance(await guard.admit(clock.now()), Hold)
 
 
-async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, database: Database, clock: FakeClock) -> None:
+async def test_pruner_deletes_tokens_outside_every_window(
+    rates: SqlRates, database: Database, clock: FakeClock
+) -> None:
     await use(rates, PER_HOUR, PER_DOCTOR.of("ana"), times=3)
     await use(rates, PER_DAY)
     await clock.advance((HOUR + MARGIN + MINUTE).total_seconds())
@@ -197,7 +199,7 @@ async def test_what_counts_for_nobody_any_more_is_pruned(rates: SqlRates, databa
     assert row["n"] == 1
 
 
-async def test_a_token_of_a_short_window_is_kept_for_the_long_one_of_its_key(
+async def test_token_of_a_short_window_is_kept_for_the_long_window_of_its_key(
     database_url: str, clock: FakeClock
 ) -> None:
     work = Batuta(database_url, clock=clock)
@@ -216,10 +218,10 @@ async def test_a_token_of_a_short_window_is_kept_for_the_long_one_of_its_key(
         await use(work.rates, hour, day)
 
 
-async def test_a_process_whose_clock_is_ahead_takes_nobodys_token_away(
+async def test_process_whose_clock_is_ahead_prunes_no_valid_token(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    """Where the database has a clock, that one decides; on SQLite all are on one machine."""
+    """On PostgreSQL the server's clock decides; on SQLite all processes are on one machine."""
     clock.step(SystemClock().now() - clock.now())
     own_time = database.dialect == "sqlite"
     rates = SqlRates(database, ids, clock if own_time else SystemClock())
@@ -231,7 +233,7 @@ async def test_a_process_whose_clock_is_ahead_takes_nobodys_token_away(
     await held(rates, PER_HOUR)
 
 
-async def test_the_databases_own_clock_decides_where_there_is_one(database: Database, ids: Ids) -> None:
+async def test_clock_of_the_database_decides_on_postgres(database: Database, ids: Ids) -> None:
     rates = SqlRates(database, ids, SystemClock())
     limit = Limit(name="um", key="um", most=1, per=HOUR)
     await use(rates, limit)
@@ -242,6 +244,6 @@ async def test_the_databases_own_clock_decides_where_there_is_one(database: Data
 @pytest.mark.parametrize(
     "wrong", [{"most": 0}, {"per": timedelta(0)}, {"per": timedelta(days=400)}, {"name": " "}, {"key": ""}]
 )
-def test_a_limit_that_cannot_be_kept_is_refused(wrong: dict[str, object]) -> None:
+def test_invalid_limit_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidName):
         Limit(**{"name": "x", "key": "x", "most": 1, "per": HOUR, **wrong})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Rate limits on SQLite: whatever senders do between reservation and confirmation, no window holds more effects than allowed."""
+"""Rate limits on SQLite: whatever senders do between reservation and confirmation, no window exceeds its limit."""
 
 import asyncio
 import tempfile
@@ -33,8 +33,8 @@ class RateMachine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
         self.runner = asyncio.Runner()
         self.clock = FakeClock()
-        self.held: list[tuple[Reserved, str]] = []  # reserved, and nothing was done yet
-        self.done: list[Reserved] = []  # the effect happened, and nobody said so yet
+        self.held: list[tuple[Reserved, str]] = []  # reserved, without an effect yet
+        self.done: list[Reserved] = []  # the effect happened, without a confirmation yet
         self.effects: list[tuple[datetime, str]] = []
         self.nobody_acts_after = self.clock.now()
 
@@ -86,7 +86,9 @@ class RateMachine(RuleBasedStateMachine):
 
     @rule(who=whom, delay=st.sampled_from([0, 1, 9]), dies=st.booleans())
     def send(self, who: str, delay: int, dies: bool) -> None:
-        """As soon as it may; held, at the very instant that was named, where there is room if nobody else is on the way."""
+        """Send as soon as possible: a held sender retries at the named instant and has room then if no other sender is
+        active.
+        """
         limits = [FEW, MANY, EACH.of(who)]
         is_alone = self.clock.now() >= self.nobody_acts_after
         answer = self.runner.run(self.rates.reserve(limits, use_within=USE_WITHIN))

@@ -22,14 +22,14 @@ def switches(database: Database, ids: Ids, events: EventRecorder) -> SqlSwitches
     return SqlSwitches(database, ids, events)
 
 
-async def test_a_switch_reads_back_as_it_was_set(switches: SqlSwitches, clock: FakeClock) -> None:
+async def test_switch_reads_back_as_it_was_set(switches: SqlSwitches, clock: FakeClock) -> None:
     until = clock.now() + timedelta(hours=5)
     switch = await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now(), until=until)
     assert await switches.read("pausa") == switch
     assert await switches.read("another") is None
 
 
-async def test_the_last_turn_counts(switches: SqlSwitches, clock: FakeClock) -> None:
+async def test_last_change_counts(switches: SqlSwitches, clock: FakeClock) -> None:
     for on in (True, False, True, False):
         await switches.set("pausa", on, by="ana", reason="teste", now=clock.now())
     switch = await switches.read("pausa")
@@ -37,7 +37,7 @@ async def test_the_last_turn_counts(switches: SqlSwitches, clock: FakeClock) -> 
     assert switch.on is False
 
 
-async def test_every_turn_is_noted_with_who_and_what_and_announced_once(
+async def test_every_change_is_in_the_audit_log_and_emits_one_event(
     switches: SqlSwitches, database: Database, clock: FakeClock, events: EventRecorder
 ) -> None:
     await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
@@ -51,7 +51,7 @@ async def test_every_turn_is_noted_with_who_and_what_and_announced_once(
     assert [(event.on, event.by) for event in events.of(SwitchChanged)] == [(True, "ana"), (False, "rui")]
 
 
-async def test_a_turn_is_seen_by_another_process_at_once(
+async def test_other_process_sees_a_change_at_once(
     switches: SqlSwitches, database_url: str, clock: FakeClock, ids: Ids, events: EventRecorder
 ) -> None:
     other = connect(database_url, SystemClock())
@@ -64,7 +64,7 @@ async def test_a_turn_is_seen_by_another_process_at_once(
         await other.close()
 
 
-async def test_a_switch_read_within_a_transaction_is_read_in_that_transaction(
+async def test_switch_is_read_inside_the_given_transaction(
     switches: SqlSwitches, database: Database, clock: FakeClock
 ) -> None:
     await switches.set("pausa", True, by="ana", reason="feriado", now=clock.now())
@@ -74,7 +74,7 @@ async def test_a_switch_read_within_a_transaction_is_read_in_that_transaction(
     assert switch.on
 
 
-async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: SqlSwitches, database: Database) -> None:
+async def test_value_written_by_sql_is_understood(switches: SqlSwitches, database: Database) -> None:
     by_hand = (
         "INSERT INTO feature_flags (key, value, reason, updated_by, updated_at)"
         " VALUES ('campaigns.enabled', 'false', 'sql', 'dba', now())"
@@ -85,7 +85,7 @@ async def test_a_value_that_an_operator_wrote_by_hand_is_understood(switches: Sq
     assert switch.on is False
 
 
-async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
+async def test_concurrent_changes_leave_one_switch_and_an_audit_row_each(
     switches: SqlSwitches, database: Database, clock: FakeClock
 ) -> None:
     changes = (switches.set("pausa", bool(n % 2), by=f"p{n}", reason="x", now=clock.now()) for n in range(20))
@@ -97,7 +97,7 @@ async def test_many_turns_at_once_leave_one_switch_and_a_note_for_each(
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-async def test_a_pause_lasts_as_long_as_it_says_whatever_the_clock_of_the_machine_that_asks(
+async def test_pause_lasts_as_long_as_requested_whatever_the_clock_of_the_caller(
     database: Database, ids: Ids, events: EventRecorder, hours: int
 ) -> None:
     if database.dialect == "sqlite":

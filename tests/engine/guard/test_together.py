@@ -1,4 +1,4 @@
-"""Several guards as one: switches, hours, pilot, breaker, rate."""
+"""Combine several guards: switches, hours, pilot, breaker, rate."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
@@ -18,7 +18,7 @@ HOURS = HoursGuard(
 
 @dataclass(eq=False)
 class Box:
-    """A guard that hands out tickets and remembers what became of them."""
+    """Guard that issues tickets and records what their holders report."""
 
     holds: bool = False
     takes: float = 0.0
@@ -48,13 +48,13 @@ def at(text: str) -> datetime:
         ("2026-01-05T07:59:59.999999", "2026-01-05T08:00"),
         ("2026-01-05T08:00", None),
         ("2026-01-05T19:59:59.999999", None),
-        ("2026-01-05T20:00", "2026-01-06T08:00"),  # its end is outside, everywhere
+        ("2026-01-05T20:00", "2026-01-06T08:00"),  # the end of the hours is exclusive
         ("2026-01-09T20:00", "2026-01-12T08:00"),  # Friday evening
         ("2026-01-10T12:00", "2026-01-12T08:00"),  # Saturday
         ("2026-04-03T12:00", "2026-04-06T08:00"),  # Good Friday
     ],
 )
-async def test_hours_name_their_next_opening_and_end_at_eight_sharp(now: str, opens: str | None) -> None:
+async def test_hours_end_at_eight_and_name_their_next_opening(now: str, opens: str | None) -> None:
     verdict = await HOURS.admit(at(now))
     if opens is None:
         assert verdict == Admit()
@@ -63,7 +63,7 @@ async def test_hours_name_their_next_opening_and_end_at_eight_sharp(now: str, op
         assert verdict.until == at(opens)
 
 
-async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
+async def test_all_guards_must_admit_and_each_gets_the_report(clock: FakeClock) -> None:
     one, other = Box(), Box()
     verdict = await AllOf(HOURS, one, other, clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
@@ -71,25 +71,25 @@ async def test_all_must_admit_and_each_is_told(clock: FakeClock) -> None:
     assert (one.reports, other.reports) == ([WORKED], [WORKED])
 
 
-async def test_the_first_hold_wins_and_what_was_given_out_before_is_given_back(clock: FakeClock) -> None:
+async def test_first_hold_wins_and_earlier_tickets_are_returned(clock: FakeClock) -> None:
     one, full, never = Box(), Box(holds=True), Box()
     assert await AllOf(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
     assert (one.reports, full.reports, never.reports) == ([None], [], [])
 
 
-async def test_the_soonest_deadline_counts(clock: FakeClock) -> None:
+async def test_earliest_deadline_counts(clock: FakeClock) -> None:
     soon, later = clock.now() + timedelta(seconds=5), clock.now() + timedelta(minutes=5)
     verdict = await AllOf(HOURS, Box(by=later), Box(by=soon), Box(), clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
     assert verdict.by == soon
 
 
-async def test_guards_that_hand_out_nothing_together_hand_out_nothing(clock: FakeClock) -> None:
+async def test_guards_without_tickets_combine_into_one_without_a_ticket(clock: FakeClock) -> None:
     verdict = await AllOf(HOURS, HOURS, clock=clock).admit(clock.now())
     assert verdict == Admit(FREE)
 
 
-async def test_who_waited_at_a_guard_past_closing_time_is_held(clock: FakeClock) -> None:
+async def test_caller_that_waited_past_closing_time_is_held(clock: FakeClock) -> None:
     closing = clock.now().astimezone(ZONE).replace(hour=20)
     await clock.advance((closing - clock.now()).total_seconds() - 1)
     slow = Box(takes=1.0, clock=clock)
@@ -97,7 +97,7 @@ async def test_who_waited_at_a_guard_past_closing_time_is_held(clock: FakeClock)
     assert slow.reports == [None]
 
 
-async def test_when_a_guard_breaks_what_the_others_gave_out_is_given_back(clock: FakeClock) -> None:
+async def test_failing_guard_returns_the_tickets_of_the_others(clock: FakeClock) -> None:
     class Broken:
         async def admit(self, now: datetime) -> Verdict:
             raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""Everything an effect has to pass, in its order, on both databases: switch, hours, pilot, breaker, rate."""
+"""All guards of an effect in their order, on both databases: switch, hours, pilot, breaker, rate."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class House:
         return await self.may.admit(self.clock.now())
 
     async def reason(self) -> tuple[str, object]:
-        """The code, and the first of the facts."""
+        """Code of the hold and the first of its facts."""
         verdict = await self.asked()
         assert isinstance(verdict, Hold), verdict
         assert isinstance(verdict.reason, Reason)
@@ -63,14 +63,14 @@ async def house(database_url: str, clock: FakeClock) -> AsyncIterator[House]:
         yield House(work, clock, may)
 
 
-async def test_each_guard_holds_in_its_turn_and_nothing_is_taken_by_who_is_held(house: House, clock: FakeClock) -> None:
+async def test_each_guard_holds_in_its_turn_and_a_held_call_takes_no_token(house: House, clock: FakeClock) -> None:
     await house.do()
     await house.set_switch("pilot_mode", True)
     assert await house.reason() == ("switch_on", "pilot_mode")
     await house.set_switch("pausa", True)
     assert await house.reason() == ("switch_on", "pausa")
     await house.set_switch("pausa", False)
-    await clock.advance(11 * 3600)  # from nine in the morning to eight in the evening, in São Paulo
+    await clock.advance(11 * 3600)  # from 09:00 to 20:00 in São Paulo
     assert await house.reason() == ("outside_hours", "horário")
     await house.set_switch("pilot_mode", False)
     await clock.advance(12 * 3600)
@@ -80,7 +80,7 @@ async def test_each_guard_holds_in_its_turn_and_nothing_is_taken_by_who_is_held(
     assert await house.used() == 3
 
 
-async def test_a_probe_that_finds_no_room_leaves_its_place_to_the_next(house: House, clock: FakeClock) -> None:
+async def test_probe_held_by_a_rate_limit_is_available_to_the_next_caller(house: House, clock: FakeClock) -> None:
     for report in (WORKED, WORKED, *[EffectReport(Effect.BROKE, "HTTP 503")] * 3):
         await house.do(report)
     await clock.advance(60)
@@ -93,7 +93,7 @@ async def test_a_probe_that_finds_no_room_leaves_its_place_to_the_next(house: Ho
     assert circuit.state is CircuitState.CLOSED
 
 
-async def test_what_never_left_counts_against_the_service_and_not_against_the_limit(house: House) -> None:
+async def test_unreached_service_counts_for_the_circuit_and_not_for_the_limit(house: House) -> None:
     for _ in range(3):
         await house.do(EffectReport(Effect.UNREACHED, "ConnectError"))
     assert await house.used() == 0

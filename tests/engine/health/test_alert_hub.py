@@ -22,7 +22,7 @@ SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hou
 
 
 class Post:
-    """A sink that keeps what it gets, or breaks."""
+    """Sink that records each alert, or fails on request."""
 
     def __init__(self, name: str = "post") -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Post:
 
 
 class Ward:
-    """A patient whose findings the test decides, and any number of hubs."""
+    """Health check whose findings the test sets, and any number of hubs."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work = work
@@ -62,7 +62,7 @@ class Ward:
             owner, work.health, work.observability.alerts, lambda: [self.post, *more], AlertPolicy(zone=work.zone),
             FindingWords(Texts("en")), self.clock, work.events, work.now,
         )  # fmt: skip
-        made._quiet_until = 0.0  # its tree has been up for a while
+        made._quiet_until = 0.0  # skip the silence after start-up
         return made
 
     async def rows(self, text: str = "SELECT * FROM alertas_enviados ORDER BY created_at, id") -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ async def test_an_alert_is_sent_once_and_its_row_says_how_it_went(ward: Ward) ->
     assert row["resolved_at"] is None
 
 
-async def test_when_it_is_over_that_is_told_and_the_rows_are_resolved(ward: Ward) -> None:
+async def test_hub_sends_recovery_and_resolves_rows(ward: Ward) -> None:
     ward.findings = [ill()]
     hub = ward.hub()
     await hub.tick()
@@ -108,7 +108,7 @@ async def test_when_it_is_over_that_is_told_and_the_rows_are_resolved(ward: Ward
     assert [row["resolved_at"] for row in await ward.rows()] == [ward.clock.now()] * 2
 
 
-async def test_of_many_hubs_one_speaks(ward: Ward) -> None:
+async def test_only_one_of_many_hubs_sends_alerts(ward: Ward) -> None:
     ward.findings = [ill()]
     hubs = [ward.hub(owner) for owner in "abcd"]
     for _ in range(3):
@@ -118,7 +118,7 @@ async def test_of_many_hubs_one_speaks(ward: Ward) -> None:
     assert ward.post.heard == [(Kind.ALERT, "a")]
 
 
-async def test_whoever_does_not_speak_does_not_look(ward: Ward) -> None:
+async def test_standby_hub_runs_no_checks(ward: Ward) -> None:
     speaks, silent = ward.hub("a"), ward.hub("b")
     await speaks.tick()
     for _ in range(3):
@@ -126,7 +126,7 @@ async def test_whoever_does_not_speak_does_not_look(ward: Ward) -> None:
     assert ward.looks == 1
 
 
-async def test_while_all_is_well_it_looks_every_half_minute_and_otherwise_at_every_tick(ward: Ward) -> None:
+async def test_hub_checks_every_half_minute_and_at_every_tick_during_an_alert(ward: Ward) -> None:
     hub = ward.hub()
     for _ in range(9):
         await hub.tick()
@@ -139,7 +139,7 @@ async def test_while_all_is_well_it_looks_every_half_minute_and_otherwise_at_eve
     assert ward.looks == 6
 
 
-async def test_when_the_one_that_speaks_dies_another_does_within_its_lease(ward: Ward) -> None:
+async def test_standby_hub_takes_over_when_the_lease_of_the_active_hub_expires(ward: Ward) -> None:
     first, second = ward.hub("a"), ward.hub("b")
     await first.tick()
     ward.findings = [ill()]
@@ -149,11 +149,11 @@ async def test_when_the_one_that_speaks_dies_another_does_within_its_lease(ward:
     ward.clock.step(SECOND)
     await second.tick()
     assert ward.post.heard == [(Kind.ALERT, "a")]
-    await first.tick()  # it was only asleep
+    await first.tick()  # the first hub was only suspended
     assert ward.post.heard == [(Kind.ALERT, "a")]
 
 
-async def test_a_sink_that_is_away_is_tried_again_and_stops_nobody(ward: Ward) -> None:
+async def test_hub_retries_an_unavailable_sink_and_still_sends_to_the_others(ward: Ward) -> None:
     other = Post("other")
     hub = ward.hub("a", other)
     ward.post.is_broken = True
@@ -164,7 +164,7 @@ async def test_a_sink_that_is_away_is_tried_again_and_stops_nobody(ward: Ward) -
         {"outcome": "pending", "tries": 1}
     ]
     await hub.tick()
-    assert ward.post.tries == 1  # not before its time
+    assert ward.post.tries == 1  # before the retry is due
     ward.post.is_broken = False
     ward.clock.step(31 * SECOND)
     await hub.tick()
@@ -172,7 +172,7 @@ async def test_a_sink_that_is_away_is_tried_again_and_stops_nobody(ward: Ward) -
     assert other.heard == [(Kind.ALERT, "a")]
 
 
-async def test_what_never_arrives_is_given_up_in_the_end(ward: Ward) -> None:
+async def test_hub_gives_up_an_alert_that_no_sink_accepts(ward: Ward) -> None:
     hub = ward.hub()
     ward.post.is_broken = True
     ward.findings = [ill()]
@@ -185,17 +185,17 @@ async def test_what_never_arrives_is_given_up_in_the_end(ward: Ward) -> None:
     assert outcomes == {"failed"}
 
 
-async def test_what_was_decided_and_not_sent_is_sent_by_the_next(ward: Ward) -> None:
+async def test_hub_sends_alerts_that_a_dead_hub_decided_but_did_not_send(ward: Ward) -> None:
     ward.findings = [ill()]
     ward.post.is_broken = True
-    await ward.hub("a").tick()  # and dies
+    await ward.hub("a").tick()  # and the hub dies
     ward.post.is_broken = False
     ward.clock.step(HUB_LEASE + SECOND)
     await ward.hub("b").tick()
     assert ward.post.heard == [(Kind.ALERT, "a")]
 
 
-async def test_a_tree_that_has_just_started_says_nothing_yet(ward: Ward) -> None:
+async def test_hub_sends_nothing_just_after_start_up(ward: Ward) -> None:
     ward.findings = [ill()]
     hub = ward.hub()
     hub._quiet_until = ward.clock.monotonic() + SETTLING.total_seconds()
@@ -206,7 +206,7 @@ async def test_a_tree_that_has_just_started_says_nothing_yet(ward: Ward) -> None
     assert ward.post.heard == [(Kind.ALERT, "a")]
 
 
-async def test_a_database_that_is_away_is_told_once_by_whoever_decided_last_and_written_down_afterwards(
+async def test_active_hub_alerts_once_about_a_lost_database_and_stores_it_later(
     ward: Ward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     speaks, silent = ward.hub("a"), ward.hub("b")
@@ -264,7 +264,7 @@ async def test_two_hubs_open_one_incident(ward: Ward) -> None:
     assert len(await ward.work.observability.incidents.list_between(ward.clock.now() - HOUR, ward.clock.now())) == 1
 
 
-async def test_an_incident_by_hand_is_closed_by_hand_and_not_by_the_hub(ward: Ward) -> None:
+async def test_hub_does_not_close_an_incident_opened_by_an_operator(ward: Ward) -> None:
     incidents, now = ward.work.observability.incidents, ward.clock.now()
     opened, is_new = await incidents.write(
         NewIncident(from_status="healthy", to_status="critical", details={"what": "mudança"}), now=now
@@ -283,7 +283,7 @@ async def test_an_incident_by_hand_is_closed_by_hand_and_not_by_the_hub(ward: Wa
     assert (closed.id, closed.duration_seconds) == (opened.id, 3600)
 
 
-async def test_old_sendings_go(ward: Ward) -> None:
+async def test_pruner_deletes_old_alert_rows(ward: Ward) -> None:
     ward.findings = [ill()]
     await ward.hub().tick()
     ward.findings = []

@@ -1,4 +1,4 @@
-"""What is said about findings, and when."""
+"""Decide which findings become alerts, and when."""
 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -44,7 +44,7 @@ def seen(*findings: Finding) -> Assessment:
 
 
 class Room:
-    """Remembers what was said, as the database does."""
+    """Keeps the alerted causes between calls, as the database does."""
 
     def __init__(self) -> None:
         self.known: dict[str, AlertedCause] = {}
@@ -60,7 +60,7 @@ class Room:
 ALERT, RECOVERY = (Kind.ALERT, "a"), (Kind.RECOVERY, "a")
 
 
-def test_a_cause_is_told_once_and_again_after_its_cool_down() -> None:
+def test_cause_is_alerted_once_and_again_after_its_cool_down() -> None:
     for severity, cool_down in ((Severity.CRITICAL, 15), (Severity.ERROR, 60), (Severity.WARNING, 240)):
         room, start = Room(), MONDAY - 3 * HOUR
         assert room.hears(start, finding(severity)) == [ALERT]
@@ -68,21 +68,21 @@ def test_a_cause_is_told_once_and_again_after_its_cool_down() -> None:
         assert room.hears(start + cool_down * MINUTE, finding(severity)) == [ALERT]
 
 
-def test_what_gets_worse_is_told_at_once() -> None:
+def test_worse_severity_is_alerted_at_once() -> None:
     room = Room()
     assert room.hears(MONDAY, finding(Severity.WARNING)) == [ALERT]
     assert room.hears(MONDAY + SECOND, finding(Severity.CRITICAL)) == [ALERT]
     assert room.hears(MONDAY + 2 * SECOND, finding(Severity.WARNING)) == []
 
 
-def test_the_end_is_told_once() -> None:
+def test_recovery_is_sent_once() -> None:
     room = Room()
     room.hears(MONDAY, finding(Severity.CRITICAL))
     assert room.hears(MONDAY + MINUTE) == [RECOVERY]
     assert room.hears(MONDAY + 2 * MINUTE) == []
 
 
-def test_one_that_comes_and_goes_is_told_once_in_its_cool_down() -> None:
+def test_flapping_cause_is_alerted_once_per_cool_down() -> None:
     room = Room()
     heard = [
         each
@@ -94,7 +94,7 @@ def test_one_that_comes_and_goes_is_told_once_in_its_cool_down() -> None:
     assert room.hears(MONDAY + 16 * MINUTE) == [RECOVERY]
 
 
-def test_only_the_root_speaks_and_what_it_explains_is_not_told_as_over() -> None:
+def test_only_the_root_cause_alerts_and_explained_causes_send_no_recovery() -> None:
     room = Room()
     stale = finding(Severity.CRITICAL, "a", "scheduler")
     assert room.hears(MONDAY, stale) == [ALERT]
@@ -103,28 +103,28 @@ def test_only_the_root_speaks_and_what_it_explains_is_not_told_as_over() -> None
     assert room.hears(MONDAY + HOUR + MINUTE) == [(Kind.RECOVERY, "a"), (Kind.RECOVERY, "scheduler")]
 
 
-def test_at_night_and_on_sunday_only_what_is_critical_is_told() -> None:
+def test_only_critical_findings_are_alerted_at_night_and_on_sunday() -> None:
     for moment in (NIGHT, SUNDAY):
         assert Room().hears(moment, finding(Severity.CRITICAL)) == [ALERT]
         assert Room().hears(moment, finding(Severity.ERROR)) == []
         assert Room().hears(moment, finding(Severity.WARNING)) == []
 
 
-def test_what_was_found_at_night_is_told_in_the_morning_if_it_is_still_there() -> None:
+def test_finding_of_the_night_is_alerted_in_the_morning_if_it_persists() -> None:
     room = Room()
     room.hears(NIGHT, finding(Severity.ERROR))
     assert room.hears(NIGHT.replace(hour=7, minute=59), finding(Severity.ERROR)) == []
     assert room.hears(NIGHT.replace(hour=8), finding(Severity.ERROR)) == [ALERT]
-    evening = NIGHT.replace(hour=20)  # the end is outside
+    evening = NIGHT.replace(hour=20)  # the end of the alerting hours is exclusive
     assert room.hears(evening) == []
     assert room.hears(evening + 12 * HOUR) == [RECOVERY]
 
 
-def test_a_note_is_not_told() -> None:
+def test_info_finding_is_not_alerted() -> None:
     assert Room().hears(MONDAY, finding(Severity.INFO)) == []
 
 
-def test_what_was_said_long_ago_is_forgotten() -> None:
+def test_alerted_cause_is_forgotten_after_a_while() -> None:
     room = Room()
     room.hears(MONDAY, finding(Severity.CRITICAL))
     room.hears(MONDAY + MINUTE)
@@ -148,11 +148,11 @@ def test_an_incident_opens_when_health_becomes_critical_and_closes_when_it_leave
     assert (opened.from_status, opened.to_status, opened.from_score, opened.to_score) == ("healthy", "critical", 97, 39)
     assert opened.details == {"causes": ["a"]}
     open_one = incident(timedelta(0), None)
-    assert change_incident(bad, None, open_one) == change_incident(good, None, None)  # nothing to do
+    assert change_incident(bad, None, open_one) == change_incident(good, None, None)  # the incident is open already
     assert change_incident(good, None, open_one).closes == open_one.id
 
 
-def test_what_joins_an_open_incident_is_added_to_its_causes() -> None:
+def test_new_cause_is_added_to_the_open_incident() -> None:
     more = change_incident(
         seen(finding(Severity.CRITICAL), finding(Severity.ERROR, "b")), None, incident(timedelta(0), None)
     )
@@ -160,7 +160,7 @@ def test_what_joins_an_open_incident_is_added_to_its_causes() -> None:
     assert more.grows[1]["causes"] == ["a", "b"]
 
 
-def test_time_that_overlaps_is_counted_once_and_an_open_one_counts_until_now() -> None:
+def test_overlapping_incidents_count_once_and_an_open_one_counts_until_now() -> None:
     found = [
         incident(timedelta(0), 2 * HOUR),
         incident(HOUR, 2 * HOUR),

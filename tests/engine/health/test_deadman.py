@@ -1,4 +1,4 @@
-"""The dead man's switch speaks while the dispatcher works, and only then."""
+"""The dead man's switch pings while the dispatcher works, and only then."""
 
 import asyncio
 from datetime import timedelta
@@ -31,14 +31,14 @@ class Plant:
         self.pings += 1
 
 
-async def test_it_pings_while_the_dispatcher_works(clock: FakeClock, events: EventRecorder) -> None:
+async def test_switch_pings_while_the_dispatcher_works(clock: FakeClock, events: EventRecorder) -> None:
     plant = Plant(clock, events)
     plant.dispatcher.worked_at = clock.monotonic()
     assert await plant.switch.tick() == Idle()
     assert plant.pings == 1
 
 
-async def test_it_is_silent_while_only_its_neighbours_work(clock: FakeClock, events: EventRecorder) -> None:
+async def test_switch_sends_no_ping_while_only_other_loops_work(clock: FakeClock, events: EventRecorder) -> None:
     plant = Plant(clock, events)
     await plant.switch.tick()
     assert plant.pings == 0
@@ -49,7 +49,7 @@ async def test_it_is_silent_while_only_its_neighbours_work(clock: FakeClock, eve
     assert plant.pings == 0
 
 
-async def test_a_ping_that_hangs_delays_no_shutdown(clock: FakeClock, events: EventRecorder) -> None:
+async def test_hanging_ping_does_not_delay_shutdown(clock: FakeClock, events: EventRecorder) -> None:
     async def hangs() -> None:
         await asyncio.Event().wait()
 
@@ -61,10 +61,10 @@ async def test_a_ping_that_hangs_delays_no_shutdown(clock: FakeClock, events: Ev
     await settle()
     assert supervisor.running[0].is_ticking
     stop.set()
-    await running  # no time passes
+    await running  # the clock stands still
 
 
-async def test_a_ping_that_is_not_taken_is_told_and_stops_nothing(clock: FakeClock, events: EventRecorder) -> None:
+async def test_refused_ping_is_reported_and_stops_nothing(clock: FakeClock, events: EventRecorder) -> None:
     plant = Plant(clock, events)
     plant.dispatcher.worked_at = clock.monotonic()
     plant.is_away = True

@@ -1,4 +1,4 @@
-"""What health counts, on both databases: exactly, whatever else lies in the table."""
+"""Counts of the health checks on both databases: exact, whatever other rows the table holds."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,12 +38,12 @@ def causes(assessment: Assessment) -> dict[str, Severity]:
     return {finding.cause: finding.severity for finding in assessment.findings}
 
 
-async def test_only_what_is_due_is_a_backlog(work: Batuta, clock: FakeClock) -> None:
+async def test_backlog_counts_only_due_items(work: Batuta, clock: FakeClock) -> None:
     now = clock.now()
     await work.enqueue_many("mail", [(n,) for n in range(7)])
     for priority in (1, 2, 9):
         await work.enqueue("mail", 100, priority=priority)
-    await work.enqueue("mail", 200, delay=3600)  # tomorrow's
+    await work.enqueue("mail", 200, delay=3600)  # due in an hour
     await work.enqueue("other")
     clock.step(MINUTE)
     pulse = await work.queues["default"].pulse()
@@ -51,16 +51,14 @@ async def test_only_what_is_due_is_a_backlog(work: Batuta, clock: FakeClock) -> 
     assert pulse.now == clock.now()
 
 
-async def test_an_empty_queue_has_a_pulse_too(work: Batuta) -> None:
+async def test_empty_queue_has_a_pulse(work: Batuta) -> None:
     pulse = await work.queues["default"].pulse()
     assert (pulse.due, pulse.oldest_due_at, pulse.stuck, pulse.dead, pulse.is_held) == (0, None, 0, 0, False)
 
 
-async def test_stuck_is_what_a_dead_worker_left_and_not_what_waits_for_its_retry(
-    work: Batuta, clock: FakeClock
-) -> None:
+async def test_stuck_counts_items_of_a_dead_worker_but_not_waiting_retries(work: Batuta, clock: FakeClock) -> None:
     await work.enqueue_many("mail", [(1,), (2,), (3,)])
-    await work.enqueue("mail", 4, delay=900)  # as a retry waits
+    await work.enqueue("mail", 4, delay=900)  # like an item that waits for a retry
     queue = work.queues["default"]
     await queue.settle_and_claim([], LEASE, 2)
     clock.step(LEASE.lease + 59 * SECOND)
@@ -71,7 +69,7 @@ async def test_stuck_is_what_a_dead_worker_left_and_not_what_waits_for_its_retry
     assert (await work.queues["other"].pulse()).stuck == 0
 
 
-async def test_dead_letters_are_counted_and_those_of_the_last_hour_apart(
+async def test_dead_items_of_the_last_hour_are_also_counted_apart(
     work: Batuta, clock: FakeClock, database_url: str
 ) -> None:
     for _ in range(3):
@@ -95,7 +93,7 @@ async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(
     assert seen.score == 39
 
 
-async def test_a_paused_queue_makes_nobody_scream(work: Batuta, clock: FakeClock) -> None:
+async def test_paused_queue_raises_no_finding(work: Batuta, clock: FakeClock) -> None:
     await work.enqueue("mail", 1)
     await work.switches.set("pause.queue.default", True, by="ana", reason="teste", now=clock.now())
     clock.step(2 * HOUR)
@@ -104,9 +102,7 @@ async def test_a_paused_queue_makes_nobody_scream(work: Batuta, clock: FakeClock
     assert seen.score == 100
 
 
-async def test_a_worker_that_lives_shows_its_loops_and_one_that_ended_in_order_is_not_missed(
-    work: Batuta, clock: FakeClock
-) -> None:
+async def test_health_lists_loops_of_live_workers_and_ignores_stopped_ones(work: Batuta, clock: FakeClock) -> None:
     stop = asyncio.Event()
     running = asyncio.create_task(work.supervisor().run(stop, 5 * SECOND))
     for _ in range(100):
@@ -123,7 +119,7 @@ async def test_a_worker_that_lives_shows_its_loops_and_one_that_ended_in_order_i
     assert causes(await work.health.look(fresh=True)) == {}
 
 
-async def test_a_worker_that_was_killed_is_found_dead(work: Batuta, clock: FakeClock) -> None:
+async def test_killed_worker_is_reported_dead(work: Batuta, clock: FakeClock) -> None:
     await work.beats.beat(
         "w:1", "worker", {"worker:default": {"last_progress_ago": 0.005, "failures": 0}}, now=clock.now()
     )
@@ -131,14 +127,14 @@ async def test_a_worker_that_was_killed_is_found_dead(work: Batuta, clock: FakeC
     assert causes(await work.health.look(fresh=True)) == {"workers.dead.worker": Severity.ERROR}
 
 
-async def test_the_sign_of_life_of_a_job_is_not_taken_for_a_process(work: Batuta, clock: FakeClock) -> None:
+async def test_heartbeat_of_a_job_is_not_taken_for_a_process(work: Batuta, clock: FakeClock) -> None:
     await work.beats.beat("heartbeat", "heartbeat", {"execution": "1"}, now=clock.now())
     clock.step(HOUR)
     assert causes(await work.health.look(fresh=True)) == {}
 
 
-async def test_the_age_of_a_tick_is_told_as_a_length(database: Database, clock: FakeClock) -> None:
-    """So that the clocks of two machines need not agree."""
+async def test_beat_stores_the_age_of_a_tick_as_a_duration(database: Database, clock: FakeClock) -> None:
+    """The clocks of two machines may differ."""
     beats = SqlBeats(database, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 1.5, "failures": 2}}, now=clock.now())
     (beat,) = (await beats.read_signs(within=HOUR, now=clock.now())).beats
@@ -146,7 +142,7 @@ async def test_the_age_of_a_tick_is_told_as_a_length(database: Database, clock: 
     assert beat.loops["dispatcher"].failures == 2
 
 
-async def test_without_a_clock_of_our_own_the_databases_decides(database: Database) -> None:
+async def test_beats_use_the_clock_of_the_database_when_none_is_given(database: Database) -> None:
     beats = SqlBeats(database, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 0, "failures": 0}})
     signs = await beats.read_signs(within=HOUR)
@@ -155,7 +151,7 @@ async def test_without_a_clock_of_our_own_the_databases_decides(database: Databa
     assert beat.lives(signs.now)
 
 
-async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batuta, clock: FakeClock) -> None:
+async def test_dead_process_stays_dead_when_the_clock_is_set_back(work: Batuta, clock: FakeClock) -> None:
     loops = {
         "dispatcher": {"last_progress_ago": 0, "failures": 0},
         "worker:default": {"last_progress_ago": 0, "failures": 0},
@@ -172,7 +168,7 @@ async def test_a_clock_that_was_put_back_does_not_make_the_dead_live(work: Batut
     assert [each.cause for each in judge_scheduler(signs, None).findings] == [SCHEDULER_SILENT]
 
 
-async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batuta, clock: FakeClock) -> None:
+async def test_live_processes_raise_no_finding_when_the_clock_is_set_back(work: Batuta, clock: FakeClock) -> None:
     loops = {"dispatcher": {"last_progress_ago": 0, "failures": 0}}
     for who in ("s:1", "w:1"):
         await work.beats.beat(who, "scheduler", loops, now=clock.now())
@@ -184,7 +180,7 @@ async def test_a_clock_that_was_put_back_alarms_nobody_while_all_live(work: Batu
         clock.step(5 * SECOND)
 
 
-async def test_processes_of_long_ago_are_forgotten(work: Batuta, clock: FakeClock) -> None:
+async def test_pruner_deletes_processes_of_last_week(work: Batuta, clock: FakeClock) -> None:
     await work.beats.beat("w:1", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=8))
     await work.beats.beat("w:2", "worker", {"a": {"failures": 0}}, now=clock.now() - timedelta(days=6))
     await Pruner(work.retentions()).tick()

@@ -1,4 +1,4 @@
-"""A job is judged by the fires that were expected of it."""
+"""Judge a job by the fires that were expected of it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,58 +36,62 @@ def judged(
     ("schedule", "now", "fire"),
     [
         ("* * * * *", "2026-01-05T12:00:30", "2026-01-05T11:57"),
-        ("*/5 8-19 * * *", "2026-01-05T03:00", "2026-01-04T19:55"),  # at night: the last of the evening
-        ("*/5 8-19 * * *", "2026-01-05T08:01", "2026-01-04T19:55"),  # in the morning: not yet today's
+        ("*/5 8-19 * * *", "2026-01-05T03:00", "2026-01-04T19:55"),  # at night: the last fire of the evening
+        (
+            "*/5 8-19 * * *",
+            "2026-01-05T08:01",
+            "2026-01-04T19:55",
+        ),  # in the morning: today's fire is still within its SLA
         ("*/5 8-19 * * *", "2026-01-05T08:16", "2026-01-05T08:00"),
-        ("0 8 * * 1-5", "2026-01-05T08:01", "2026-01-02T08:00"),  # Monday: Friday's
+        ("0 8 * * 1-5", "2026-01-05T08:01", "2026-01-02T08:00"),  # on Monday: Friday's fire
         ("0 10 * * *", "2026-01-05T11:01", "2026-01-04T10:00"),
         ("0 10 * * *", "2026-01-05T10:59", "2026-01-03T10:00"),
     ],
 )
-def test_a_job_is_judged_by_the_last_fire_whose_sla_is_over(schedule: str, now: str, fire: str) -> None:
+def test_job_is_judged_by_the_last_fire_whose_sla_is_over(schedule: str, now: str, fire: str) -> None:
     assert find_expected(job(schedule=schedule, zone=SAO_PAULO), LONG_AGO, local(now)) == local(fire)
 
 
-def test_nothing_is_expected_from_before_it_was_registered() -> None:
+def test_no_fire_is_expected_before_the_job_was_registered() -> None:
     registered = local("2026-01-05T09:59:30")
     hourly = job(schedule="0 * * * *", zone=SAO_PAULO)
     assert find_expected(hourly, registered, local("2026-01-05T11:59")) is None
     assert find_expected(hourly, registered, local("2026-01-05T12:00")) == local("2026-01-05T10:00")
 
 
-def test_without_a_good_run_since_the_expected_fire_it_is_stale() -> None:
+def test_job_is_stale_without_a_success_since_the_expected_fire() -> None:
     assert judged(Facts(last=last()), answered=False).state is JobState.STALE
     assert judged(Facts(last=last()), answered=True).state is JobState.OK
 
 
-def test_a_job_that_always_fails_is_not_fresh_and_says_why() -> None:
+def test_job_that_always_fails_is_stale_with_its_reason() -> None:
     health = judged(Facts(last=last("error", error="HTTP 500")), answered=False)
     assert health.is_stale
     assert "HTTP 500" in (health.why or "")
 
 
-def test_a_job_that_never_ran_is_stale_and_not_forgotten() -> None:
+def test_job_that_never_ran_is_stale() -> None:
     assert judged(Facts(expected_since=LONG_AGO), answered=False).why == "it never ran"
     assert judged(Facts(), answered=False).why == "no scheduler has ever been seen"
     assert judged(Facts(), is_expected=False, answered=False).state is JobState.WAITING
 
 
-def test_a_held_job_whose_fires_are_answered_is_held() -> None:
+def test_held_job_with_recorded_fires_is_held() -> None:
     health = judged(Facts(last=last()), held=PAUSED_ALL(turned=""))
     assert (health.state, health.why) == (JobState.HELD, "switch pause.all is on")
 
 
-def test_a_pause_does_not_hide_that_nobody_fires() -> None:
-    """A held fire is a row. Where there is none, no scheduler was there."""
+def test_pause_does_not_hide_that_no_scheduler_fires() -> None:
+    """A held fire has a row. A fire without a row means that no scheduler ran."""
     assert judged(Facts(last=last()), answered=False, held=PAUSED_ALL(turned="")).is_stale
 
 
-def test_unfinished_is_never_stale() -> None:
+def test_unfinished_job_is_never_stale() -> None:
     assert judged(Facts(last=last("skipped", UNFINISHED())), answered=False).state is JobState.UNFINISHED
     assert judged(Facts(), answered=False, finished=False).state is JobState.UNFINISHED
 
 
-def test_a_partial_success_is_degraded() -> None:
+def test_partial_success_is_degraded() -> None:
     assert judged(Facts(last=last(reason=PARTIAL(why="3 of 5")))).state is JobState.DEGRADED
 
 
@@ -98,14 +102,14 @@ def test_a_partial_success_is_degraded() -> None:
         ([judged(Facts(last=last()))], Level.HEALTHY),
         ([judged(Facts(last=last(), counts=Counts(by_status={"timeout": 1})))], Level.DEGRADED),
         ([judged(Facts(last=last()), answered=False), judged(Facts(last=last()))], Level.DEGRADED),
-        ([judged(Facts(last=last()), answered=False)], Level.CRITICAL),  # nothing fires at all
+        ([judged(Facts(last=last()), answered=False)], Level.CRITICAL),  # no job fires
         ([judged(Facts(last=last()), answered=False, critical=True)], Level.CRITICAL),
         ([judged(Facts(), answered=False, critical=True, finished=False)], Level.HEALTHY),
     ],
 )
-def test_the_worst_finding_wins(healths: list[JobHealth], verdict: Level) -> None:
+def test_worst_finding_wins(healths: list[JobHealth], verdict: Level) -> None:
     assert level(healths) is verdict
 
 
-def test_the_next_fire_is_told() -> None:
+def test_job_health_shows_the_next_fire() -> None:
     assert judged(Facts()).next_at == local("2026-01-05T12:31").astimezone(UTC) - timedelta(0)

@@ -1,4 +1,4 @@
-"""Queues, processes and the scheduler are judged by what was expected of them, not by what is convenient to count."""
+"""Judge queues, processes and the scheduler by what was expected of them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,7 +59,7 @@ def severities(report: Report) -> dict[str, Severity]:
     return {finding.cause: finding.severity for finding in report.findings}
 
 
-def test_a_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> None:
+def test_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> None:
     alone = judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=False)
     assert severities(alone) == {"queue.deserted.mail": Severity.CRITICAL}
     assert alone.lost == 20
@@ -67,8 +67,8 @@ def test_a_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -
     assert severities(judge_queue(queue(), pulse(50, 61 * SECOND), has_worker=True)) == {}
 
 
-def test_what_was_handed_over_and_nobody_runs_is_critical_as_well() -> None:
-    """Claimed by whoever sends it on, and waiting for one who is not there."""
+def test_queue_with_handed_over_items_and_no_runner_is_critical() -> None:
+    """The relay claimed the items, and no process of the other system runs them."""
     handed = replace(queue(), hands_over=True)
     waits = pulse(running=5, running_since=NOW - 61 * SECOND)
     assert severities(judge_queue(handed, waits, has_worker=False)) == {"queue.deserted.mail": Severity.CRITICAL}
@@ -79,7 +79,7 @@ def test_what_was_handed_over_and_nobody_runs_is_critical_as_well() -> None:
     assert said.says == "queue_unserved"
 
 
-def test_a_loop_that_fails_again_and_again_serves_nobody() -> None:
+def test_loop_that_fails_repeatedly_does_not_count_as_living() -> None:
     def seen(failures: int) -> Signs:
         loops = {"arq-runner": LoopSeen(failures=failures), "relay": LoopSeen()}
         beat = Beat(worker_id="a", role="arq", status="online", beat_at=NOW, started_at=NOW, loops=loops)
@@ -89,7 +89,7 @@ def test_a_loop_that_fails_again_and_again_serves_nobody() -> None:
     assert seen(3).living_loops == {"relay"}
 
 
-def test_threads_that_run_on_after_their_time_limit_are_reported_while_their_process_lives() -> None:
+def test_threads_past_their_time_limit_are_reported_while_their_process_lives() -> None:
     loops = {"task-threads": LoopSeen(stuck_threads=4), "worker:mail": LoopSeen()}
     beat = Beat(worker_id="a", role="worker", status="online", beat_at=NOW, started_at=NOW, loops=loops)
     found = judge_workers(Signs(now=NOW, beats=(beat,)))
@@ -100,18 +100,18 @@ def test_threads_that_run_on_after_their_time_limit_are_reported_while_their_pro
 
 
 def test_a_queue_without_due_items_needs_no_worker() -> None:
-    """What waits for its retry, or for tomorrow, is neither a backlog nor stuck: it is not in the pulse at all."""
+    """Items that wait for a retry or a later time are neither backlog nor stuck: the pulse leaves them out."""
     assert judge_queue(queue(), pulse(), has_worker=False) == Report()
 
 
-def test_a_large_backlog_that_is_being_worked_off_is_no_finding() -> None:
+def test_large_backlog_that_shrinks_is_not_a_finding() -> None:
     assert judge_queue(queue(), pulse(1_000_000, 5 * SECOND), has_worker=True) == Report()
 
 
 @pytest.mark.parametrize(
     ("due", "severity"), [(100, None), (101, Severity.WARNING), (500, Severity.WARNING), (501, Severity.CRITICAL)]
 )
-def test_a_backlog_has_the_limits_of_its_queue(due: int, severity: Severity | None) -> None:
+def test_queue_has_its_own_backlog_limits(due: int, severity: Severity | None) -> None:
     found = severities(
         judge_queue(queue(backlog_warning=100, backlog_critical=500), pulse(due, 2 * MINUTE), has_worker=True)
     )
@@ -119,25 +119,25 @@ def test_a_backlog_has_the_limits_of_its_queue(due: int, severity: Severity | No
 
 
 @pytest.mark.parametrize(("age", "severity"), [(9, None), (11, Severity.WARNING), (61, Severity.CRITICAL)])
-def test_one_old_item_is_enough(age: int, severity: Severity | None) -> None:
+def test_one_old_item_is_a_finding(age: int, severity: Severity | None) -> None:
     found = severities(judge_queue(queue(), pulse(1, age * MINUTE), has_worker=True))
     assert found.get("queue.old.mail") == severity
 
 
-def test_a_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
-    """Ten stuck are critical, also when six died, which is a warning."""
+def test_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
+    """Ten stuck items are critical; six dead ones, judged later, are only a warning."""
     found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
     assert severities(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
     assert assess([(QUEUES, found)], NOW).worst is Severity.CRITICAL
 
 
-def test_dead_letters_of_long_ago_wait_quietly() -> None:
+def test_old_dead_items_are_not_a_finding() -> None:
     found = judge_queue(queue(), pulse(dead=1_000), has_worker=True)
     assert severities(found) == {"queue.dead_kept.mail": Severity.INFO}
     assert found.lost == 0
 
 
-def test_a_paused_queue_is_told_and_costs_nothing() -> None:
+def test_paused_queue_is_reported_and_costs_no_points() -> None:
     held = Pulse(now=NOW, due=9, oldest_due_at=NOW - HOUR, stuck=0, dead=0, dead_lately=0, is_held=True)
     assert severities(judge_queue(queue(), held, has_worker=False)) == {"queue.held.mail": Severity.INFO}
 
@@ -165,7 +165,7 @@ def beat(
 
 
 def gone(each: Beat) -> Beat:
-    """It ended in an orderly way."""
+    """The heartbeat of a process that ended in order."""
     return Beat(
         worker_id=each.worker_id,
         role=each.role,
@@ -185,24 +185,24 @@ def test_a_process_that_missed_three_beats_is_dead() -> None:
     assert severities(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
 
 
-def test_one_of_several_that_died_is_a_warning_until_somebody_takes_its_place() -> None:
+def test_one_dead_process_of_several_is_a_warning_until_it_is_replaced() -> None:
     dead, lives = beat(ago=5 * MINUTE), beat(started=2 * HOUR)
     assert severities(judge_workers(signs(dead, lives))) == {"workers.dead.worker": Severity.WARNING}
     assert severities(judge_workers(signs(dead, lives, beat(started=4 * MINUTE)))) == {}
 
 
-def test_a_process_that_was_started_again_and_again_is_one_process() -> None:
+def test_repeatedly_restarted_process_counts_as_one_process() -> None:
     crashed = [beat(ago=n * MINUTE, started=(n + 1) * MINUTE - SECOND) for n in range(2, 7)]
     assert severities(judge_workers(signs(*crashed, beat(started=90 * SECOND)))) == {}
 
 
-def test_that_no_scheduler_lives_is_told_by_its_silence_alone() -> None:
+def test_missing_scheduler_is_reported_only_as_silent() -> None:
     dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE))
     assert severities(judge_workers(dead)) == {}
     assert severities(judge_scheduler(dead, None)) == {"scheduler.silent": Severity.CRITICAL}
 
 
-def test_a_process_that_was_asked_to_end_is_not_looked_for() -> None:
+def test_process_that_was_asked_to_end_is_not_missed() -> None:
     assert severities(judge_workers(signs(gone(beat(ago=HOUR))))) == {}
 
 
@@ -213,7 +213,7 @@ def ended(ago: timedelta, times: int, role: str = "worker", loop: str | None = N
     )  # fmt: skip
 
 
-def test_a_process_in_a_crash_loop_is_critical_until_it_has_lived_for_ten_minutes() -> None:
+def test_crash_loop_is_critical_until_the_process_lives_for_ten_minutes() -> None:
     looping = {"workers.crashing.worker": Severity.CRITICAL}
     assert severities(judge_restarts([ended(MINUTE, 4)], NOW)) == {}
     assert severities(judge_restarts([ended(SECOND, 6), ended(MINUTE, 5), ended(2 * MINUTE, 4)], NOW)) == looping
@@ -221,11 +221,11 @@ def test_a_process_in_a_crash_loop_is_critical_until_it_has_lived_for_ten_minute
     assert severities(judge_restarts([ended(10 * MINUTE, 5)], NOW)) == {}
 
 
-def test_a_loop_that_begins_anew_is_no_process() -> None:
+def test_restarted_loop_does_not_count_as_a_restarted_process() -> None:
     assert severities(judge_restarts([ended(SECOND, 9, loop="outbound")], NOW)) == {}
 
 
-def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
+def test_crash_loop_explains_that_no_process_of_the_role_lives() -> None:
     dead = signs(beat("api"), beat("scheduler", MINUTE, HOUR, tick=MINUTE), beat("worker", HOUR / 2, HOUR))
     crashing = judge_restarts([ended(SECOND, 5), ended(SECOND, 5, "scheduler")], NOW)
     found = merge_reports([judge_workers(dead), judge_scheduler(dead, None), crashing]).findings
@@ -235,35 +235,35 @@ def test_a_crash_loop_explains_that_nobody_of_the_role_lives() -> None:
     }
 
 
-def test_a_loop_that_fails_again_and_again_is_found() -> None:
+def test_loop_that_fails_repeatedly_is_a_finding() -> None:
     assert severities(judge_workers(signs(beat(failures=3)))) == {"loop.failing.worker:mail": Severity.ERROR}
     assert severities(judge_workers(signs(beat(failures=2)))) == {}
 
 
-def test_a_dead_scheduler_cannot_score_a_hundred() -> None:
+def test_dead_scheduler_cannot_score_a_hundred() -> None:
     report = judge_scheduler(signs(beat("api"), beat("scheduler", 60 * SECOND, HOUR, tick=61 * SECOND)), None)
     assert severities(report) == {"scheduler.silent": Severity.CRITICAL}
     assert assess([(JOBS_AND_WORKERS, report)], NOW).score == 39
 
 
-def test_a_scheduler_that_beats_and_does_not_tick_is_silent() -> None:
+def test_scheduler_that_beats_but_does_not_tick_is_silent() -> None:
     report = judge_scheduler(signs(beat("scheduler", SECOND, HOUR, tick=SILENT_AFTER + SECOND)), None)
     assert severities(report) == {"scheduler.silent": Severity.CRITICAL}
 
 
-def test_a_scheduler_that_was_stopped_in_an_orderly_way_is_missed_all_the_same() -> None:
+def test_scheduler_that_stopped_in_order_is_still_missed() -> None:
     stopped = gone(beat("scheduler", 2 * MINUTE, HOUR, tick=2 * MINUTE))
     assert severities(judge_scheduler(signs(beat("api"), stopped), NOW - HOUR)) == {
         "scheduler.silent": Severity.CRITICAL
     }
 
 
-def test_of_two_schedulers_the_living_one_counts() -> None:
+def test_live_scheduler_of_two_counts() -> None:
     two = signs(beat("scheduler", HOUR, HOUR, tick=HOUR), beat("scheduler", SECOND, HOUR, tick=SECOND))
     assert severities(judge_scheduler(two, None)) == {}
 
 
-def test_a_scheduler_that_took_anothers_place_has_a_beat_in_which_to_show_that_it_ticks_and_no_longer() -> None:
+def test_replacement_scheduler_has_one_beat_to_show_its_first_tick() -> None:
     new = replace(beat("scheduler", SECOND, 20 * SECOND), loops={"dispatcher": LoopSeen()})
     for ticked, found in (
         (SILENT_AFTER + SECOND, {}),
@@ -273,14 +273,14 @@ def test_a_scheduler_that_took_anothers_place_has_a_beat_in_which_to_show_that_i
         assert severities(judge_scheduler(signs(beat("api"), killed, new), None)) == found
 
 
-def test_a_tree_that_was_started_again_after_a_night_is_not_alarmed_by_yesterdays_tick() -> None:
+def test_processes_restarted_after_a_night_ignore_the_tick_of_yesterday() -> None:
     yesterday = gone(beat("scheduler", 12 * HOUR, 13 * HOUR, tick=12 * HOUR))
     assert severities(judge_scheduler(signs(yesterday, beat("api", started=10 * SECOND)), NOW - 24 * HOUR)) == {}
     later = judge_scheduler(signs(yesterday, beat("api", started=MINUTE)), NOW - 24 * HOUR)
     assert severities(later) == {"scheduler.silent": Severity.CRITICAL}
 
 
-def test_a_database_that_nobody_ever_served_expects_no_scheduler() -> None:
+def test_database_that_was_never_served_expects_no_scheduler() -> None:
     assert severities(judge_scheduler(signs(), None)) == {}
     assert severities(judge_scheduler(signs(), NOW - 10 * SECOND)) == {}
     assert severities(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
@@ -302,20 +302,20 @@ def health(
     return judge(job(name, **options), facts, expected_at=NOW - HOUR, is_answered=not stale, held=held, now=NOW)
 
 
-def test_stale_jobs_are_a_source() -> None:
+def test_stale_jobs_are_a_finding() -> None:
     found = judge_jobs([health("a", stale=True), health("b", stale=True), health("c")])
     assert severities(found) == {"jobs.stale": Severity.ERROR}
     assert found.findings[0].facts["jobs"] == "a, b"
     assert found.lost == 10
 
 
-def test_each_critical_job_that_is_stale_is_told_by_name() -> None:
+def test_each_stale_critical_job_is_reported_by_name() -> None:
     found = judge_jobs([health("mail", stale=True, critical=True), health()])
     assert severities(found) == {"job.stale.mail": Severity.CRITICAL}
     assert found.findings[0].since == NOW - HOUR + job().sla
 
 
-def test_if_nothing_works_that_is_the_one_thing_to_say() -> None:
+def test_one_finding_silences_the_others_when_every_job_is_stale() -> None:
     found = judge_jobs([health("mail", stale=True, critical=True), health("b", stale=True)])
     assert severities(found)["jobs.nothing_works"] is Severity.CRITICAL
     assert find_silenced(found.findings) == {
@@ -324,7 +324,7 @@ def test_if_nothing_works_that_is_the_one_thing_to_say() -> None:
     }
 
 
-def test_what_is_not_built_yet_makes_nobody_scream() -> None:
+def test_unfinished_jobs_raise_no_finding() -> None:
     assert judge_jobs([health(f"job{n}", stale=True, finished=False) for n in range(30)]) == Report()
 
 
@@ -332,20 +332,20 @@ def circuit(name: str, state: CircuitState) -> Circuit:
     return Circuit(name=name, state=state, failures=5, reset=MINUTE, opened_at=NOW - MINUTE)
 
 
-def test_an_open_circuit_is_critical_and_one_that_tries_again_a_warning() -> None:
+def test_open_circuit_is_critical_and_half_open_circuit_is_a_warning() -> None:
     found = judge_circuits([circuit("llm", CircuitState.HALF_OPEN), circuit("evolution", CircuitState.OPEN)])
     assert severities(found) == {"circuit.llm": Severity.WARNING, "circuit.evolution": Severity.CRITICAL}
     assert found.lost == 11
     assert judge_circuits([circuit("evolution", CircuitState.CLOSED)]) == Report()
 
 
-def test_while_the_service_is_cut_off_what_goes_through_it_has_nothing_to_add() -> None:
+def test_open_circuit_of_the_service_silences_the_circuits_behind_it() -> None:
     seen = [circuit("chip:1", CircuitState.OPEN), circuit("evolution", CircuitState.OPEN)]
     found = judge_circuits(seen, {"chip": "evolution"})
     assert find_silenced(found.findings) == {"circuit.chip:1": "circuit.evolution"}
 
 
-def test_one_of_many_of_a_kind_is_a_warning() -> None:
+def test_one_open_circuit_of_a_kind_is_a_warning() -> None:
     found = judge_circuits([circuit("chip:1", CircuitState.OPEN)], {"chip": "evolution"})
     assert severities(found) == {"circuit.chip:1": Severity.WARNING}
 
@@ -393,17 +393,17 @@ def test_a_critical_job_that_always_fails_is_critical() -> None:
     assert level([mail, health("b")]) is Level.CRITICAL
 
 
-def test_a_critical_job_that_is_late_because_it_fails_is_told_once() -> None:
+def test_critical_job_that_is_late_because_it_fails_is_reported_once() -> None:
     mail = health("mail", stale=True, failed=True, failures=3, critical=True)
     assert severities(judge_jobs([mail, health("b")])) == {"job.stale.mail": Severity.CRITICAL}
 
 
-def test_a_job_that_an_operator_holds_or_that_is_not_built_yet_does_not_count_as_failing() -> None:
+def test_held_or_unfinished_job_does_not_count_as_failing() -> None:
     assert severities(judge_jobs([health("a", failures=9, held="held: switch pause.job.a is on"), health("b")])) == {}
     assert judge_jobs([health("a", failures=9, finished=False), health("b")]) == Report()
 
 
-def test_a_loop_that_is_stuck_again_and_again_is_told_and_one_restart_is_not() -> None:
+def test_repeatedly_stuck_loop_is_reported_and_a_single_restart_is_not() -> None:
     def stuck(ago: timedelta, loop: str) -> Restart:
         return Restart(
             id="r", at=NOW - ago, worker_id="w:1", worker_name="worker", reason="stuck", detail="", host="h", pid=1,
@@ -419,7 +419,7 @@ def test_a_loop_that_is_stuck_again_and_again_is_told_and_one_restart_is_not() -
     assert (finding.cause, finding.value) == ("loop.stuck.sync", 3)
 
 
-def test_a_stalled_process_beats_and_does_not_work() -> None:
+def test_stalled_process_beats_but_does_not_work() -> None:
     seen = replace(beat("worker", ago=timedelta(seconds=1)), status="stalled")
     assert not signs(seen).living_loops
     (finding,) = judge_workers(signs(seen)).findings

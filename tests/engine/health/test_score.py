@@ -1,4 +1,4 @@
-"""Findings become one score, and none of them is lost on the way."""
+"""Combine findings into one score without losing any of them."""
 
 import asyncio
 from contextlib import suppress
@@ -34,7 +34,7 @@ def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
 
 
 def check(name: str, *reports: Report | Exception, section: str = QUEUES) -> Check:
-    """Gives its answers one after the other, the last again and again."""
+    """Check that returns these reports in turn and repeats the last one."""
     answers = list(reports)
 
     async def ask() -> Report:
@@ -54,19 +54,19 @@ def aggregator(clock: FakeClock, *checks: Check) -> HealthAggregator:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_lesser_finding_never_overwrites_a_worse_one(order: int) -> None:
+def test_lesser_finding_never_overwrites_a_worse_one(order: int) -> None:
     found = [finding(Severity.CRITICAL), finding(Severity.WARNING), finding(Severity.INFO)][::order]
     (worst,) = worst_first(found)
     assert worst.severity is Severity.CRITICAL
     assert assess([(QUEUES, Report(findings=tuple(found)))], NOW).worst is Severity.CRITICAL
 
 
-def test_findings_are_told_worst_first() -> None:
+def test_findings_are_listed_worst_first() -> None:
     found = [finding(severity, severity.value) for severity in reversed(Severity)]
     assert [each.severity for each in worst_first(found)] == list(Severity)
 
 
-def test_what_nobody_configured_is_worth_all_its_points() -> None:
+def test_section_without_checks_keeps_all_its_points() -> None:
     empty = assess([], NOW)
     assert (empty.score, empty.grade) == (100, Grade.HEALTHY)
     assert [(label, each.points, each.most) for label, each in empty.sections.items()] == [
@@ -74,7 +74,7 @@ def test_what_nobody_configured_is_worth_all_its_points() -> None:
     ]
 
 
-def test_the_score_has_the_sections_of_the_application_by_the_names_it_shows() -> None:
+def test_score_has_the_sections_of_the_application_by_the_names_it_shows() -> None:
     sections = (Section("queues", 60, shown="lines"), Section("printers", 40))
     late = Finding(severity=Severity.WARNING, source=QUEUES, cause="queue.old.a", says="queue_old")
     seen = assess([(QUEUES, Report(findings=(late,), lost=5)), ("printers", Report(lost=1))], NOW, sections)
@@ -95,18 +95,18 @@ def test_a_check_of_a_section_that_does_not_exist_is_refused(clock: FakeClock) -
         aggregator(clock, check("well", Report(), section="queue"))
 
 
-def test_anything_critical_keeps_the_score_below_forty_whatever_else_goes_well() -> None:
+def test_critical_finding_keeps_the_score_below_forty() -> None:
     seen = assess([(QUEUES, Report(findings=(finding(Severity.CRITICAL),), lost=1))], NOW)
     assert (seen.score, seen.grade, seen.is_critical) == (39, Grade.CRITICAL, True)
 
 
-def test_an_error_keeps_the_grade_below_healthy_and_a_warning_does_not() -> None:
+def test_error_keeps_the_grade_below_healthy_and_a_warning_does_not() -> None:
     seen = assess([(QUEUES, Report(findings=(finding(Severity.ERROR),), lost=1))], NOW)
     assert (seen.score, seen.grade) == (79, Grade.ATTENTION)
     assert assess([(QUEUES, Report(findings=(finding(Severity.WARNING),), lost=1))], NOW).grade is Grade.HEALTHY
 
 
-def test_a_part_loses_no_more_than_it_has() -> None:
+def test_section_loses_no_more_points_than_it_has() -> None:
     reports = [(QUEUES, Report(lost=20)), (QUEUES, Report(lost=20))]
     seen = assess(reports, NOW)
     assert (seen.sections[QUEUES].points, seen.score) == (0, 70)
@@ -119,11 +119,11 @@ def test_a_part_loses_no_more_than_it_has() -> None:
         (59, "degraded", "orange"), (40, "degraded", "orange"), (39, "critical", "red"), (0, "critical", "red"),
     ],
 )  # fmt: skip
-def test_one_scale(score: int, level: str, colour: str) -> None:
+def test_score_has_one_scale_of_grades_and_colours(score: int, level: str, colour: str) -> None:
     assert (grade(score).value, grade(score).colour) == (level, colour)
 
 
-def test_only_the_root_of_a_chain_speaks() -> None:
+def test_only_the_root_cause_of_a_chain_is_not_silenced() -> None:
     chain = [
         finding(Severity.CRITICAL, "database"),
         finding(Severity.CRITICAL, "scheduler", "database"),
@@ -133,24 +133,24 @@ def test_only_the_root_of_a_chain_speaks() -> None:
     assert find_silenced(chain) == {"scheduler": "database", "jobs": "database"}
 
 
-def test_what_is_less_grave_does_not_silence_what_is_graver() -> None:
+def test_lesser_finding_does_not_silence_a_worse_one() -> None:
     assert find_silenced([finding(Severity.WARNING, "root"), finding(Severity.CRITICAL, "a", "root")]) == {}
 
 
-def test_of_two_that_explain_each_other_one_speaks() -> None:
+def test_one_of_two_findings_that_explain_each_other_is_not_silenced() -> None:
     pair = [finding(Severity.ERROR, "a", "b"), finding(Severity.ERROR, "b", "a")]
     assert len(find_silenced(pair)) == 1
 
 
-async def test_a_check_that_raises_makes_its_part_worth_nothing_and_is_told(clock: FakeClock) -> None:
+async def test_check_that_raises_is_reported_and_its_section_scores_zero(clock: FakeClock) -> None:
     seen = await aggregator(clock, check("broken", KeyError("5511900000001")), check("well", Report())).look()
     assert seen.sections[QUEUES].points == 0
     (worst,) = seen.findings
     assert (worst.cause, worst.severity) == ("check.broken", Severity.ERROR)
-    assert "5511900000001" not in str(worst.facts)  # its class alone: a message may hold anything
+    assert "5511900000001" not in str(worst.facts)  # the class alone: the message may hold personal data
 
 
-async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeClock) -> None:
+async def test_check_that_hangs_is_cancelled_at_its_own_time_limit(clock: FakeClock) -> None:
     async def hang() -> Report:
         await asyncio.Event().wait()
         return Report()
@@ -162,7 +162,7 @@ async def test_a_check_that_hangs_is_given_up_at_its_own_time_limit(clock: FakeC
     assert (seen.sections[QUEUES].points, [each.cause for each in seen.findings]) == (0, ["check.hangs"])
 
 
-async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock: FakeClock) -> None:
+async def test_check_that_ignores_cancellation_delays_no_caller(clock: FakeClock) -> None:
     asked, leave = 0, asyncio.Event()
 
     async def stubborn() -> Report:
@@ -186,14 +186,14 @@ async def test_a_check_that_does_not_let_itself_be_stopped_holds_nobody_up(clock
     assert (await watching.look(fresh=True)).findings == ()
 
 
-async def test_a_database_that_is_away_explains_the_checks_that_need_it(clock: FakeClock) -> None:
+async def test_unavailable_database_explains_the_checks_that_need_it(clock: FakeClock) -> None:
     away = check("jobs", StoreUnavailable(where="there", why="away"))
     down = check("database", Report(findings=(finding(Severity.CRITICAL, DATABASE_DOWN),)), section=CONNECTIVITY)
     seen = await aggregator(clock, away, down).look()
     assert seen.silenced == {"check.jobs": DATABASE_DOWN}
 
 
-async def test_a_look_is_kept_for_fifteen_seconds_and_says_when_it_was(clock: FakeClock) -> None:
+async def test_assessment_is_cached_for_fifteen_seconds_and_shows_its_time(clock: FakeClock) -> None:
     made = aggregator(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
     first = await made.look()
     await clock.advance(CACHED_FOR - timedelta(seconds=1))
@@ -204,13 +204,13 @@ async def test_a_look_is_kept_for_fifteen_seconds_and_says_when_it_was(clock: Fa
     assert later.at - first.at == CACHED_FOR
 
 
-async def test_whoever_must_know_at_once_gets_a_fresh_look(clock: FakeClock) -> None:
+async def test_fresh_look_skips_the_cache(clock: FakeClock) -> None:
     made = aggregator(clock, check("turns", Report(), Report(findings=(finding(Severity.CRITICAL),))))
     assert not (await made.look()).is_critical
     assert (await made.look(fresh=True)).is_critical
 
 
-async def test_a_crowd_of_callers_costs_one_look(clock: FakeClock) -> None:
+async def test_concurrent_callers_share_one_assessment(clock: FakeClock) -> None:
     asked = 0
 
     async def ask() -> Report:
@@ -224,12 +224,12 @@ async def test_a_crowd_of_callers_costs_one_look(clock: FakeClock) -> None:
     assert asked == 1
 
 
-async def test_two_checks_of_one_name_are_refused(clock: FakeClock) -> None:
+async def test_two_checks_with_the_same_name_are_refused(clock: FakeClock) -> None:
     with pytest.raises(InvalidName):
         aggregator(clock, check("same", Report()), check("same", Report()))
 
 
-async def test_a_page_of_an_application_that_breaks_says_so_instead_of_breaking_its_caller(clock: FakeClock) -> None:
+async def test_application_page_that_fails_reports_its_error(clock: FakeClock) -> None:
     async def ask() -> dict[str, object]:
         raise KeyError("x")
 

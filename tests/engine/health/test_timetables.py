@@ -1,4 +1,4 @@
-"""What health says about the versions of the code that run as schedulers."""
+"""Findings about the code versions of the running schedulers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,30 +28,30 @@ def severities(report: Report) -> dict[str, Severity]:
     return {finding.cause: finding.severity for finding in report.findings}
 
 
-def test_one_version_is_nothing_to_tell() -> None:
+def test_single_version_raises_no_finding() -> None:
     assert judge_timetables([NEW], NOW) == Report()
     assert judge_timetables([], NOW) == Report()
 
 
-def test_an_older_scheduler_that_stands_by_is_named() -> None:
+def test_older_scheduler_that_stands_by_is_named() -> None:
     report = judge_timetables([NEW, OLD], NOW)
     assert severities(report) == {"timetable.standing_by": Severity.INFO}
     assert report.findings[0].facts == {"schedulers": "host:1"}
     assert report.lost == 0
 
 
-def test_a_version_that_ended_is_nothing_to_tell() -> None:
+def test_version_that_ended_raises_no_finding() -> None:
     assert judge_timetables([NEW, replace(OLD, renewed_at=NOW - LIVES - SECOND)], NOW) == Report()
 
 
-def test_an_older_version_that_stands_in_is_a_warning_for_a_while() -> None:
+def test_older_active_version_is_a_warning_for_a_while() -> None:
     standing_in, gone = replace(OLD, is_active=True), replace(NEW, is_active=False, renewed_at=NOW - 2 * LIVES)
     assert severities(judge_timetables([gone, standing_in], NOW)) == {"timetable.older_active": Severity.WARNING}
     rolled_back = replace(gone, renewed_at=NOW - REMEMBERED - SECOND)
     assert judge_timetables([rolled_back, standing_in], NOW) == Report()
 
 
-def test_the_state_of_a_timetable_as_people_read_it() -> None:
+def test_timetable_state_for_operators() -> None:
     assert state_of(NEW, NOW) is TimetableState.ACTIVE
     assert state_of(OLD, NOW) is TimetableState.STANDING_BY
     assert state_of(replace(OLD, renewed_at=NOW - LIVES - SECOND), NOW) is TimetableState.GONE

@@ -1,4 +1,4 @@
-"""A transaction that stays open keeps dead rows in the tables: it is measured, and found."""
+"""Find the oldest open transaction: while it is open, dead rows stay in the tables."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -29,11 +29,11 @@ async def holder(postgres_url: str) -> AsyncIterator["asyncpg.Connection[asyncpg
     await connection.close()
 
 
-async def test_where_nothing_is_open_nothing_is_found(database: Database) -> None:
+async def test_no_open_transaction_raises_no_finding(database: Database) -> None:
     assert await SqlTransactions(database).oldest() is None
 
 
-async def test_a_snapshot_that_is_held_is_found_with_its_process_and_its_age(
+async def test_held_snapshot_is_found_with_its_process_and_age(
     postgres_url: str, holder: "asyncpg.Connection[asyncpg.Record]"
 ) -> None:
     async with Batuta(postgres_url) as work:
@@ -49,19 +49,19 @@ async def test_a_snapshot_that_is_held_is_found_with_its_process_and_its_age(
         assert await SqlTransactions(work.database).oldest() is None
 
 
-async def test_an_open_transaction_that_holds_nothing_is_left_alone(
+async def test_open_transaction_without_a_snapshot_is_ignored(
     postgres_url: str, holder: "asyncpg.Connection[asyncpg.Record]"
 ) -> None:
     async with Batuta(postgres_url) as work:
         await holder.execute("BEGIN")
         await holder.execute("SELECT 1")
         assert await SqlTransactions(work.database).oldest() is None
-        await holder.execute("CREATE TABLE written (n INTEGER)")  # it has a number of its own now
+        await holder.execute("CREATE TABLE written (n INTEGER)")  # the write gives it a transaction id
         found = await SqlTransactions(work.database).oldest()
     assert found is not None
 
 
-async def test_health_says_which_process_to_end_and_how(
+async def test_finding_names_the_process_to_end_and_the_command(
     postgres_url: str, holder: "asyncpg.Connection[asyncpg.Record]"
 ) -> None:
     settings = EngineSettings(batuta_old_transaction_seconds=0.8)
@@ -77,7 +77,7 @@ async def test_health_says_which_process_to_end_and_how(
     assert CAUSE not in over
 
 
-async def test_the_alert_hub_raises_an_alert_with_the_next_step(
+async def test_alert_hub_sends_an_alert_with_the_next_step(
     postgres_url: str, holder: "asyncpg.Connection[asyncpg.Record]", clock: FakeClock, events: EventRecorder
 ) -> None:
     settings = EngineSettings(batuta_old_transaction_seconds=0.8, batuta_lang="en")
@@ -103,9 +103,7 @@ async def test_the_alert_hub_raises_an_alert_with_the_next_step(
         (10 * MINUTE, BUSY, Severity.CRITICAL),
     ],
 )
-def test_how_bad_it_is_depends_on_its_age_and_on_the_load(
-    lasts: timedelta, since: int, severity: Severity | None
-) -> None:
+def test_severity_depends_on_age_and_load(lasts: timedelta, since: int, severity: Severity | None) -> None:
     oldest = OpenTransaction(pid=1, name="x", lasts=lasts, transactions_since=since)
     found = [finding.severity for finding in judge_transaction(oldest, MINUTE).findings]
     assert found == ([] if severity is None else [severity])

@@ -1,4 +1,4 @@
-"""A worker on a bare store, at a time the test says: for the contract tests of the queue."""
+"""A worker on a bare store and a fake clock, for the contract tests of the queue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ class Bench:
         store = self.store if queue == "default" else self._queue(queue)
         made = WorkerPolicy(**policy)
         worker = Worker(queue, store, find, lease_holder, made, self.clock, self.events, isolation=isolation)
-        self.keeper = LeaseKeeper(lease_holder, self.clock)  # of the worker that was made last
+        self.keeper = LeaseKeeper(lease_holder, self.clock)  # of the most recent worker
         self.keeper.add(worker)
         return worker
 
@@ -60,7 +60,7 @@ class Bench:
         return readable(row)
 
     async def works(self, worker: Worker) -> Pace:
-        """Until what it began has ended and is written."""
+        """Tick until the items it started have ended and are settled."""
         pace = await worker.tick()
         for _ in range(4):
             await settle()

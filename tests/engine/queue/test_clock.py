@@ -1,4 +1,4 @@
-"""On PostgreSQL the server's clock decides, however wrong the clocks of the machines are that enqueue, work and prune."""
+"""PostgreSQL's clock decides: wrong clocks of the machines that enqueue, work and prune do not matter."""
 
 from datetime import datetime, timedelta
 
@@ -27,7 +27,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
 class Skewed(SystemClock):
-    """The clock of a machine that is off by ``skew``."""
+    """Clock of a machine, off by ``skew``."""
 
     def __init__(self, skew: timedelta) -> None:
         self._skew = skew
@@ -37,7 +37,7 @@ class Skewed(SystemClock):
 
 
 class Machine:
-    """A machine with a clock of its own, on the shared database."""
+    """Machine with its own clock, on the shared database."""
 
     def __init__(self, database: Database, skew: timedelta) -> None:
         self.clock = Skewed(skew)
@@ -67,14 +67,14 @@ def is_about(instant: datetime, wanted: datetime) -> bool:
     return abs(instant - wanted) < timedelta(seconds=5)
 
 
-async def test_an_item_is_due_as_soon_as_it_is_enqueued(machine: Machine) -> None:
+async def test_item_is_due_as_soon_as_it_is_enqueued(machine: Machine) -> None:
     await machine.tasks.enqueue("f")
     row = await machine.row()
     assert is_about(row["created_at"], row["now"])
     assert len((await Machine(machine.database, timedelta(0)).queue.settle_and_claim([], ANN, 10)).leases) == 1
 
 
-async def test_a_delay_is_as_long_as_it_says(machine: Machine) -> None:
+async def test_delay_lasts_as_long_as_requested(machine: Machine) -> None:
     await machine.tasks.enqueue("f", delay=60)
     row = await machine.row()
     assert is_about(row["available_at"], row["now"] + MINUTE)
@@ -98,7 +98,9 @@ async def test_items_of_one_put_keep_their_own_delays(machine: Machine) -> None:
     ],
     ids=["retry", "snooze", "handed back"],
 )
-async def test_a_wait_is_as_long_as_it_says(machine: Machine, outcome: Failed | Snooze | None, wait: timedelta) -> None:
+async def test_snooze_lasts_as_long_as_requested(
+    machine: Machine, outcome: Failed | Snooze | None, wait: timedelta
+) -> None:
     await machine.queue.put([ITEM])
     (lease,) = (await machine.queue.settle_and_claim([], ANN, 10)).leases
     ended = give_back() if outcome is None else settle(1, outcome, after_seconds([60, 120]), lambda: 0.5)
@@ -107,8 +109,8 @@ async def test_a_wait_is_as_long_as_it_says(machine: Machine, outcome: Failed | 
     assert is_about(row["available_at"], row["now"] + wait)
 
 
-async def test_a_worker_spends_its_retries_over_the_time_they_take(machine: Machine) -> None:
-    """A worker ten minutes behind used up every retry at once."""
+async def test_worker_with_a_slow_clock_waits_between_retries(machine: Machine) -> None:
+    """Without the server's clock, a worker ten minutes behind would use up every retry at once."""
 
     async def fail(lease: object) -> Failed:
         return Failed("busy")
@@ -124,7 +126,7 @@ async def test_a_worker_spends_its_retries_over_the_time_they_take(machine: Mach
     assert (row["status"], row["attempts"]) == ("queued", 1)
 
 
-async def test_a_worker_wakes_when_the_next_item_is_due(machine: Machine) -> None:
+async def test_worker_wakes_when_the_next_item_is_due(machine: Machine) -> None:
     await machine.tasks.enqueue("f", delay=3)
     worker = Worker("default", machine.queue, lambda lease: None, ANN, WorkerPolicy(), machine.clock, EventRecorder())
     pace = await worker.tick()
@@ -133,7 +135,7 @@ async def test_a_worker_wakes_when_the_next_item_is_due(machine: Machine) -> Non
     assert timedelta(0) < pace.until - machine.clock.now() < timedelta(seconds=4)
 
 
-async def test_a_finished_item_is_kept_as_long_as_it_says(machine: Machine) -> None:
+async def test_finished_item_is_kept_for_its_retention(machine: Machine) -> None:
     id = await machine.tasks.enqueue("f")
     (lease,) = (await machine.queue.settle_and_claim([], ANN, 10)).leases
     handler = ItemHandler(handle=_nothing, keep=timedelta(days=30))
@@ -145,7 +147,7 @@ async def test_a_finished_item_is_kept_as_long_as_it_says(machine: Machine) -> N
     assert await machine.tasks.status(id) is not None
 
 
-async def test_a_result_goes_when_its_time_is_over(machine: Machine) -> None:
+async def test_result_is_pruned_after_its_retention(machine: Machine) -> None:
     id = await machine.tasks.enqueue("f")
     await machine.database.script(
         "UPDATE tasks SET status = 'complete', finished_at = now() - interval '1 hour', expires_at = now() - interval '1 s'"

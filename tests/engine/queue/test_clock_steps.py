@@ -1,4 +1,4 @@
-"""A clock that is set back stalls neither the backlog nor the items of a dead worker (SQLite, which has the machine's clock)."""
+"""A clock that is set back delays neither the backlog nor the items of a dead worker (SQLite uses the machine's clock)."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,7 +33,7 @@ def _queue(database: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool 
 
 
 def rescuer(queue: SqlQueue, clock: FakeClock) -> Rescuer:
-    """A new process: it knows nothing but the table."""
+    """Rescuer of a new process, which knows only the table."""
     return Rescuer("default", queue, ITEM_LEASE, clock, EventRecorder())
 
 
@@ -41,7 +41,7 @@ async def claim(queue: SqlQueue, limit: int = 1000) -> int:
     return len((await queue.settle_and_claim([], BEN, limit)).leases)
 
 
-async def test_a_backlog_goes_on(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_backlog_is_claimed_after_a_step(queue: SqlQueue, clock: FakeClock) -> None:
     await rescuer(queue, clock).tick()
     await queue.put([ITEM] * 100)
     clock.step(-HOUR)
@@ -49,14 +49,14 @@ async def test_a_backlog_goes_on(queue: SqlQueue, clock: FakeClock) -> None:
     assert await claim(queue) == 100
 
 
-async def test_a_backlog_goes_on_although_no_worker_ran_before_the_step(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_backlog_is_claimed_although_no_worker_ran_before_the_step(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([ITEM] * 3)
     clock.step(-HOUR)
     await rescuer(queue, clock).tick()
     assert await claim(queue) == 3
 
 
-async def test_the_items_of_a_dead_worker_come_back_after_one_lease(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_items_of_a_dead_worker_are_released_after_one_lease(queue: SqlQueue, clock: FakeClock) -> None:
     await rescuer(queue, clock).tick()
     await queue.put([ITEM] * 10)
     assert len((await queue.settle_and_claim([], ANN, 10)).leases) == 10
@@ -66,7 +66,7 @@ async def test_the_items_of_a_dead_worker_come_back_after_one_lease(queue: SqlQu
     assert len(await queue.rescue(100)) == 10
 
 
-async def test_a_live_worker_keeps_its_items(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_live_worker_keeps_its_items(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.follow_clock(ITEM_LEASE)
     await queue.put([ITEM] * 10)
     leases = (await queue.settle_and_claim([], ANN, 10)).leases
@@ -78,7 +78,7 @@ async def test_a_live_worker_keeps_its_items(queue: SqlQueue, clock: FakeClock) 
     assert not (await queue.renew(leases, ANN)).lost
 
 
-async def test_retries_and_delays_wait_as_long_as_they_say(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_retries_and_delays_keep_their_length(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([ITEM])
     (lease,) = (await queue.settle_and_claim([], ANN, 10)).leases
     await queue.settle_and_claim([(lease, Settlement(state=ItemState.READY, wait=MINUTE, error="busy"))], ANN, 0)
@@ -93,7 +93,7 @@ async def test_retries_and_delays_wait_as_long_as_they_say(queue: SqlQueue, cloc
     assert await claim(queue) == 1
 
 
-async def test_an_instant_that_the_application_chose_stays(database: Database, clock: FakeClock, ids: Ids) -> None:
+async def test_instant_chosen_by_the_application_stays(database: Database, clock: FakeClock, ids: Ids) -> None:
     queue = _queue(database, clock, ids, fixed_times=True)
     await queue.put([replace(ITEM, available_at=clock.now() + 10 * MINUTE), ITEM])
     await queue.follow_clock(ITEM_LEASE)
@@ -106,9 +106,7 @@ async def test_an_instant_that_the_application_chose_stays(database: Database, c
     assert await claim(queue) == 1
 
 
-async def test_a_clock_that_was_ahead_for_a_while_leaves_long_delays_as_they_were(
-    queue: SqlQueue, clock: FakeClock
-) -> None:
+async def test_long_delays_survive_a_clock_that_was_ahead_for_a_while(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([replace(ITEM, delay=timedelta(days=2))])
     for by in (timedelta(0), timedelta(days=1), -timedelta(days=1)):
         clock.step(by)
@@ -119,13 +117,13 @@ async def test_a_clock_that_was_ahead_for_a_while_leaves_long_delays_as_they_wer
     assert await claim(queue) == 1
 
 
-async def test_of_many_processes_one_corrects_a_step(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_only_one_of_many_processes_corrects_a_step(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.follow_clock(ITEM_LEASE)
     clock.step(-HOUR)
     assert [await queue.follow_clock(ITEM_LEASE) for _ in range(3)] == [HOUR, timedelta(0), timedelta(0)]
 
 
-async def test_time_that_passes_is_no_step(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_elapsed_time_is_not_taken_for_a_step(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([replace(ITEM, delay=2 * MINUTE)])
     for _ in range(5):
         clock.step(10 * SECOND)
@@ -135,7 +133,7 @@ async def test_time_that_passes_is_no_step(queue: SqlQueue, clock: FakeClock) ->
     assert await claim(queue) == 0
 
 
-async def test_health_counts_what_a_step_holds_back_until_it_is_corrected(queue: SqlQueue, clock: FakeClock) -> None:
+async def test_health_counts_items_that_a_step_delays_until_it_is_corrected(queue: SqlQueue, clock: FakeClock) -> None:
     await queue.put([ITEM] * 110)
     assert len((await queue.settle_and_claim([], ANN, 10)).leases) == 10
     await queue.follow_clock(ITEM_LEASE)

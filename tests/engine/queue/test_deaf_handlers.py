@@ -1,4 +1,4 @@
-"""A handler that ignores its cancellation costs its own attempt, on both databases, and nothing of its neighbours."""
+"""A handler that ignores its cancellation costs only its own attempt, on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -39,7 +39,7 @@ async def work(database_url: str, clock: FakeClock, events: EventRecorder) -> As
 
     async with made:
         yield made
-        release.set()  # whatever becomes of the test
+        release.set()  # also when the test fails
         await settle()
 
 
@@ -49,7 +49,7 @@ async def status(work: Batuta, id: str) -> tuple[str, str | None]:
     return str(found.status), found.error
 
 
-async def test_a_deaf_handler_is_settled_without_being_waited_for_and_its_process_is_told_to_end(
+async def test_ignored_cancellation_settles_the_item_and_ends_the_process(
     work: Batuta, clock: FakeClock, events: EventRecorder
 ) -> None:
     deaf = await work.enqueue("deaf")
@@ -64,13 +64,13 @@ async def test_a_deaf_handler_is_settled_without_being_waited_for_and_its_proces
     with pytest.raises(CancelIgnored):
         await running
     state, error = await status(work, deaf)
-    assert (state, error) == ("queued", "Job timeout exceeded")  # its attempt is used, and another is left
+    assert (state, error) == ("queued", "Job timeout exceeded")  # one attempt used, another left
     assert (await status(work, neighbour))[0] == "complete"
 
 
-async def test_while_the_others_drain_a_deaf_handler_is_no_reason_to_hurry(work: Batuta, clock: FakeClock) -> None:
+async def test_ignored_cancellation_does_not_shorten_the_drain_of_other_items(work: Batuta, clock: FakeClock) -> None:
     await work.enqueue("deaf")
-    neighbour = await work.enqueue("neighbour", 50)  # ends well after the deaf one was given up
+    neighbour = await work.enqueue("neighbour", 50)  # ends well after the worker gave up the deaf handler
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), 60 * SECOND))
     await passes(work, clock, running.done)
     with pytest.raises(CancelIgnored):
@@ -78,7 +78,7 @@ async def test_while_the_others_drain_a_deaf_handler_is_no_reason_to_hurry(work:
     assert (await status(work, neighbour))[0] == "complete"
 
 
-async def test_a_run_by_schedule_ends_although_a_handler_is_deaf_and_says_so(work: Batuta, clock: FakeClock) -> None:
+async def test_scheduled_run_ends_and_reports_an_ignored_cancellation(work: Batuta, clock: FakeClock) -> None:
     deaf = await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 50)
     running = asyncio.create_task(work.work_once("default", 2))
@@ -90,7 +90,7 @@ async def test_a_run_by_schedule_ends_although_a_handler_is_deaf_and_says_so(wor
 
 
 async def passes(work: Batuta, clock: FakeClock, true: Callable[[], object]) -> None:
-    """Let time pass, a second at a time, and never faster than the database writes."""
+    """Advance the clock second by second, never faster than the database writes."""
     for _ in range(200):
         if true():
             return

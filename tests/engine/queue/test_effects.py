@@ -23,7 +23,7 @@ COUNT = query_of("count", "SELECT count(*) AS items FROM tasks", writes=False)
 
 
 class Plant:
-    """A running worker, and a task ``conta`` with a time limit of 3 s whose handler and effect are given by the test."""
+    """A running worker and a task ``conta`` with a time limit of 3 s; the test sets its handler and its effect."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work, self.clock = work, clock
@@ -46,7 +46,7 @@ class Plant:
             self.in_effect = False
 
     async def passes(self, seconds: int, *, step: float = 1.0, until: Callable[[], object] = lambda: False) -> None:
-        """Let time pass, step by step, and never faster than the database writes."""
+        """Advance the clock step by step, never faster than the database writes."""
         for _ in range(int(seconds / step)):
             if until():
                 return
@@ -54,7 +54,7 @@ class Plant:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """On SQLite an effect holds the writer: then a few reads must do."""
+        """Wait for a write; while an effect holds the writer of SQLite, a few reads replace it."""
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -74,7 +74,7 @@ class Plant:
         raise AssertionError(f"the item has not ended: {found}")
 
     async def works_on(self) -> None:
-        """The worker still does its work."""
+        """Assert that the worker still completes an item."""
         self.effect = self.handler = None
         assert (await self.ends(await self.work.enqueue("conta")))[0] == "complete"
 
@@ -99,7 +99,7 @@ async def for_ever(_: Any) -> None:
     await asyncio.Event().wait()
 
 
-async def test_an_effect_that_never_returns_fails_its_item_when_the_time_is_over(plant: Plant) -> None:
+async def test_effect_that_never_returns_fails_its_item_at_the_time_limit(plant: Plant) -> None:
     plant.effect = for_ever
     ids = await plant.work.enqueue_many("conta", [[]] * 3)
     assert {await plant.ends(id) for id in ids} == {("failed", "Job timeout exceeded")}
@@ -107,7 +107,7 @@ async def test_an_effect_that_never_returns_fails_its_item_when_the_time_is_over
     await plant.works_on()
 
 
-async def test_the_handler_and_its_effect_share_one_time_limit(plant: Plant) -> None:
+async def test_handler_and_effect_share_one_time_limit(plant: Plant) -> None:
     async def two_seconds(_: Any) -> None:
         await plant.clock.sleep(2)
 
@@ -137,7 +137,7 @@ async def cancels_and_handles(_: Any) -> None:
         await asyncio.sleep(0)
 
 
-async def test_code_that_handles_its_own_cancellation_has_not_failed(plant: Plant) -> None:
+async def test_item_whose_code_handles_its_own_cancellation_completes(plant: Plant) -> None:
     plant.handler = plant.effect = cancels_and_handles
     assert await plant.ends(await plant.work.enqueue("conta")) == ("complete", None)
     await plant.works_on()
@@ -163,7 +163,7 @@ BAD: dict[str, tuple[Body, str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_a_programming_error_in_an_effect_fails_the_item_once(plant: Plant, kind: str) -> None:
+async def test_programming_error_in_an_effect_fails_the_item_once(plant: Plant, kind: str) -> None:
     plant.effect, name = BAD[kind]
     id = await plant.work.enqueue("conta")
     assert await plant.ends(id) == ("failed", f"{name} while it was settled; the log has the traceback")
@@ -172,14 +172,14 @@ async def test_a_programming_error_in_an_effect_fails_the_item_once(plant: Plant
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_a_programming_error_in_a_handler_fails_the_item_once(plant: Plant, kind: str) -> None:
+async def test_programming_error_in_a_handler_fails_the_item_once(plant: Plant, kind: str) -> None:
     plant.handler, name = BAD[kind]
     id = await plant.work.enqueue("conta")
     assert await plant.ends(id) == ("failed", f"{name} in the handler; the log has the traceback")
     await plant.works_on()
 
 
-async def test_two_statements_at_once_on_the_transaction_of_an_effect_fail_the_item(plant: Plant) -> None:
+async def test_concurrent_statements_in_an_effect_fail_the_item(plant: Plant) -> None:
     async def at_once(transaction: Any) -> None:
         count = in_dialect(COUNT, plant.work.database.dialect)
         await asyncio.gather(transaction.all(count), transaction.all(count))
@@ -190,10 +190,10 @@ async def test_two_statements_at_once_on_the_transaction_of_an_effect_fail_the_i
     assert plant.effects == 1
 
 
-async def test_an_effect_is_repeated_while_the_engines_own_store_is_away(
+async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
     plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage is longer than the time limit: waiting for the store does not count."""
+    """The outage is longer than the time limit: the wait for the store does not count."""
     where = plant.work.database.where
 
     async def away_twice(_: Any) -> None:
@@ -216,7 +216,7 @@ async def test_an_effect_is_repeated_while_the_engines_own_store_is_away(
     assert plant.effects == 3
 
 
-async def test_an_effect_that_always_exceeds_the_limits_of_the_store_fails_within_its_time(plant: Plant) -> None:
+async def test_effect_that_always_exceeds_the_store_limits_fails_within_its_time(plant: Plant) -> None:
     async def too_slow(_: Any) -> None:
         await plant.clock.sleep(2)
         raise StoreUnavailable(where=plant.work.database.where, why="the statement took too long")
@@ -227,7 +227,7 @@ async def test_an_effect_that_always_exceeds_the_limits_of_the_store_fails_withi
     assert plant.effects == 2
 
 
-async def test_an_item_whose_effect_hangs_at_a_shutdown_is_handed_back(plant: Plant) -> None:
+async def test_shutdown_releases_an_item_whose_effect_hangs(plant: Plant) -> None:
     plant.effect = for_ever
     id = await plant.work.enqueue("longa")
     await plant.passes(5, until=lambda: plant.effects)

@@ -1,4 +1,4 @@
-"""Executing one item needs no store and no worker: the result of its handler and the policy decide the settlement."""
+"""Execute one item without store or worker: the handler's result and the retry policy decide the settlement."""
 
 import ast
 import asyncio
@@ -24,7 +24,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Item:
-    """An item whose handler the test gives; ``executed`` is the result."""
+    """An item whose handler the test sets; ``executed`` returns the result."""
 
     def __init__(self, clock: FakeClock, handle: Handle, **options: Any) -> None:
         handler = ItemHandler(handle=handle, **{"retry": after_seconds([60]), **options})
@@ -69,14 +69,14 @@ async def for_ever(lease: Lease) -> object:
         (Cancelled(), ItemState.CANCELLED, None, False),
     ],
 )
-async def test_an_outcome_is_settled(
+async def test_each_outcome_has_its_settlement(
     clock: FakeClock, outcome: object, state: ItemState, wait: timedelta | None, gives_back: bool
 ) -> None:
     settlement, error, _ = await Item(clock, returning(outcome)).executed()
     assert (settlement.state, settlement.wait, settlement.gives_back, error) == (state, wait, gives_back, None)
 
 
-async def test_an_execution_is_measured(clock: FakeClock) -> None:
+async def test_execution_duration_is_measured(clock: FakeClock) -> None:
     async def slow(lease: Lease) -> object:
         await clock.sleep(3)
         return Done()
@@ -100,7 +100,7 @@ async def test_an_item_passes_its_steps(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), asyncio.CancelledError(), GeneratorExit()])
-async def test_whatever_a_handler_raises_is_a_failure_of_its_item(clock: FakeClock, error: BaseException) -> None:
+async def test_any_exception_of_a_handler_fails_its_item(clock: FakeClock, error: BaseException) -> None:
     settlement, reported, _ = await Item(clock, raising(error)).executed()
     assert (settlement.state, settlement.wait) == (ItemState.READY, MINUTE)
     assert settlement.error is not None
@@ -108,7 +108,7 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_item(clock: FakeClo
     assert reported is error or isinstance(reported, ExitRefused)
 
 
-async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_no_cancellation_behind(clock: FakeClock) -> None:
+async def test_handler_that_cancels_its_own_task_fails_and_leaves_no_cancellation(clock: FakeClock) -> None:
     async def cancelling(lease: Lease) -> object:
         task = asyncio.current_task()
         assert task is not None
@@ -120,19 +120,19 @@ async def test_a_handler_that_cancels_its_own_task_fails_and_leaves_no_cancellat
     assert item.execution.cancelling() == 0
 
 
-async def test_an_outcome_that_cannot_be_settled_is_a_failure(clock: FakeClock) -> None:
+async def test_invalid_outcome_is_a_failure(clock: FakeClock) -> None:
     settlement, error, _ = await Item(clock, returning("no outcome")).executed()
     assert (settlement.state, type(error)) == (ItemState.READY, AssertionError)
 
 
-async def test_a_result_that_cannot_be_stored_is_permanent(clock: FakeClock) -> None:
+async def test_result_that_cannot_be_stored_is_a_permanent_failure(clock: FakeClock) -> None:
     settlement, error, _ = await Item(clock, returning(Done("x" * 200))).executed()
     assert settlement.state is ItemState.DEAD
     assert isinstance(error, UnstorableValue)
 
 
 @pytest.mark.parametrize(("retried", "state"), [(True, ItemState.READY), (False, ItemState.DEAD)])
-async def test_an_overdue_item_fails_and_its_policy_says_whether_it_is_retried(
+async def test_overdue_item_fails_and_its_policy_decides_about_a_retry(
     clock: FakeClock, retried: bool, state: ItemState
 ) -> None:
     item = Item(clock, for_ever, retry_timeout=retried)
@@ -141,14 +141,14 @@ async def test_an_overdue_item_fails_and_its_policy_says_whether_it_is_retried(
     assert (settlement.state, settlement.error, error) == (state, "Job timeout exceeded", None)
 
 
-async def test_a_requested_stop_cancels_the_item(clock: FakeClock) -> None:
+async def test_cancellation_request_cancels_the_item(clock: FakeClock) -> None:
     item = Item(clock, for_ever)
     await item.stop(Stop.REQUESTED)
     assert (await item.executed()).settlement.state is ItemState.CANCELLED
 
 
 @pytest.mark.parametrize("why", [Stop.SHUTDOWN, Stop.LOST])
-async def test_a_stop_of_this_process_settles_nothing(clock: FakeClock, why: Stop) -> None:
+async def test_shutdown_settles_nothing(clock: FakeClock, why: Stop) -> None:
     item = Item(clock, for_ever)
     await item.stop(why)
     with pytest.raises(asyncio.CancelledError):
@@ -156,7 +156,7 @@ async def test_a_stop_of_this_process_settles_nothing(clock: FakeClock, why: Sto
 
 
 @pytest.mark.parametrize("why", [Stop.OVERDUE, Stop.REQUESTED])
-async def test_a_stop_before_the_beginning_runs_nothing(clock: FakeClock, why: Stop) -> None:
+async def test_stop_before_the_start_runs_nothing(clock: FakeClock, why: Stop) -> None:
     began: list[Lease] = []
 
     async def handle(lease: Lease) -> object:
@@ -182,7 +182,7 @@ def test_each_stop_applies_in_some_steps(why: Stop, steps: set[Step]) -> None:
     assert {step for step in Step if why.applies_in(step)} == steps
 
 
-def test_executing_one_item_stays_short_and_knows_neither_store_nor_worker() -> None:
+def test_execute_is_short_and_imports_neither_store_nor_worker() -> None:
     assert len(inspect.getsource(execute).splitlines()) <= 25
     tree = ast.parse(inspect.getsource(executor))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -1,4 +1,4 @@
-"""Many keys by two at once. SQLite has one writer: only a server's can wait for each other."""
+"""Concurrent puts of the same keys. PostgreSQL only: SQLite has one writer."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ WAITING = query_of(
 
 
 class Undone(Exception):
-    """Takes back what a transaction wrote."""
+    """Rolls a transaction back."""
 
 
 async def waited_for(database: Database, waiting: int) -> None:
@@ -32,9 +32,7 @@ async def waited_for(database: Database, waiting: int) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
-async def test_two_who_put_the_same_keys_in_another_order_do_not_wait_for_each_other(
-    database: Database, clock: FakeClock, ids: Ids
-) -> None:
+async def test_concurrent_puts_of_the_same_keys_do_not_deadlock(database: Database, clock: FakeClock, ids: Ids) -> None:
     queue = SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True)
 
     async def put(*keys: str, within: Transaction | None = None) -> int:

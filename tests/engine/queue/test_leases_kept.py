@@ -1,4 +1,4 @@
-"""A living worker keeps every lease it holds, on both databases: whatever its turns, its effects and its neighbours do."""
+"""A live worker keeps every lease it holds, on both databases, whatever its ticks, its effects and other items do."""
 
 import asyncio
 from collections import Counter
@@ -37,7 +37,7 @@ class Office:
         return readable(row)
 
     async def passes(self, seconds: float, *, step: float = 1.0, until: Callable[[], object] = lambda: False) -> None:
-        """Let time pass, step by step, and never faster than the database writes."""
+        """Advance the clock step by step, never faster than the database writes."""
         for _ in range(int(seconds / step)):
             if until():
                 return
@@ -74,7 +74,7 @@ async def office(database_url: str, clock: FakeClock, events: EventRecorder) -> 
         yield made
 
 
-async def test_items_that_run_are_renewed_while_a_turn_hangs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_running_items_are_renewed_while_a_tick_hangs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     id = await office.work.enqueue("conta", 200)
     async with office.working():
         await office.passes(5, until=lambda: office.begun)
@@ -95,7 +95,7 @@ async def test_items_that_run_are_renewed_while_a_turn_hangs(office: Office, mon
         assert (row["crashes"], office.begun[id]) == (0, 1)
 
 
-async def test_items_that_ended_are_renewed_until_they_are_settled(
+async def test_ended_items_are_renewed_until_they_are_settled(
     office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
 ) -> None:
     id = await office.work.enqueue("conta", 2)
@@ -115,9 +115,7 @@ async def test_items_that_ended_are_renewed_until_they_are_settled(
     assert events.of(ItemLost) == []
 
 
-async def test_an_ending_whose_statement_times_out_delays_no_other(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_settlement_that_times_out_delays_no_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = await office.work.enqueue_many("conta", [[2]] * 10)
     bad, settle_and_claim = ids[4], office.store.settle_and_claim
     is_blocked = True
@@ -143,7 +141,7 @@ async def test_an_ending_whose_statement_times_out_delays_no_other(
     assert set(office.begun.values()) == {1}
 
 
-async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_intervals(
+async def test_settlement_of_a_locked_row_is_kept_and_retried_at_intervals(
     office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
 ) -> None:
     id = await office.work.enqueue("conta", 2)
@@ -172,7 +170,7 @@ async def test_an_ending_whose_row_was_locked_is_kept_and_tried_again_at_interva
     assert events.of(ItemLost) == []
 
 
-async def test_a_renewal_that_hangs_is_given_up_and_tried_again_in_time(
+async def test_renewal_that_hangs_is_cancelled_and_retried_before_the_lease_ends(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = await office.work.enqueue("conta", 100)

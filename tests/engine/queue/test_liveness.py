@@ -1,4 +1,4 @@
-"""A row that another transaction has locked stops neither the renewal nor the settlement of the other rows (PostgreSQL)."""
+"""A row locked by another transaction blocks neither the renewal nor the settlement of other rows (PostgreSQL)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 @pytest.fixture
 async def queue(database: Database, database_url: str, clock: FakeClock, ids: Ids) -> AsyncIterator[SqlQueue]:
-    """With connections of its own for liveness, and a short lock timeout there."""
+    """Queue with its own liveness connections and a short lock timeout on them."""
     if database.dialect != "postgres":
         pytest.skip("SQLite has one writer and no row locks")
     liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(milliseconds=300), readers=1))
@@ -49,7 +49,7 @@ async def claimed(queue: SqlQueue, count: int = 10) -> list[Lease]:
     return leases
 
 
-async def test_a_locked_row_does_not_stop_the_renewal_of_the_others(
+async def test_locked_row_does_not_block_the_renewal_of_other_rows(
     queue: SqlQueue, database: Database, clock: FakeClock
 ) -> None:
     first, *others = await claimed(queue)
@@ -58,13 +58,13 @@ async def test_a_locked_row_does_not_stop_the_renewal_of_the_others(
         renewed = await queue.renew([first, *others], ANN)
         assert not renewed.lost
         clock.step(2 * SECOND)
-        # The locked row is past its lease, and nobody can take it either.
+        # The lease of the locked row has expired, and other workers cannot claim the row either.
         assert await queue.rescue(100) == []
     assert [rescued.id for rescued in await queue.rescue(100)] == [first.id]
     assert set((await queue.renew([first, *others], ANN)).lost) == {first.id}
 
 
-async def test_a_cancellation_of_a_locked_row_is_reported_with_the_renewal(queue: SqlQueue, database: Database) -> None:
+async def test_cancellation_of_a_locked_row_is_reported_with_the_renewal(queue: SqlQueue, database: Database) -> None:
     first, *_ = leases = await claimed(queue, 2)
     await queue.cancel(first.id, "no longer wanted")
     async with locked(database, first):
@@ -72,7 +72,7 @@ async def test_a_cancellation_of_a_locked_row_is_reported_with_the_renewal(queue
 
 
 @pytest.mark.parametrize("limit", [0, 5])
-async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
+async def test_locked_row_stays_unchecked_while_other_rows_are_settled(
     queue: SqlQueue, database: Database, limit: int
 ) -> None:
     first, *others = await claimed(queue)
@@ -91,7 +91,7 @@ async def test_a_locked_row_stays_unchecked_while_the_others_are_settled(
     assert (await queue.counts())["complete"] == 10
 
 
-async def test_a_lost_lease_beside_a_locked_row_is_proven_lost(
+async def test_lost_lease_beside_a_locked_row_is_proven_lost(
     queue: SqlQueue, database: Database, clock: FakeClock
 ) -> None:
     locked_one, taken = await claimed(queue, 2)
@@ -105,9 +105,7 @@ async def test_a_lost_lease_beside_a_locked_row_is_proven_lost(
     assert [lease.id for lease in result.unchecked] == [locked_one.id]
 
 
-async def test_an_item_with_an_effect_is_not_settled_while_its_row_is_locked(
-    queue: SqlQueue, database: Database
-) -> None:
+async def test_item_with_an_effect_is_not_settled_while_its_row_is_locked(queue: SqlQueue, database: Database) -> None:
     (lease,) = await claimed(queue, 1)
     ran = []
 

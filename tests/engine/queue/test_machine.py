@@ -1,4 +1,4 @@
-"""A queue on SQLite against a model of it, whatever is done to it and in whatever order."""
+"""Compare a queue on SQLite with a model of it, over random sequences of operations."""
 
 import asyncio
 import tempfile
@@ -24,7 +24,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 
-# No power is lost here: what is not written to a disk is tried more often.
+# Power loss is out of scope here; without syncs the test runs more examples.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 LEASE = timedelta(seconds=30)
 OWNERS = ("ann", "ben", "cid")
@@ -40,7 +40,7 @@ chance = st.randoms(use_true_random=False)
 
 @dataclass(frozen=True)
 class Modelled:
-    """What the row must say."""
+    """Expected values of a row."""
 
     state: str
     available_at: datetime
@@ -58,7 +58,7 @@ class Modelled:
 
 @dataclass
 class Hand:
-    """An owner, and the leases it believes it has: those it was given and not told to be lost."""
+    """An owner and the leases it believes to hold: those it received, without those reported lost."""
 
     lease_holder: LeaseHolder
     leases: list[Lease] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Hand:
 
 @cache
 def migrated() -> bytes:
-    """An empty database, as a file."""
+    """File content of an empty, migrated database."""
 
     async def migrate(file: Path) -> None:
         clock = FakeClock()
@@ -90,7 +90,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.gone: set[str] = set()
         self.is_paused = False
         self.hands = {name: Hand(LeaseHolder(owner=name, lease=LEASE)) for name in OWNERS}
-        # Every lease ever given that is not current: whatever is said in its name must change nothing.
+        # Every lease ever given that is not current: a write with it must change nothing.
         self.stale: list[Lease] = []
         self.given: list[Lease] = []
 
@@ -130,7 +130,7 @@ class QueueMachine(RuleBasedStateMachine):
             if id is not None:
                 assert key not in taken
                 self.model[id] = Modelled(READY, now + delay, key, priority or 0)
-        # Of each key that was free one was taken, and all that have none.
+        # One item of each free key is accepted, and every item without a key.
         fresh = {key for key, _, _ in wanted if key is not None} - taken
         accepted = [key for id, (key, _, _) in zip(ids, wanted, strict=True) if id is not None]
         assert sorted(key for key in accepted if key is not None) == sorted(fresh)
@@ -206,7 +206,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.stale)
     @rule(random=chance)
     def speak_in_the_name_of_the_past(self, random: Any) -> None:
-        """Nothing of what a stale lease says is written; the invariants see that nothing changed."""
+        """A write with a stale lease changes nothing; the invariants check it."""
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
         lease_holder = self.hands["ann"].lease_holder
@@ -239,7 +239,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(owner=st.sampled_from(OWNERS))
     def crash(self, owner: str) -> None:
-        """It forgets; the rows do not know of it."""
+        """Forget the owner's leases; the rows stay as they are."""
         self.hands[owner].leases = []
 
     @rule(by=spans)
@@ -312,7 +312,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_rows_say_what_the_model_says(self) -> None:
         rows = {row["id"]: row for row in self.runner.run(self.database.all(ALL))}
-        assert rows.keys() == self.model.keys()  # nothing was lost, and nothing came from nowhere
+        assert rows.keys() == self.model.keys()  # no row is lost or invented
         for id, wanted in self.model.items():
             row = rows[id]
             found = Modelled(
@@ -322,7 +322,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert found == wanted
             assert (row["finished_at"] is None) == wanted.is_alive
             assert (row["owner"] is None) == (wanted.state != RUNNING)
-            assert not (wanted.is_alive and row["expires_at"])  # it would be pruned while it lives
+            assert not (wanted.is_alive and row["expires_at"])  # the pruner would delete a live item
 
     @invariant()
     def nothing_is_in_two_hands(self) -> None:

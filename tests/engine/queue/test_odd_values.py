@@ -1,4 +1,4 @@
-"""What nobody expects in a queue harms nobody in it: odd instants, odd values, odd endings, and a stop at an odd moment."""
+"""Unusual instants, values, outcomes and stops harm no other item of the queue."""
 
 import asyncio
 from dataclasses import replace
@@ -84,7 +84,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("at", [datetime.max.replace(tzinfo=UTC), datetime.max.replace(tzinfo=BEHIND_UTC)])
-async def test_what_is_put_off_for_ever_keeps_no_other_waiting(bench: Bench, at: datetime) -> None:
+async def test_item_snoozed_for_ever_delays_no_other(bench: Bench, at: datetime) -> None:
     async def never(lease: Lease) -> object:
         return Snooze(at, "never")
 
@@ -102,7 +102,7 @@ async def test_what_is_put_off_for_ever_keeps_no_other_waiting(bench: Bench, at:
     assert (await bench.row(other))["status"] == "complete"
 
 
-async def test_a_wait_longer_than_the_calendar_is_a_wait(bench: Bench) -> None:
+async def test_retry_wait_beyond_the_calendar_is_accepted(bench: Bench) -> None:
     async def fails(lease: Lease) -> object:
         return Failed("not yet")
 
@@ -113,14 +113,14 @@ async def test_a_wait_longer_than_the_calendar_is_a_wait(bench: Bench) -> None:
     assert (row["status"], row["error"], row["lease_until"]) == ("queued", "not yet", None)
 
 
-async def test_what_is_kept_longer_than_the_calendar_is_kept(bench: Bench) -> None:
+async def test_retention_beyond_the_calendar_is_accepted(bench: Bench) -> None:
     bench.handles("fine", fine, keep=timedelta.max)
     (id,) = await bench.put("fine")
     await bench.works(bench.worker())
     assert (await bench.row(id))["status"] == "complete"
 
 
-async def test_an_instant_that_somebody_wrote_by_hand_stops_nobody(bench: Bench, database: Database) -> None:
+async def test_instant_written_by_hand_stops_no_other_item(bench: Bench, database: Database) -> None:
     bench.handles("fine", fine)
     await bench.put("fine", priority=-1)
     written = "infinity" if database.dialect == "postgres" else "2026-01-05 12:00"
@@ -139,7 +139,7 @@ NO_INSTANTS = {
 
 
 @pytest.mark.parametrize("column", ["available_at", "created_at", "finished_at", "lembrado_em"])
-async def test_an_instant_beyond_the_calendar_stops_no_other(
+async def test_instant_beyond_the_calendar_stops_no_other_item(
     plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str
 ) -> None:
     odd = [id for id in await plain.put([NewItem(values={"texto": "odd"})] * len(NO_INSTANTS[database.dialect])) if id]
@@ -155,7 +155,7 @@ async def test_an_instant_beyond_the_calendar_stops_no_other(
     await plain.next_at()
 
 
-async def test_a_lease_without_an_end_or_a_beginning_stops_nobody(
+async def test_lease_with_an_infinite_instant_stops_no_other_item(
     plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder
 ) -> None:
     await plain.put([NewItem()] * len(NO_INSTANTS[database.dialect]))
@@ -171,10 +171,10 @@ NO_TEXT = "CAST(x'22FF22' AS TEXT)"
 
 
 @pytest.mark.parametrize("column", ["texto", "extra", "chave", "owner", "error"])
-async def test_a_text_that_is_none_harms_its_own_item_alone(
+async def test_invalid_text_fails_only_its_own_item(
     plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str
 ) -> None:
-    """One database refuses it itself. The other takes what it is given by hand."""
+    """PostgreSQL refuses invalid text itself; SQLite stores it."""
     if database.dialect == "postgres":
         with pytest.raises(StatementRefused):
             await write(database, "INSERT INTO fila_avulsa (texto) SELECT convert_from('\\xff', 'UTF8')")
@@ -184,7 +184,7 @@ async def test_a_text_that_is_none_harms_its_own_item_alone(
     await work_through(plain, clock, events)
     assert [(await row(plain, id))["status"] for id in (first, third)] == ["done", "done"]
     spoilt = await row(plain, second)
-    if column == "owner":  # the claim wrote over it
+    if column == "owner":  # the claim overwrote it
         assert spoilt["status"] == "done"
     else:
         assert (spoilt["status"], spoilt["lease_until"]) == ("dead", None)
@@ -193,7 +193,7 @@ async def test_a_text_that_is_none_harms_its_own_item_alone(
 
 
 @pytest.mark.parametrize(("column", "value"), [("crashes", "'many'"), ("lembrado_em", "x'00'"), ("dia", "'soon'")])
-async def test_a_value_of_another_kind_harms_its_own_item_alone(
+async def test_value_of_another_type_fails_only_its_own_item(
     plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str, value: str
 ) -> None:
     first, second = await plain.put([NewItem(), NewItem()])
@@ -209,7 +209,7 @@ async def test_a_value_of_another_kind_harms_its_own_item_alone(
     assert (spoilt["status"], spoilt["error"].partition(":")[0]) == ("dead", f"its row cannot be read ({column})")
 
 
-async def test_a_column_that_is_none_is_refused_before_it_is_asked_for(plain: SqlQueue) -> None:
+async def test_unknown_column_is_refused(plain: SqlQueue) -> None:
     for unsafe in ("texto) SELECT 1 --", "Texto", "", "texto\n"):
         with pytest.raises(InvalidName, match="cannot be the name of a column of fila_avulsa"):
             await plain.put([NewItem(values={unsafe: "x"})])
@@ -220,11 +220,11 @@ async def test_a_column_that_is_none_is_refused_before_it_is_asked_for(plain: Sq
 
 
 class Odd(BaseException):
-    """Of somebody's library: no Exception, and no exit."""
+    """A library's exception that derives from BaseException alone."""
 
 
 @pytest.mark.parametrize("raised", [Odd(), GeneratorExit(), BaseExceptionGroup("several", [Odd()])])
-async def test_what_is_no_exception_is_a_failure_and_no_crash(bench: Bench, raised: BaseException) -> None:
+async def test_base_exception_is_a_failure_and_not_a_crash(bench: Bench, raised: BaseException) -> None:
     async def raises(lease: Lease) -> object:
         raise raised
 
@@ -236,7 +236,7 @@ async def test_what_is_no_exception_is_a_failure_and_no_crash(bench: Bench, rais
     assert row["error"].startswith(type(raised).__name__)
 
 
-async def test_what_nests_so_deeply_that_others_could_not_read_it_is_refused(bench: Bench) -> None:
+async def test_value_nested_too_deeply_to_be_read_is_refused(bench: Bench) -> None:
     refused = next(depth for depth in range(300, 2_000) if not _is_taken(nested(depth)))
     with pytest.raises(ValueError, match="nested too deeply"):
         refuse_unstorable(nested(refused + 50), "it")
@@ -250,12 +250,12 @@ async def test_what_nests_so_deeply_that_others_could_not_read_it_is_refused(ben
     await _deeply(150, lambda: bench.works(bench.worker()))
     assert id is not None
     assert (await bench.row(id))["result"] == deepest
-    # Many brackets beside each other are not deep.
+    # Many adjacent brackets are not deep.
     refuse_unstorable([[]] * 5_000, "a wide value")
 
 
 @pytest.mark.parametrize("value", [nested(800), {"a": nested(800)}])
-async def test_what_nests_so_deeply_is_refused_wherever_it_comes_from(plain: SqlQueue, value: Any) -> None:
+async def test_deeply_nested_column_value_is_refused(plain: SqlQueue, value: Any) -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         await plain.put([NewItem(), NewItem(values={"extra": AsJson(value)})])
     assert await plain.counts() == {}
@@ -273,11 +273,11 @@ def _is_taken(value: object) -> bool:
 
 
 async def _deeply(frames: int, work: Any) -> None:
-    """Whoever claims may have been called by many."""
+    """Run ``work`` below this many stack frames, as a worker may be called."""
     await (_deeply(frames - 1, work) if frames else work())
 
 
-async def test_every_eighth_claim_of_one_run_begins_at_the_other_end(bench: Bench) -> None:
+async def test_every_eighth_claim_of_one_run_begins_with_the_lowest_priority(bench: Bench) -> None:
     bench.handles("fine", fine)
     (patient,) = await bench.put("fine", priority=9)
     await bench.put(*["fine"] * 40, priority=0)
@@ -285,7 +285,7 @@ async def test_every_eighth_claim_of_one_run_begins_at_the_other_end(bench: Benc
     assert (await bench.row(patient))["status"] == "complete"
 
 
-async def test_every_eighth_claim_begins_at_the_other_end_however_short_the_runs_are(
+async def test_every_eighth_claim_begins_with_the_lowest_priority_across_short_runs(
     database_url: str, clock: FakeClock
 ) -> None:
     async with Batuta(database_url, clock=clock) as work:
@@ -303,13 +303,13 @@ async def test_every_eighth_claim_begins_at_the_other_end_however_short_the_runs
     assert status.status == "complete"
 
 
-async def test_a_run_that_is_stopped_gives_back_what_it_has(bench: Bench) -> None:
+async def test_cancelled_run_releases_its_items(bench: Bench) -> None:
     bench.handles("for_ever", for_ever)
     (id,) = await bench.put("for_ever")
     run = asyncio.create_task(bench.worker().once(10))
-    await sleeping(bench.clock, 1)  # it has shown a sign of life, and waits for its handler
+    await sleeping(bench.clock, 1)  # its first heartbeat is written, and it waits for its handler
     run.cancel()
-    await sleeping(bench.clock, 3)  # it waits as before; for what is left of its grace; and for that to be given back
+    await sleeping(bench.clock, 3)  # three waits: the handler, the rest of the grace period, and the release
     await bench.clock.advance(0.9)
     await asyncio.wait([run])
     assert run.cancelled()
@@ -318,20 +318,20 @@ async def test_a_run_that_is_stopped_gives_back_what_it_has(bench: Bench) -> Non
 
 
 async def sleeping(clock: FakeClock, how_many: int) -> None:
-    """Until so many wait for the clock and nobody for a database, for which time must not pass."""
+    """Wait until this many tasks sleep on the fake clock, so that no database call is in progress."""
     async with asyncio.timeout(60):
         while sum(bool(due._waiters) for _, _, due in clock._sleepers) != how_many:
             await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("limit", [timedelta(0), timedelta(days=-1)])
-async def test_what_is_overdue_before_it_begins_has_ended_and_is_kept_by_nobody(bench: Bench, limit: timedelta) -> None:
+async def test_item_overdue_before_its_start_is_failed_and_released(bench: Bench, limit: timedelta) -> None:
     bench.handles("long", for_ever)
     bench.handles("late", for_ever, timeout=limit, retry_timeout=False)
     worker = bench.worker(limit=4)
     await bench.put("long")
     await worker.tick()
-    await worker.tick()  # a sign of life: the next is far away, and what starts is looked at before it runs
+    await worker.tick()  # a heartbeat: the next is far away, and a new item is checked before it runs
     late = await bench.put("late", "late")
     for _ in range(3):
         await worker.tick()
@@ -345,10 +345,10 @@ async def test_what_is_overdue_before_it_begins_has_ended_and_is_kept_by_nobody(
         each.task.cancel()
 
 
-async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
+async def test_database_that_turns_read_only_leaves_no_item_claimed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Just when items with one crash left are to be given back."""
+    """It turns read-only just when items with one crash left are to be released."""
     bench.handles("fine", fine)
     suspects = await bench.put("fine", "fine")
     await bench.crash(suspects[0], 2)
@@ -375,7 +375,7 @@ async def test_a_database_that_turns_read_only_leaves_nothing_claimed_behind(
     assert states == ["complete"] * 3
 
 
-async def test_a_wish_to_cancel_meets_an_item_that_is_just_coming_back(
+async def test_cancel_reaches_an_item_that_is_released_at_the_same_time(
     bench: Bench, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (id,) = await bench.put("fine")
@@ -392,16 +392,16 @@ async def test_a_wish_to_cancel_meets_an_item_that_is_just_coming_back(
     assert (await bench.row(id))["status"] == "cancelled"
 
 
-async def test_what_is_in_doubt_can_be_unwanted_too(plain: SqlQueue, database: Database) -> None:
+async def test_item_in_doubt_can_be_cancelled(plain: SqlQueue, database: Database) -> None:
     (id,) = await plain.put([NewItem(values={"duvida": "maybe"})])
     assert id is not None
     assert await plain.cancel(id, "no longer wanted")
     row = await plain.item(id)
     assert row is not None
-    assert (row["status"], row["parar"]) == ("ready", True)  # whoever ends the doubt will see it
+    assert (row["status"], row["parar"]) == ("ready", True)  # the worker that resolves the doubt sees the request
 
 
-async def test_who_cannot_be_asked_to_stop_is_not_said_to_have_been(
+async def test_cancel_returns_false_when_the_table_has_no_cancellation_column(
     plain: SqlQueue, database: Database, ids: Ids
 ) -> None:
     deaf = SqlQueue(database, replace(PLAIN, cancel_requested=None), ids, FakeClock(), own_time=True)
@@ -411,7 +411,7 @@ async def test_who_cannot_be_asked_to_stop_is_not_said_to_have_been(
     assert not await deaf.cancel(id, "no longer wanted")
 
 
-async def test_nothing_is_nothing_in_a_column_of_json(plain: SqlQueue, database: Database) -> None:
+async def test_none_is_null_in_a_json_column(plain: SqlQueue, database: Database) -> None:
     await plain.put([NewItem(values={"extra": AsJson(None)})])
     query = in_dialect(
         query_of("nothing", "SELECT id FROM fila_avulsa WHERE extra IS NULL", writes=False), database.dialect
@@ -420,14 +420,14 @@ async def test_nothing_is_nothing_in_a_column_of_json(plain: SqlQueue, database:
 
 
 @pytest.mark.parametrize("item", [NewItem(values={"texto": "a\x00b"}), NewItem(key="a\x00b")])
-async def test_a_text_that_one_database_cannot_hold_both_refuse(plain: SqlQueue, item: NewItem) -> None:
+async def test_text_that_one_database_cannot_store_is_refused_by_both(plain: SqlQueue, item: NewItem) -> None:
     with pytest.raises(StatementRefused):
         await plain.put([item])
     assert await plain.counts() == {}
 
 
 @pytest.mark.parametrize("urgent_is_high", [True, False])
-async def test_one_item_without_a_priority_stops_no_other(
+async def test_item_without_a_priority_stops_no_other(
     plain: SqlQueue, database: Database, ids: Ids, urgent_is_high: bool
 ) -> None:
     store = SqlQueue(database, replace(PLAIN, urgent_is_high=urgent_is_high), ids, FakeClock(), own_time=True)
@@ -436,7 +436,7 @@ async def test_one_item_without_a_priority_stops_no_other(
     assert [lease.id for lease in await claim(store)] == [id]
 
 
-async def test_a_table_that_gives_little_still_knows_where_an_item_died(
+async def test_table_with_few_given_columns_still_records_the_stage_of_death(
     plain: SqlQueue, database: Database, ids: Ids
 ) -> None:
     table = replace(PLAIN, last_stage="estagio", given=("texto",))

@@ -1,4 +1,4 @@
-"""One vocabulary of outcomes: every consumer has a meaning for every outcome."""
+"""Every consumer has a meaning for every outcome."""
 
 from datetime import timedelta
 from typing import get_args
@@ -42,7 +42,7 @@ TABLE = QueueTable(
 )  # fmt: skip
 
 
-def test_the_table_names_every_outcome() -> None:
+def test_table_names_every_outcome() -> None:
     assert {type(outcome) for outcome, *_ in OUTCOMES} == set(get_args(Outcome))
 
 
@@ -63,13 +63,13 @@ def test_every_outcome_has_a_meaning_for_every_consumer(
 
 
 @pytest.mark.parametrize("outcome", [each[0] for each in OUTCOMES])
-def test_a_job_and_a_task_may_return_any_outcome(outcome: Outcome) -> None:
+def test_job_and_task_may_return_any_outcome(outcome: Outcome) -> None:
     assert outcome_of(outcome) is outcome
     assert outcome_of_task(outcome) is outcome
 
 
 @pytest.mark.parametrize("outcome", [Partial("half", result={"n": 1}), Skipped("paused")])
-def test_the_reason_of_a_task_that_did_little_is_kept(outcome: Partial | Skipped) -> None:
+def test_reason_of_a_partial_task_is_kept(outcome: Partial | Skipped) -> None:
     settlement = settle(1, outcome, after_seconds([]), lambda: 0.5)
     assert (settlement.state, settlement.error) == (ItemState.DONE, outcome.reason)
 
@@ -77,5 +77,5 @@ def test_the_reason_of_a_task_that_did_little_is_kept(outcome: Partial | Skipped
 @pytest.mark.parametrize(
     ("result", "kept"), [(None, None), ({}, None), ({"a": 1}, {"a": 1}), ([1], {"result": [1]}), (0, {"result": 0})]
 )
-def test_the_result_of_a_job_is_stored_as_a_mapping(result: object, kept: object) -> None:
+def test_result_of_a_job_is_stored_as_a_mapping(result: object, kept: object) -> None:
     assert ending_of(Done(result=result)).result == kept  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A pipeline on both databases: what an older sketch of it got wrong, and what can happen to an item on its way."""
+"""A pipeline on both databases: retries, fan-out, cancellations, crashes and effects of its items."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -50,7 +50,7 @@ async def onward(lease: Lease) -> StageOutcome:
 
 
 class Line:
-    """A pipeline under test. ``run`` lets every stage work until nothing is left to do at this instant."""
+    """Pipeline under test. ``run`` lets every stage work until nothing is due at this instant."""
 
     def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
         self.database, self.clock, self.ids, self.events = database, clock, ids, events
@@ -99,20 +99,20 @@ async def line(database: Database, clock: FakeClock, ids: Ids, events: EventReco
     return Line(database, clock, ids, events)
 
 
-async def test_an_item_goes_through_every_stage_and_is_finished(line: Line) -> None:
+async def test_item_passes_every_stage_and_is_finished(line: Line) -> None:
     await line.put("m1", "m2")
     await line.run()
     assert await line.where() == {"m1": "finalizado", "m2": "finalizado"}
 
 
-async def test_a_message_that_comes_again_is_not_worked_on_again(line: Line) -> None:
+async def test_repeated_message_is_processed_once(line: Line) -> None:
     await line.put("m1")
     await line.run()
     assert await line.put("m1") == [None]
     assert await line.where() == {"m1": "finalizado"}
 
 
-async def test_a_fan_out_makes_one_row_each_with_what_it_needs_however_often_it_is_repeated(line: Line) -> None:
+async def test_repeated_fan_out_creates_one_row_per_item_with_its_values(line: Line) -> None:
     async def extract(lease: Lease) -> StageOutcome:
         if lease.row["vaga"] is not None:
             return Next()
@@ -134,7 +134,7 @@ async def test_a_fan_out_makes_one_row_each_with_what_it_needs_however_often_it_
     assert {row["estagio"] for row in rows} == {"finalizado"}
 
 
-async def test_two_workers_never_have_the_same_item(line: Line) -> None:
+async def test_two_workers_never_hold_the_same_item(line: Line) -> None:
     seen: list[str] = []
 
     async def note(lease: Lease) -> StageOutcome:
@@ -147,7 +147,7 @@ async def test_two_workers_never_have_the_same_item(line: Line) -> None:
     assert sorted(seen) == sorted(f"m{n}" for n in range(40))
 
 
-async def test_the_waits_are_one_five_and_fifteen_minutes_and_then_it_is_an_error_with_its_stage(line: Line) -> None:
+async def test_retries_wait_one_five_and_fifteen_minutes_then_the_stage_is_an_error(line: Line) -> None:
     tried: list[timedelta] = []
     start = line.clock.now()
 
@@ -170,7 +170,7 @@ async def test_the_waits_are_one_five_and_fifteen_minutes_and_then_it_is_an_erro
     )
 
 
-async def test_a_revived_item_goes_on_where_it_failed_and_repeats_nothing(line: Line) -> None:
+async def test_revived_item_continues_at_its_failed_stage(line: Line) -> None:
     calls: list[str] = []
 
     async def first(lease: Lease) -> StageOutcome:
@@ -192,7 +192,7 @@ async def test_a_revived_item_goes_on_where_it_failed_and_repeats_nothing(line: 
     assert calls == ["pendente", "classificacao", "classificacao"]
 
 
-async def test_attempts_begin_anew_at_every_stage(line: Line) -> None:
+async def test_attempts_restart_at_every_stage(line: Line) -> None:
     attempts: list[tuple[str, int]] = []
 
     def flaky(name: str) -> Handler:
@@ -212,7 +212,7 @@ async def test_attempts_begin_anew_at_every_stage(line: Line) -> None:
     assert attempts == [(name, n) for name in STAGES for n in (1, 2, 3)]
 
 
-async def test_a_stage_has_a_time_limit_and_says_so(line: Line) -> None:
+async def test_stage_reports_its_time_limit(line: Line) -> None:
     async def hang(lease: Lease) -> StageOutcome:
         await asyncio.Event().wait()
         return Next()
@@ -229,7 +229,7 @@ async def test_a_stage_has_a_time_limit_and_says_so(line: Line) -> None:
     assert (row["estagio"], row["ultimo_erro"]) == ("pendente", "Job timeout exceeded")
 
 
-async def test_an_outcome_nobody_knows_is_a_failure_that_says_so(line: Line) -> None:
+async def test_unknown_outcome_is_a_failure_that_names_it(line: Line) -> None:
     async def nonsense(lease: Lease) -> StageOutcome:
         return Jump("importacao")
 
@@ -241,7 +241,7 @@ async def test_an_outcome_nobody_knows_is_a_failure_that_says_so(line: Line) -> 
     assert "InvalidName" in row["ultimo_erro"]
 
 
-async def test_a_jump_skips_stages_and_a_drop_keeps_its_reason(line: Line) -> None:
+async def test_jump_skips_stages_and_drop_keeps_its_reason(line: Line) -> None:
     async def sort(lease: Lease) -> StageOutcome:
         return Jump("extracao") if lease.row["mensagem"] == "m1" else Skipped("not an offer")
 
@@ -255,7 +255,7 @@ async def test_a_jump_skips_stages_and_a_drop_keeps_its_reason(line: Line) -> No
     assert {row["chave"]: row["ultimo_erro"] for row in await line.rows()}["m2"] == "not an offer"
 
 
-async def test_a_stop_lets_items_finish_or_gives_them_back(line: Line) -> None:
+async def test_stop_lets_items_finish_or_releases_them(line: Line) -> None:
     async def hang(lease: Lease) -> StageOutcome:
         await asyncio.Event().wait()
         return Next()
@@ -275,7 +275,7 @@ async def test_a_stop_lets_items_finish_or_gives_them_back(line: Line) -> None:
     assert await line.where() == {"m1": "finalizado"}
 
 
-async def test_an_item_that_waits_for_its_retry_is_not_due(line: Line) -> None:
+async def test_item_that_waits_for_its_retry_is_not_due(line: Line) -> None:
     async def later(lease: Lease) -> StageOutcome:
         return Snooze(line.clock.now() + timedelta(hours=1), "rate limit")
 
@@ -287,7 +287,7 @@ async def test_an_item_that_waits_for_its_retry_is_not_due(line: Line) -> None:
     assert (row["tentativas"], row["ultimo_erro"]) == (0, "rate limit")
 
 
-async def test_an_effect_is_done_with_the_hand_over_or_not_at_all(line: Line) -> None:
+async def test_effect_and_hand_over_commit_together(line: Line) -> None:
     insert = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
 
     def importing(nome: str | None) -> Handler:
@@ -304,7 +304,7 @@ async def test_an_effect_is_done_with_the_hand_over_or_not_at_all(line: Line) ->
         query = query_of("vagas", "SELECT nome FROM vagas_teste", writes=False)
         return [row["nome"] for row in await line.database.all(in_dialect(query, line.database.dialect))]
 
-    line.handlers["pendente"] = importing(None)  # refused by the table
+    line.handlers["pendente"] = importing(None)  # the table refuses it
     await line.put("m1", "m2")
     await line.run()
     assert await vagas() == []
@@ -316,7 +316,7 @@ async def test_an_effect_is_done_with_the_hand_over_or_not_at_all(line: Line) ->
     assert set((await line.where()).values()) == {"finalizado"}
 
 
-async def test_an_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) -> None:
+async def test_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) -> None:
     await line.put("m1")
     queue = line.queue("pendente")
     for _ in range(3):
@@ -332,7 +332,7 @@ async def test_an_item_that_kills_its_workers_is_an_error_at_its_stage(line: Lin
 
 
 def inserting(line: Line, names: dict[str, str | None]) -> Handler:
-    """Each message's name is written as an effect that is a statement; a missing one is refused by the table."""
+    """Handler whose effect inserts each message's name with a statement; the table refuses a missing name."""
     query = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
     ready = in_dialect(query, line.database.dialect)
 
@@ -348,7 +348,7 @@ async def written(line: Line) -> list[str]:
     return [row["mensagem"] for row in await line.database.all(in_dialect(query, line.database.dialect))]
 
 
-async def test_what_is_finished_early_skips_the_stages_that_follow(line: Line) -> None:
+async def test_item_finished_early_skips_the_remaining_stages(line: Line) -> None:
     async def enough(lease: Lease) -> StageOutcome:
         return Done()
 
@@ -361,7 +361,7 @@ async def test_what_is_finished_early_skips_the_stages_that_follow(line: Line) -
     assert await line.where() == {"m1": "finalizado"}
 
 
-async def test_statements_of_many_items_are_written_together_with_their_endings(line: Line) -> None:
+async def test_statements_of_many_items_commit_with_their_settlements(line: Line) -> None:
     messages = [f"m{n}" for n in range(10)]
     line.handlers["pendente"] = inserting(line, dict.fromkeys(messages, "UTI"))
     await line.put(*messages)
@@ -370,7 +370,7 @@ async def test_statements_of_many_items_are_written_together_with_their_endings(
     assert set((await line.where()).values()) == {"finalizado"}
 
 
-async def test_an_items_statements_run_in_its_own_order_whatever_its_neighbours_name_first(line: Line) -> None:
+async def test_statements_of_an_item_keep_their_order_in_a_shared_batch(line: Line) -> None:
     made, named = (
         in_dialect(query_of(name, text, writes=True), line.database.dialect)
         for name, text in {
@@ -390,7 +390,7 @@ async def test_an_items_statements_run_in_its_own_order_whatever_its_neighbours_
     assert [row["nome"] for row in await line.database.all(query)] == ["UTI", "UTI"]
 
 
-async def test_a_statement_that_is_refused_is_its_own_items_failure_and_nobody_elses(line: Line) -> None:
+async def test_refused_statement_fails_only_its_own_item(line: Line) -> None:
     names = {f"m{n}": None if n == 3 else "UTI" for n in range(6)}
     line.handlers["pendente"] = inserting(line, names)
     await line.put(*names)
@@ -405,7 +405,7 @@ async def test_a_statement_that_is_refused_is_its_own_items_failure_and_nobody_e
     assert "m3" in await written(line)
 
 
-async def test_a_worker_that_lost_its_item_writes_none_of_its_statements(line: Line) -> None:
+async def test_worker_that_lost_its_item_writes_none_of_its_statements(line: Line) -> None:
     await line.put("m1")
     queue, lease_holder = line.queue("pendente"), LeaseHolder(owner="w", lease=LEASE)
     (late,) = (await queue.settle_and_claim([], lease_holder, 1)).leases
@@ -418,7 +418,7 @@ async def test_a_worker_that_lost_its_item_writes_none_of_its_statements(line: L
     assert await written(line) == []
 
 
-async def test_what_follows_may_refer_to_what_was_written_with_it(line: Line) -> None:
+async def test_follow_up_item_may_refer_to_rows_written_with_it(line: Line) -> None:
     await line.database.script(
         "CREATE TABLE pais (id INTEGER PRIMARY KEY); ALTER TABLE fila_grupos ADD COLUMN pai INTEGER REFERENCES pais (id);"
     )
@@ -436,7 +436,7 @@ async def test_what_follows_may_refer_to_what_was_written_with_it(line: Line) ->
     assert await line.where() == {"m1": "finalizado", "v0": "finalizado", "v1": "finalizado"}
 
 
-async def test_a_program_adds_a_pipeline_and_the_worker_serves_its_stages(
+async def test_program_adds_a_pipeline_and_the_worker_serves_its_stages(
     database_url: str, clock: FakeClock, line: Line
 ) -> None:
     work = Batuta(database_url, clock=clock, migrate=False)
@@ -453,7 +453,7 @@ async def test_a_program_adds_a_pipeline_and_the_worker_serves_its_stages(
     assert [name for name in loops if name.startswith("worker:")] == [f"worker:{stage}" for stage in STAGES]
 
 
-async def test_the_dead_of_a_stage_are_listed_counted_and_revived_there(line: Line) -> None:
+async def test_dead_items_of_a_stage_are_listed_counted_and_revived_there(line: Line) -> None:
     async def breaks(lease: Lease) -> StageOutcome:
         return Failed("never", permanent=True)
 
@@ -474,7 +474,7 @@ async def test_the_dead_of_a_stage_are_listed_counted_and_revived_there(line: Li
     assert await stage.list_items(ItemState.READY, 10) == []
 
 
-async def test_the_dead_of_a_stage_that_is_gone_belong_to_the_first_and_are_revived_there(line: Line) -> None:
+async def test_dead_items_of_a_removed_stage_belong_to_the_first_stage(line: Line) -> None:
     (id,) = await line.put("m1")
     await line.database.script(
         "UPDATE fila_grupos SET estagio = 'erro', ultimo_estagio = 'removed', finished_at = created_at"

@@ -1,4 +1,4 @@
-"""The order of a claim with more priorities than it looks at one by one."""
+"""Order of a claim that has more priorities than it checks one by one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from batuta.testing import FakeClock
 MINUTE = timedelta(minutes=1)
 TENURE = LeaseHolder(owner="a", lease=MINUTE)
 ITEMS, LIMIT = 150, 7
-# The due items beyond the levels are sorted, or the ready index is read in its order.
+# The due items beyond these priorities are sorted, or the claim reads the ready index in order.
 WAYS = {"sorted": statements.MOST_SORTED, "in the order of the index": 3}
 
 
@@ -31,7 +31,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("high_first", [False, True])
 @pytest.mark.parametrize("reversed", [False, True])
-async def test_due_items_are_claimed_by_priority_and_age_whatever_waits_before_them(
+async def test_due_items_are_claimed_by_priority_and_age_behind_waiting_ones(
     database: Database, clock: FakeClock, *, high_first: bool, reversed: bool
 ) -> None:
     table = replace(TASKS, urgent_is_high=high_first)
@@ -48,9 +48,7 @@ async def test_due_items_are_claimed_by_priority_and_age_whatever_waits_before_t
 
 
 @pytest.mark.usefixtures("way")
-async def test_items_due_behind_many_waiting_priorities_are_found_and_looked_ahead_to(
-    database: Database, clock: FakeClock
-) -> None:
+async def test_next_due_instant_is_found_behind_many_waiting_priorities(database: Database, clock: FakeClock) -> None:
     queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
     due = await _put(queue, clock.now(), Random(8), is_due=lambda priority: priority > 45)
     assert await queue.next_at() == min(at for _, at, _ in due)
@@ -61,7 +59,7 @@ async def test_items_due_behind_many_waiting_priorities_are_found_and_looked_ahe
 
 
 @pytest.mark.usefixtures("way")
-async def test_a_pause_holds_items_of_every_priority(database: Database, clock: FakeClock) -> None:
+async def test_pause_holds_items_of_every_priority(database: Database, clock: FakeClock) -> None:
     queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
     await _put(queue, clock.now(), Random(9), is_due=lambda priority: priority > 45)
     await database.script(
@@ -74,7 +72,7 @@ async def test_a_pause_holds_items_of_every_priority(database: Database, clock: 
 async def _put(
     queue: SqlQueue, now: datetime, chance: Random, is_due: Callable[[int], bool]
 ) -> list[tuple[int, datetime, str]]:
-    """Items of fifty priorities, some of the same age; returns priority, due time and id of those that are due."""
+    """Put items of fifty priorities, some of the same age; return priority, due time and id of the due ones."""
     due = []
     for _ in range(ITEMS):
         priority = chance.randrange(50)

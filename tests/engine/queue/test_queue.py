@@ -1,4 +1,4 @@
-"""The queue's contract on both databases: the engine's own table, and one an application could have."""
+"""The queue's contract on both databases: for the engine's own table and for an application's table."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -77,13 +77,13 @@ class TestTheEnginesOwnTable(QueueContract):
         switches = SqlSwitches(database, ids, events)
         return SqlQueueFixture(store, clock, TASKS, switches, {"name": "f", "args": AsJson([[], {}])})
 
-    async def test_queues_in_one_table_do_not_meet(self, queue: QueueFixture, database: Database, ids: Ids) -> None:
+    async def test_queues_in_one_table_are_separate(self, queue: QueueFixture, database: Database, ids: Ids) -> None:
         other = SqlQueue(database, TASKS, ids, queue.clock, queue="other", own_time=True)
         await queue.put()
         assert not (await other.settle_and_claim([], ANN, 10)).leases
         assert len(await queue.claim()) == 1
 
-    async def test_items_that_fill_different_columns_are_put_together(self, queue: QueueFixture) -> None:
+    async def test_items_with_different_columns_are_put_in_one_batch(self, queue: QueueFixture) -> None:
         values = {"name": "f", "args": AsJson([])}
         ids = await queue.put(
             NewItem(values=values), NewItem(values=values, priority=-3), NewItem(values=values, key="k")
@@ -91,7 +91,7 @@ class TestTheEnginesOwnTable(QueueContract):
         assert len(ids) == 3
         assert [lease.id for lease in await queue.claim(limit=1)] == [ids[1]]
 
-    async def test_of_many_priorities_the_next_one_is_known_at_once(self, queue: QueueFixture) -> None:
+    async def test_next_item_is_found_among_many_priorities(self, queue: QueueFixture) -> None:
         values, now = {"name": "f", "args": AsJson([])}, queue.clock.now()
         later = [now + SECOND * n for n in range(1, 301)]
         ids = await queue.put(*(NewItem(values=values, priority=n, available_at=at) for n, at in enumerate(later)))
@@ -100,8 +100,8 @@ class TestTheEnginesOwnTable(QueueContract):
         queue.clock.step(300 * SECOND)
         assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
-    async def test_of_hundreds_of_priorities_the_most_urgent_that_are_due_come_first(self, queue: QueueFixture) -> None:
-        """More than a claim looks at one by one; every other one waits for its time."""
+    async def test_most_urgent_due_items_of_hundreds_of_priorities_come_first(self, queue: QueueFixture) -> None:
+        """More priorities than a claim checks one by one; every other item is due later."""
         values, later = {"name": "f", "args": AsJson([])}, queue.clock.now() + 60 * SECOND
         items = [
             NewItem(values=values, priority=n, available_at=later + n * SECOND if n % 2 else None) for n in range(400)
@@ -124,7 +124,7 @@ class TestTheEnginesOwnTable(QueueContract):
         assert last.id == ids[399]
 
     @pytest.mark.parametrize("ends", ["cancelled", "crashed"])
-    async def test_what_ended_without_a_worker_is_kept_for_a_while_and_not_for_ever(
+    async def test_item_that_ended_without_a_worker_expires_after_its_retention(
         self, queue: QueueFixture, ends: str
     ) -> None:
         (id,) = await queue.put()
@@ -142,7 +142,7 @@ class TestTheEnginesOwnTable(QueueContract):
             assert await queue.store.revive(id)
             row = await queue.store.item(id)
             assert row is not None
-            assert row["expires_at"] is None  # it would be pruned while it lives
+            assert row["expires_at"] is None  # the pruner would delete a live item
 
 
 class TestAnApplicationsTable(QueueContract):
@@ -154,9 +154,7 @@ class TestAnApplicationsTable(QueueContract):
             store, clock, FILA, SqlSwitches(database, ids, events), {"telefone": "+55 11 00000-0000"}
         )
 
-    async def test_an_item_is_put_with_the_business_change_it_belongs_to_or_not_at_all(
-        self, queue: QueueFixture, database: Database
-    ) -> None:
+    async def test_item_and_business_change_commit_together(self, queue: QueueFixture, database: Database) -> None:
         store = queue.store
         assert isinstance(store, SqlQueue)
         with pytest.raises(RuntimeError):
@@ -169,13 +167,13 @@ class TestAnApplicationsTable(QueueContract):
         (lease,) = await queue.claim()
         assert lease.row["telefone"] == "+55 11 00000-0000"
 
-    async def test_a_handler_is_given_its_whole_row_with_the_types_of_its_columns(self, queue: QueueFixture) -> None:
+    async def test_handler_receives_the_whole_row_with_the_types_of_its_columns(self, queue: QueueFixture) -> None:
         (id,) = await queue.put()
         (lease,) = await queue.claim()
         row = await queue.store.item(id)  # type: ignore[attr-defined]
         assert dict(lease.row) == dict(row)
 
-    async def test_a_table_may_give_a_handler_a_part_of_its_row(
+    async def test_table_may_limit_the_columns_that_a_handler_receives(
         self, queue: QueueFixture, database: Database, ids: Ids
     ) -> None:
         part = SqlQueue(database, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
@@ -183,14 +181,12 @@ class TestAnApplicationsTable(QueueContract):
         (lease,) = (await part.settle_and_claim([], ANN, 1)).leases
         assert set(lease.row) == {"id", "fence", "tentativas", "quedas", "agendar_para", "telefone"}
 
-    def test_what_is_given_is_a_column(self) -> None:
+    def test_given_names_must_be_columns(self) -> None:
         with pytest.raises(InvalidName, match="a name in given is not an SQL identifier"):
             replace(FILA, given=("telefone; DROP TABLE fila_teste",))
 
 
-async def test_bytes_where_text_belongs_keep_no_other_item_from_being_claimed(
-    database: Database, clock: FakeClock, ids: Ids
-) -> None:
+async def test_bytes_in_a_text_column_block_no_other_claim(database: Database, clock: FakeClock, ids: Ids) -> None:
     if database.dialect != "sqlite":
         pytest.skip("PostgreSQL keeps no bytes in a text column")
     await database.script(FILA_SQL)
@@ -207,7 +203,7 @@ PER_CHIP = replace(FILA, group="chip")
 
 
 class TestATableWhoseGroupsTakeTurns:
-    """One item of a chip at a time, in all processes; and a chip with many items does not keep the others waiting."""
+    """One running item per chip in all processes; a chip with many items does not delay the others."""
 
     @pytest.fixture
     async def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
@@ -221,7 +217,7 @@ class TestATableWhoseGroupsTakeTurns:
     def item(self, chip: str) -> NewItem:
         return NewItem(values={"telefone": "-", "chip": chip})
 
-    async def test_a_group_has_one_item_going(self, queue: SqlQueueFixture) -> None:
+    async def test_group_has_one_running_item(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item(chip) for chip in ("a", "a", "a", "b", "b")))
         first = await queue.claim()
         assert sorted(lease.row["chip"] for lease in first) == ["a", "b"]
@@ -229,18 +225,18 @@ class TestATableWhoseGroupsTakeTurns:
         await queue.settle([lease for lease in first if lease.row["chip"] == "a"])
         assert [lease.row["chip"] for lease in await queue.claim(BEN)] == ["a"]
 
-    async def test_a_group_with_many_items_does_not_keep_the_others_waiting(self, queue: SqlQueueFixture) -> None:
+    async def test_group_with_many_items_does_not_delay_the_others(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item("busy") for _ in range(200)), self.item("quiet"))
         assert {lease.row["chip"] for lease in await queue.claim(limit=2)} == {"busy", "quiet"}
 
-    async def test_of_many_claimers_no_two_have_the_same_group(self, queue: SqlQueueFixture) -> None:
+    async def test_concurrent_claims_never_share_a_group(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item(f"chip{n % 5}") for n in range(50)))
         lease_holders = [LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE) for n in range(10)]
         claims = await asyncio.gather(*(queue.claim(lease_holder, limit=5) for lease_holder in lease_holders))
         taken = [lease.row["chip"] for claim in claims for lease in claim]
         assert len(taken) == len(set(taken))
 
-    async def test_groups_take_turns_however_few_are_claimed_at_a_time(self, queue: SqlQueueFixture) -> None:
+    async def test_groups_take_turns_when_claims_are_small(self, queue: SqlQueueFixture) -> None:
         chips = [f"chip{n}" for n in range(6)]
         await queue.put(*(self.item(chip) for chip in chips * 3))
         for _ in range(3):
@@ -251,10 +247,12 @@ class TestATableWhoseGroupsTakeTurns:
                 served += [lease.row["chip"] for lease in leases]
             assert sorted(served) == chips
 
-    async def test_of_many_groups_no_more_are_looked_at_than_it_takes(
+    async def test_claim_locks_only_as_many_groups_as_it_needs(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """Each that is looked at is locked: nobody else could claim of it, and a server holds only so many locks."""
+        """A claim locks each group that it checks: other workers cannot claim from it, and a server has a limited lock
+        table.
+        """
         if database.dialect != "postgres":
             pytest.skip("SQLite has one writer, and no locks to count")
         await queue.put(*(self.item(f"chip{n:04}") for n in range(500)))
@@ -271,10 +269,10 @@ class TestATableWhoseGroupsTakeTurns:
         assert held is not None
         assert held["held"] <= 10
 
-    async def test_tens_of_thousands_of_groups_wait_and_a_few_are_due(
+    async def test_claim_finds_the_few_due_groups_among_tens_of_thousands(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """PostgreSQL holds some ten thousand locks for the whole server: a claim locks the groups that it takes, no others."""
+        """PostgreSQL holds about ten thousand locks for the whole server: a claim locks only the groups that it takes."""
         text = FILL[database.dialect].format(rows=40_000)
         later = "9e15" if database.dialect == "sqlite" else "now() + INTERVAL '100 years'"
         ago = "0" if database.dialect == "sqlite" else "TIMESTAMPTZ 'epoch'"
@@ -293,7 +291,7 @@ class TestATableWhoseGroupsTakeTurns:
         ]
         assert await queue.claim() == []
 
-    async def test_of_many_claimers_no_two_have_the_same_group_without_an_index_that_forbids_it(
+    async def test_concurrent_claims_never_share_a_group_without_a_unique_index(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
         await database.script("DROP INDEX fila_teste_one")
@@ -317,7 +315,7 @@ class TestATableWhoseGroupsTakeTurns:
         await asyncio.gather(*(work(LeaseHolder(owner=f"w{n}", lease=ITEM_LEASE)) for n in range(4)))
         assert len(done) == 60
 
-    async def test_a_row_without_a_group_waits_for_no_other(self, queue: SqlQueueFixture) -> None:
+    async def test_row_without_a_group_waits_for_no_other(self, queue: SqlQueueFixture) -> None:
         ungrouped = [NewItem(values={"telefone": "-"}) for _ in range(3)]
         await queue.put(*ungrouped, self.item("a"), self.item("a"))
         assert sorted(str(lease.row["chip"]) for lease in await queue.claim()) == ["None", "None", "None", "a"]
@@ -330,7 +328,7 @@ class TestATableWhoseGroupsTakeTurns:
         assert sorted(taken) == [False] * 3 + [True] * 3
         assert taken[:2] in ([True, False], [False, True])
 
-    async def test_every_item_of_every_group_is_worked_on_in_the_end(self, queue: SqlQueueFixture) -> None:
+    async def test_every_item_of_every_group_is_processed(self, queue: SqlQueueFixture) -> None:
         await queue.put(*(self.item(f"chip{n % 3}") for n in range(30)))
         done = 0
         while leases := await queue.claim():

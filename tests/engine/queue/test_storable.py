@@ -1,4 +1,4 @@
-"""Values that a database would not return as they were given are refused, and the reason is named."""
+"""Refuse values that a database would return changed, with the reason."""
 
 import json
 import string
@@ -41,7 +41,7 @@ def circular() -> list[Any]:
     ],
     ids=["circular", "long integer", "bytes", "tuple key", "float key", "minus zero inside"],
 )
-def test_the_reason_is_named(value: object, why: str) -> None:
+def test_refusal_names_the_reason(value: object, why: str) -> None:
     with pytest.raises(UnstorableValue, match=f"the thing cannot be stored: .*{why}"):
         refuse_unstorable(value, "thing")
 
@@ -49,7 +49,7 @@ def test_the_reason_is_named(value: object, why: str) -> None:
 @pytest.mark.parametrize(
     "value", [Word.A, Number.ONE, {Word.A: Number.ONE}, OrderedDict(a=1), ("a", ["b", ("c",)]), "-0.0 and 1e+16", 1e15]
 )
-def test_values_that_return_equal_are_taken(value: object) -> None:
+def test_values_that_read_back_equal_are_accepted(value: object) -> None:
     refuse_unstorable(value, "thing")
     written = json.dumps(value)
     assert json.dumps(loads(written)) == written
@@ -68,7 +68,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_a_value_that_is_taken_is_read_as_it_was_written(value: Any) -> None:
+def test_accepted_value_reads_back_as_written(value: Any) -> None:
     try:
         refuse_unstorable(value, "thing")
     except UnstorableValue:
@@ -76,7 +76,7 @@ def test_a_value_that_is_taken_is_read_as_it_was_written(value: Any) -> None:
     assert repr(loads(json.dumps(value))) == repr(value)
 
 
-def test_the_limit_is_that_of_each_value_and_the_size_is_in_bytes() -> None:
+def test_each_value_has_its_own_limit_in_bytes() -> None:
     fits: list[object] = ["é" * 10]  # two bytes each, and four for the brackets and quotes
     refuse_unstorable(fits, "thing", 24)
     with pytest.raises(PayloadTooLarge) as refused:

@@ -1,4 +1,4 @@
-"""What is said about an item is true, on both databases: its crashes, its attempts, and why it is dead."""
+"""Crashes, attempts and the reason of a death are recorded correctly, on both databases."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Gate:
-    """A handler that notes who runs, and goes on when the test says so."""
+    """Handler that records the running items and blocks until the test opens it."""
 
     def __init__(self) -> None:
         self.going: list[str] = []
@@ -48,7 +48,7 @@ async def age(database: Database, id: str, **columns: Any) -> None:
 # Crashes
 
 
-async def test_an_orderly_end_of_an_attempt_forgets_earlier_crashes(bench: Bench) -> None:
+async def test_orderly_end_of_an_attempt_resets_earlier_crashes(bench: Bench) -> None:
     outcomes = [Snooze(SECOND, "later"), Failed("again"), Snooze(SECOND, "later"), Failed("again"), Done()]
 
     async def next_outcome(lease: Lease) -> object:
@@ -58,14 +58,14 @@ async def test_an_orderly_end_of_an_attempt_forgets_earlier_crashes(bench: Bench
     (id,) = await bench.put("agenda")
     worker = bench.worker()
     while outcomes:
-        await bench.crash(id, times=1)  # an unrelated death before each run
+        await bench.crash(id, times=1)  # an unrelated process death before each run
         await bench.works(worker)
         assert (await bench.row(id))["crashes"] == 0
         bench.clock.step(2 * SECOND)
     assert (await bench.row(id))["status"] == "complete"
 
 
-async def test_an_item_that_is_put_off_before_it_starts_keeps_its_crashes(bench: Bench) -> None:
+async def test_item_put_off_before_its_start_keeps_its_crashes(bench: Bench) -> None:
     gate = Gate()
     bench.handles("suspeita", gate)
     ids = await bench.put("suspeita", "suspeita")
@@ -82,7 +82,7 @@ async def test_an_item_that_is_put_off_before_it_starts_keeps_its_crashes(bench:
 
 
 class BrokenPolicy:
-    """A retry policy of an application, with a mistake in it."""
+    """An application's retry policy that raises."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -96,7 +96,7 @@ class BrokenPolicy:
 @pytest.mark.parametrize(
     ("answer", "named"), [(ZeroDivisionError(), "ZeroDivisionError"), (SystemExit(1), "SystemExit"), (60, "TypeError")]
 )
-async def test_a_retry_policy_that_fails_is_no_crash_of_the_worker(bench: Bench, answer: object, named: str) -> None:
+async def test_failing_retry_policy_does_not_count_as_a_crash(bench: Bench, answer: object, named: str) -> None:
     async def fail(lease: Lease) -> object:
         return Failed("no answer")
 
@@ -108,7 +108,7 @@ async def test_a_retry_policy_that_fails_is_no_crash_of_the_worker(bench: Bench,
     assert row["error"] == f"{named} in its retry policy, after: no answer"
 
 
-async def test_a_claim_whose_answer_was_lost_is_no_crash_and_no_attempt(
+async def test_claim_whose_answer_was_lost_counts_neither_crash_nor_attempt(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[int] = []
@@ -143,9 +143,7 @@ async def test_a_claim_whose_answer_was_lost_is_no_crash_and_no_attempt(
     assert ran == [1] * 5
 
 
-async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_claim_committed_after_its_error_is_released(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.handles("conta", fine)
     (id,) = await bench.put("conta")
     worker = bench.worker()
@@ -166,7 +164,7 @@ async def test_a_claim_that_is_committed_after_its_failure_is_released_too(
     assert (row["status"], row["crashes"], row["attempts"]) == ("complete", 0, 1)
 
 
-# An item with one crash left
+# Items with one crash left (suspects)
 
 
 async def two_workers(bench: Bench) -> tuple[Worker, Worker]:
@@ -181,7 +179,7 @@ async def ticks(*workers: Worker, times: int = 3) -> None:
         await settle()
 
 
-async def test_a_suspect_waits_for_its_neighbours_of_all_queues_and_runs_alone(bench: Bench) -> None:
+async def test_suspect_waits_for_running_items_of_all_queues_and_runs_alone(bench: Bench) -> None:
     suspects, neighbours = Gate(), Gate()
     bench.handles("suspeita", suspects)
     bench.handles("vizinha", neighbours)
@@ -197,14 +195,14 @@ async def test_a_suspect_waits_for_its_neighbours_of_all_queues_and_runs_alone(b
     late = await bench.put("vizinha")
     late += await bench.put("vizinha", queue="outra")
     await ticks(first, second)
-    assert not set(late) & set(neighbours.going)  # nothing is claimed while it waits
+    assert not set(late) & set(neighbours.going)  # no claim while the suspect waits
     neighbours.go_on.set()
     await settle()
     await ticks(first, second)
     assert suspects.going == [suspect]
     assert sorted(neighbours.ended) == sorted([fresh, elsewhere])
     await ticks(first, second)
-    assert {(await bench.row(id))["status"] for id in late} == {"queued"}  # and nothing beside it
+    assert {(await bench.row(id))["status"] for id in late} == {"queued"}  # and no other item beside it
     suspects.go_on.set()
     await settle()
     await ticks(first, second)
@@ -212,7 +210,7 @@ async def test_a_suspect_waits_for_its_neighbours_of_all_queues_and_runs_alone(b
     assert {(await bench.row(id))["status"] for id in (suspect, *late)} == {"complete"}
 
 
-async def test_a_suspect_that_is_not_alone_in_time_is_put_off_and_the_next_wait_is_longer(bench: Bench) -> None:
+async def test_suspect_that_waits_too_long_is_put_off_and_waits_longer_next_time(bench: Bench) -> None:
     suspects, neighbours = Gate(), Gate()
     bench.handles("suspeita", suspects)
     bench.handles("longa", neighbours, timeout=timedelta(hours=1))
@@ -234,7 +232,7 @@ async def test_a_suspect_that_is_not_alone_in_time_is_put_off_and_the_next_wait_
     await ticks(first, second)
     await bench.clock.advance(FIRST_WAIT * 2 - SECOND)
     await ticks(first, second)
-    assert (await bench.row(suspect))["status"] == "in_progress"  # it waits twice as long now
+    assert (await bench.row(suspect))["status"] == "in_progress"  # the wait doubles
     neighbours.go_on.set()
     suspects.go_on.set()
     await settle()
@@ -244,7 +242,7 @@ async def test_a_suspect_that_is_not_alone_in_time_is_put_off_and_the_next_wait_
 
 
 @pytest.mark.parametrize("is_proven", [True, False])
-async def test_a_suspect_that_waits_when_a_neighbour_kills_the_process_counts_no_crash(
+async def test_waiting_suspect_counts_no_crash_when_another_item_kills_the_process(
     bench: Bench, is_proven: bool
 ) -> None:
     suspects, neighbours = Gate(), Gate()
@@ -270,7 +268,7 @@ async def test_a_suspect_that_waits_when_a_neighbour_kills_the_process_counts_no
 
 
 @pytest.mark.parametrize("waits_first", [True, False])
-async def test_a_suspect_that_runs_when_its_process_dies_is_dead(bench: Bench, waits_first: bool) -> None:
+async def test_suspect_that_runs_when_its_process_dies_is_dead(bench: Bench, waits_first: bool) -> None:
     suspects, neighbours = Gate(), Gate()
     bench.handles("suspeita", suspects)
     bench.handles("vizinha", neighbours)
@@ -292,9 +290,7 @@ async def test_a_suspect_that_runs_when_its_process_dies_is_dead(bench: Bench, w
     await settle()
 
 
-async def test_a_suspect_whose_row_is_locked_is_put_off_in_the_end(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_suspect_whose_row_is_locked_is_put_off_at_last(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     suspects = Gate()
     bench.handles("suspeita", suspects)
     (suspect,) = await bench.put("suspeita")
@@ -314,7 +310,7 @@ async def test_a_suspect_whose_row_is_locked_is_put_off_in_the_end(
     assert (row["status"], row["attempts"], row["crashes"]) == ("queued", 2, 2)
 
 
-async def test_a_stop_hands_back_a_suspect_that_waits(bench: Bench) -> None:
+async def test_stop_releases_a_waiting_suspect(bench: Bench) -> None:
     suspects, neighbours = Gate(), Gate()
     bench.handles("suspeita", suspects)
     bench.handles("vizinha", neighbours)
@@ -331,7 +327,7 @@ async def test_a_stop_hands_back_a_suspect_that_waits(bench: Bench) -> None:
     await settle()
 
 
-async def test_a_run_by_schedule_runs_a_suspect_after_the_others(bench: Bench) -> None:
+async def test_scheduled_run_runs_a_suspect_after_the_others(bench: Bench) -> None:
     order: list[str] = []
 
     async def note(lease: Lease) -> object:
@@ -347,11 +343,11 @@ async def test_a_run_by_schedule_runs_a_suspect_after_the_others(bench: Bench) -
     assert order == ["vizinha", "vizinha", "suspeita"]
 
 
-# A task that this version does not know
+# Tasks that this version does not know
 
 
 async def bounces(bench: Bench, id: str) -> list[timedelta]:
-    """Each time with a worker that has just started. Returns the waits."""
+    """Bounce the item off newly started workers until it is dead; return the waits."""
     waits: list[timedelta] = []
     for _ in range(100):
         await bench.works(bench.worker())
@@ -363,7 +359,7 @@ async def bounces(bench: Bench, id: str) -> list[timedelta]:
     return waits
 
 
-async def test_bounces_off_workers_that_do_not_know_a_task_cost_no_attempt(bench: Bench) -> None:
+async def test_bounces_off_workers_without_the_task_cost_no_attempt(bench: Bench) -> None:
     (id,) = await bench.put("nova")
     for _ in range(3):
         await bench.works(bench.worker())
@@ -384,7 +380,7 @@ async def test_bounces_off_workers_that_do_not_know_a_task_cost_no_attempt(bench
     assert (await bench.row(id))["status"] == "failed"
 
 
-async def test_a_task_late_in_its_retries_survives_a_worker_that_does_not_know_it(bench: Bench) -> None:
+async def test_task_late_in_its_retries_survives_a_worker_without_the_task(bench: Bench) -> None:
     (id,) = await bench.put("nova")
     long_ago = bench.clock.now() - timedelta(days=3)
     await age(bench.database, id, attempts=6, created_at=long_ago, error="the sixth failure")
@@ -397,7 +393,7 @@ async def test_a_task_late_in_its_retries_survives_a_worker_that_does_not_know_i
     assert (await bench.row(id))["status"] == "complete"
 
 
-async def test_a_task_that_no_worker_knows_waits_longer_each_time_and_is_dead_after_twenty_minutes(
+async def test_unknown_task_waits_longer_each_time_and_is_dead_after_20_minutes(
     bench: Bench,
 ) -> None:
     (id,) = await bench.put("de_amanha")
@@ -412,7 +408,7 @@ async def test_a_task_that_no_worker_knows_waits_longer_each_time_and_is_dead_af
     assert (waits[0], waits[-1]) == (timedelta(seconds=15), timedelta(minutes=5))
 
 
-async def test_an_unknown_task_with_one_crash_left_does_not_end_the_isolation_of_another(bench: Bench) -> None:
+async def test_unknown_suspect_does_not_end_the_isolation_of_another(bench: Bench) -> None:
     suspects, neighbours = Gate(), Gate()
     bench.handles("suspeita", suspects)
     bench.handles("vizinha", neighbours)
@@ -420,7 +416,7 @@ async def test_an_unknown_task_with_one_crash_left_does_not_end_the_isolation_of
     for _ in range(2):
         await bench.crash(ids[0], times=1)
     worker = bench.worker()
-    for _ in range(50):  # the other one asks the database since when it is unknown
+    for _ in range(50):  # the worker asks the database since when the other task is unknown
         if not suspects.going:
             await ticks(worker)
     assert suspects.going == ids[:1]
@@ -431,7 +427,7 @@ async def test_an_unknown_task_with_one_crash_left_does_not_end_the_isolation_of
     await settle()
 
 
-async def test_an_unknown_task_with_one_crash_left_is_dead_after_twenty_minutes_too(bench: Bench) -> None:
+async def test_unknown_suspect_is_dead_after_twenty_minutes(bench: Bench) -> None:
     (id,) = await bench.put("de_amanha")
     await bench.crash(id, times=2)
     await bounces(bench, id)
@@ -440,7 +436,7 @@ async def test_an_unknown_task_with_one_crash_left_is_dead_after_twenty_minutes_
     assert row["error"].startswith("no worker has known this task since ")
 
 
-# A rescuer and the living
+# Rescuers and live workers
 
 
 async def rescue_for(bench: Bench, rescuer: Rescuer, leases: float) -> None:
@@ -449,7 +445,7 @@ async def rescue_for(bench: Bench, rescuer: Rescuer, leases: float) -> None:
         await rescuer.tick()
 
 
-async def test_a_rescuer_that_started_after_the_clock_was_put_forward_takes_nothing_from_the_living(
+async def test_rescuer_started_after_a_clock_step_takes_nothing_from_live_workers(
     bench: Bench,
 ) -> None:
     gate = Gate()
@@ -460,20 +456,20 @@ async def test_a_rescuer_that_started_after_the_clock_was_put_forward_takes_noth
     bench.clock.step(timedelta(hours=1))
     rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
     await rescuer.tick()
-    for _ in range(9):  # the keeper has its own rhythm, and is last
+    for _ in range(9):  # the keeper renews last, at its own interval
         for _ in range(4):
             await bench.clock.advance(LEASE / 12)
             await rescuer.tick()
         await bench.keeper.tick()
     row = await bench.row(id)
     assert (row["status"], row["crashes"]) == ("in_progress", 0)
-    await rescue_for(bench, rescuer, 1.5)  # now it is silent
+    await rescue_for(bench, rescuer, 1.5)  # now the keeper renews nothing
     assert (await bench.row(id))["crashes"] == 1
     gate.go_on.set()
     await settle()
 
 
-async def test_the_items_of_a_dead_worker_come_back_soon_after_their_lease(bench: Bench) -> None:
+async def test_items_of_a_dead_worker_are_released_soon_after_their_lease(bench: Bench) -> None:
     bench.handles("conta", fine)
     (id,) = await bench.put("conta")
     assert len((await bench.store.settle_and_claim([], bench.worker()._lease_holder, 1)).leases) == 1
@@ -484,7 +480,7 @@ async def test_the_items_of_a_dead_worker_come_back_soon_after_their_lease(bench
     assert ((await bench.row(id))["status"], (await bench.row(id))["crashes"]) == ("queued", 1)
 
 
-async def test_a_lease_that_is_renewed_between_two_looks_is_not_released(bench: Bench) -> None:
+async def test_lease_renewed_between_two_looks_is_not_released(bench: Bench) -> None:
     gate = Gate()
     bench.handles("longa", gate, timeout=timedelta(days=1))
     (id,) = await bench.put("longa")

@@ -1,4 +1,4 @@
-"""A worker and a rescuer on both databases, at a time the test says: no item stops them, and none is stuck in their hands."""
+"""A worker and a rescuer on both databases and a fake clock: no item blocks them, and no item stays stuck."""
 
 import asyncio
 from datetime import timedelta
@@ -19,7 +19,7 @@ from batuta.testing.clock import settle
 from tests.engine.queue.queue_bench import LEASE, SECOND, Bench, fine, for_ever, until
 
 
-async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
+async def test_paused_queue_is_polled_at_the_usual_interval(bench: Bench) -> None:
     bench.handles("fine", fine)
     (id,) = await bench.put("fine")
     await bench.switches.set("pause.queue.default", True, by="test", reason="-", now=bench.clock.now())
@@ -30,7 +30,7 @@ async def test_a_paused_queue_is_not_asked_without_rest(bench: Bench) -> None:
     assert (await bench.row(id))["status"] == "complete"
 
 
-async def test_an_item_that_is_far_away_does_not_keep_the_worker_from_looking(bench: Bench) -> None:
+async def test_distant_item_does_not_lengthen_the_polling_interval(bench: Bench) -> None:
     worker = bench.worker()
     await bench.put("fine", available_at=bench.clock.now() + timedelta(days=3))
     assert until(await worker.tick(), bench.clock) == WorkerPolicy().look_every
@@ -38,7 +38,7 @@ async def test_an_item_that_is_far_away_does_not_keep_the_worker_from_looking(be
     assert until(await worker.tick(), bench.clock) == SECOND
 
 
-async def test_what_comes_back_at_once_is_taken_at_once(bench: Bench) -> None:
+async def test_item_snoozed_until_now_is_claimed_at_once(bench: Bench) -> None:
     calls: list[int] = []
 
     async def twice(lease: Lease) -> object:
@@ -53,7 +53,7 @@ async def test_what_comes_back_at_once_is_taken_at_once(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), ValueError("x")])
-async def test_whatever_a_handler_raises_is_its_items_failure(bench: Bench, raised: BaseException) -> None:
+async def test_any_exception_of_a_handler_fails_its_item(bench: Bench, raised: BaseException) -> None:
     async def raises(lease: Lease) -> object:
         raise raised
 
@@ -82,7 +82,7 @@ ANSWERS: list[Any] = [
 
 
 @pytest.mark.parametrize("said", ANSWERS, ids=["object", "nul", "surrogate", "nan", "inside", "number", "text"])
-async def test_an_answer_that_cannot_be_written_is_a_failure_and_harms_no_other(bench: Bench, said: Any) -> None:
+async def test_result_that_cannot_be_written_fails_only_its_own_item(bench: Bench, said: Any) -> None:
     async def answers(lease: Lease) -> object:
         return said
 
@@ -94,7 +94,7 @@ async def test_an_answer_that_cannot_be_written_is_a_failure_and_harms_no_other(
     assert (await bench.row(second))["status"] == "complete"
 
 
-async def test_an_ending_that_the_table_refuses_is_told_apart_from_its_neighbours(bench: Bench) -> None:
+async def test_settlement_refused_by_the_table_fails_only_its_own_item(bench: Bench) -> None:
     def refused(*_: object) -> Settlement:
         return Settlement(state=ItemState.DONE, stage="no such state")
 
@@ -107,7 +107,7 @@ async def test_an_ending_that_the_table_refuses_is_told_apart_from_its_neighbour
     assert [(await bench.row(id))["status"] for id in others] == ["complete", "complete"]
 
 
-async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: Bench) -> None:
+async def test_handler_that_swallows_its_cancellation_blocks_no_other(bench: Bench) -> None:
     cancelled, leave = asyncio.Event(), asyncio.Event()
 
     async def stubborn(lease: Lease) -> object:
@@ -125,7 +125,7 @@ async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: B
     await worker.tick()
     await settle()
     bench.clock.step(LEASE + SECOND)
-    await bench.store.rescue(10)  # somebody else's by now
+    await bench.store.rescue(10)  # the worker has lost the item
     await bench.store.cancel(first, "-")
     (second,) = await bench.put("fine")
     await bench.keeper.tick()  # finds the lease lost
@@ -139,7 +139,7 @@ async def test_a_handler_that_swallows_its_cancellation_holds_nobody_up(bench: B
     assert [event.item for event in bench.events.of(ItemLost)] == [first]
 
 
-async def test_an_item_that_was_lost_and_claimed_again_by_the_same_worker_is_kept_alive(bench: Bench) -> None:
+async def test_item_lost_and_claimed_again_by_the_same_worker_is_renewed(bench: Bench) -> None:
     begun: list[int] = []
 
     async def slow(lease: Lease) -> object:
@@ -154,7 +154,7 @@ async def test_an_item_that_was_lost_and_claimed_again_by_the_same_worker_is_kep
     await settle()
     bench.clock.step(LEASE + SECOND)
     await bench.store.rescue(10)
-    await worker.tick()  # claims it again, and does not know yet that it was lost
+    await worker.tick()  # claims the item again before it notices the loss
     await settle()
     assert len(begun) == 2
     await bench.clock.advance(20)
@@ -165,7 +165,7 @@ async def test_an_item_that_was_lost_and_claimed_again_by_the_same_worker_is_kep
         each.task.cancel()
 
 
-async def test_a_wish_to_cancel_ends_the_handler_and_the_item(bench: Bench) -> None:
+async def test_cancellation_request_ends_the_handler_and_the_item(bench: Bench) -> None:
     bench.handles("slow", for_ever)
     (id,) = await bench.put("slow")
     worker = bench.worker()
@@ -178,7 +178,7 @@ async def test_a_wish_to_cancel_ends_the_handler_and_the_item(bench: Bench) -> N
     assert (row["status"], row["lease_until"]) == ("cancelled", None)
 
 
-async def test_a_stop_does_not_give_back_what_has_ended(bench: Bench) -> None:
+async def test_stop_does_not_release_items_that_ended(bench: Bench) -> None:
     async def careful(lease: Lease) -> object:
         try:
             return await asyncio.Event().wait()
@@ -200,7 +200,7 @@ async def test_a_stop_does_not_give_back_what_has_ended(bench: Bench) -> None:
     assert (row["status"], row["attempts"], row["error"]) == ("queued", 0, "its worker stopped")
 
 
-async def test_of_items_with_one_crash_left_one_runs_at_a_time(bench: Bench) -> None:
+async def test_suspects_with_one_crash_left_run_one_at_a_time(bench: Bench) -> None:
     going: list[str] = []
     go_on = asyncio.Event()
 
@@ -227,10 +227,8 @@ async def test_of_items_with_one_crash_left_one_runs_at_a_time(bench: Bench) -> 
     assert {(await bench.row(id))["status"] for id in ids} == {"complete"}
 
 
-async def test_a_second_item_with_one_crash_left_does_not_start_beside_the_first(
-    bench: Bench, database: Database
-) -> None:
-    """Nor when it is claimed later."""
+async def test_second_suspect_does_not_start_beside_the_first(bench: Bench, database: Database) -> None:
+    """Also when it is claimed later."""
     going: list[str] = []
     go_on = asyncio.Event()
 
@@ -262,9 +260,7 @@ async def test_a_second_item_with_one_crash_left_does_not_start_beside_the_first
     assert going == [first, second]
 
 
-async def test_what_ended_is_written_although_the_turn_failed_that_was_to_write_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_worker_settles_an_ended_item_after_failed_ticks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
     async def once(lease: Lease) -> object:
@@ -290,14 +286,14 @@ async def test_what_ended_is_written_although_the_turn_failed_that_was_to_write_
     assert (row["status"], row["lease_until"], ran) == ("complete", None, [id])
 
 
-async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) -> None:
+async def test_rescuer_that_slept_lets_live_workers_renew_first(bench: Bench) -> None:
     bench.handles("slow", for_ever)
     (id,) = await bench.put("slow")
     worker, wakeup = bench.worker(), Wakeup()
     rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events, wakeup)
     await worker.tick()
     await rescuer.tick()
-    bench.clock.step(timedelta(hours=1))  # the machine slept, or somebody set the clock
+    bench.clock.step(timedelta(hours=1))  # the machine slept, or its clock was set
     await rescuer.tick()
     assert (await bench.row(id))["crashes"] == 0
     await bench.clock.advance(10)
@@ -316,7 +312,7 @@ async def test_a_rescuer_that_slept_lets_the_living_speak_first(bench: Bench) ->
     await asyncio.wait_for(wakeup.wait(), 30)
 
 
-async def test_a_stop_between_claiming_and_starting_leaves_nothing_behind(bench: Bench) -> None:
+async def test_stop_between_claim_and_start_leaves_no_item_claimed(bench: Bench) -> None:
     bench.handles("fine", fine)
     ids = await bench.put(*["fine"] * 4)
     worker = bench.worker(limit=4, batch=2)
@@ -326,7 +322,7 @@ async def test_a_stop_between_claiming_and_starting_leaves_nothing_behind(bench:
     assert sorted([(await bench.row(id))["status"] for id in ids]) == ["complete", "complete", "queued", "queued"]
 
 
-async def test_time_limits_of_items_that_ended_are_forgotten(bench: Bench) -> None:
+async def test_worker_forgets_time_limits_of_ended_items(bench: Bench) -> None:
     bench.handles("fine", fine, timeout=timedelta(hours=1))
     bench.handles("long", for_ever, timeout=timedelta(hours=1))
     worker = bench.worker(limit=3, batch=2)
@@ -343,10 +339,10 @@ async def test_time_limits_of_items_that_ended_are_forgotten(bench: Bench) -> No
     assert not worker._running
 
 
-async def test_an_item_that_is_being_settled_with_its_effect_is_not_taken_for_lost(
+async def test_item_being_settled_with_its_effect_is_not_taken_for_lost(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sign of life may come between the settling and the word that it is settled."""
+    """A renewal may run between the commit of the settlement and its answer."""
     settled, answer = asyncio.Event(), asyncio.Event()
     conclude = bench.store.conclude
 

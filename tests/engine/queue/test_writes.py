@@ -1,4 +1,4 @@
-"""In which order workers write what many items have to write."""
+"""Order of the statements that workers write for many items."""
 
 from itertools import permutations
 
@@ -15,24 +15,24 @@ def order(*shapes: str) -> str:
     return "".join(each.name for each in order_statements([tuple(map(query, shape)) for shape in shapes]))
 
 
-def test_a_statement_comes_after_whatever_any_item_names_before_it() -> None:
+def test_statement_follows_every_statement_that_any_item_names_before_it() -> None:
     assert order("d", "bd", "acd") == "abcd"
     assert order("x", "zx", "yz") == "yzx"
 
 
-def test_whichever_item_ended_first_the_order_is_the_same() -> None:
+def test_order_does_not_depend_on_which_item_ended_first() -> None:
     assert {order(*shapes) for shapes in permutations(["d", "bd", "acd", "e"])} == {"abcde"}
 
 
-def test_one_that_is_named_twice_comes_where_it_was_named_last() -> None:
+def test_statement_named_twice_takes_its_last_place() -> None:
     assert order("azbz", "cz") == "abcz"
 
 
-def test_items_that_contradict_each_other_are_written_all_the_same() -> None:
+def test_items_with_contradicting_orders_are_still_written() -> None:
     assert order("ab", "ba", "bc") == "abc"
 
 
-def test_rows_of_one_statement_are_in_one_order_too() -> None:
+def test_rows_of_one_statement_have_one_order() -> None:
     effects = [Writes(((query("a"), {"id": id}),)) for id in ("2", "1", "3")]
     assert merge_writes(effects) == [(query("a"), [{"id": "1"}, {"id": "2"}, {"id": "3"}])]
     assert merge_writes(reversed(effects)) == merge_writes(effects)

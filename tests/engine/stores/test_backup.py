@@ -1,4 +1,4 @@
-"""Backups on both databases: consistent under load, refused when damaged, and restored without repeating what happened since."""
+"""Backups on both databases: consistent under load, refused when damaged, and restored without repeating later work."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ def _ignore(what: str, count: int) -> None: ...
 
 
 class Site:
-    """One database, and what an operator does with it."""
+    """One database and the operator commands for it."""
 
     def __init__(self, url: str, clock: FakeClock, file: Path) -> None:
         self.url = url
@@ -52,7 +52,7 @@ class Site:
         return await backup.restore(self.work(), self.file, by="test", force=force, progress=_ignore)
 
     async def lose(self) -> None:
-        """The present database is gone."""
+        """Delete the current database."""
         if self.url.startswith("sqlite"):
             Path(self.url.removeprefix("sqlite:///")).unlink()
             return
@@ -84,7 +84,7 @@ async def ids_of(work: Batuta) -> set[str]:
     return {row["id"] for row in await rows(work.database, "SELECT id FROM tasks")}
 
 
-async def test_a_backup_taken_under_load_holds_one_state(site: Site, work: Batuta) -> None:
+async def test_backup_under_load_holds_one_state(site: Site, work: Batuta) -> None:
     pairs = "CREATE TABLE one (n INTEGER PRIMARY KEY); CREATE TABLE two (n INTEGER PRIMARY KEY);"
     site.migrations = [Migration("app", 1, "pairs", pairs)]
     async with site.work() as writing:
@@ -106,7 +106,7 @@ async def test_a_backup_taken_under_load_holds_one_state(site: Site, work: Batut
     assert manifest.tables["tasks"].rows == 1
 
 
-async def test_what_is_restored_is_what_was_backed_up(site: Site, work: Batuta) -> None:
+async def test_restore_returns_the_rows_that_were_backed_up(site: Site, work: Batuta) -> None:
     before = [await work.enqueue("count") for _ in range(5)]
     await site.back_up()
     await work.enqueue("count")
@@ -114,10 +114,10 @@ async def test_what_is_restored_is_what_was_backed_up(site: Site, work: Batuta) 
     await site.restore()
     await work.open()
     assert await ids_of(work) == set(before)
-    await work.enqueue("count")  # and it goes on
+    await work.enqueue("count")  # and the restored database accepts work
 
 
-async def test_a_backup_is_for_its_owner_alone_and_never_replaces_a_file(site: Site, work: Batuta) -> None:
+async def test_backup_is_readable_by_its_owner_only_and_never_replaces_a_file(site: Site, work: Batuta) -> None:
     await site.back_up()
     assert stat.S_IMODE(site.file.stat().st_mode) == 0o600
     with pytest.raises(BackupUnwritable, match="exists already"):
@@ -125,7 +125,7 @@ async def test_a_backup_is_for_its_owner_alone_and_never_replaces_a_file(site: S
     assert [file.name for file in site.file.parent.iterdir() if "partial" in file.name] == []
 
 
-async def test_the_restored_file_can_be_used_by_whoever_used_the_old_one(site: Site, work: Batuta) -> None:
+async def test_restored_file_keeps_the_permissions_of_the_old_one(site: Site, work: Batuta) -> None:
     if work.database.dialect == "postgres":
         pytest.skip("a server has its own rights")
     file = Path(site.url.removeprefix("sqlite:///"))
@@ -137,13 +137,13 @@ async def test_the_restored_file_can_be_used_by_whoever_used_the_old_one(site: S
     await work.open()
 
 
-async def test_a_backup_into_a_folder_that_is_not_there_is_refused(site: Site, work: Batuta) -> None:
+async def test_backup_into_a_missing_folder_is_refused(site: Site, work: Batuta) -> None:
     site.file = site.file.parent / "nowhere" / "backup"
     with pytest.raises(BackupUnwritable, match="No such file"):
         await site.back_up()
 
 
-async def test_a_damaged_backup_is_refused_whichever_byte_is_wrong(site: Site, work: Batuta) -> None:
+async def test_damaged_backup_is_refused_whichever_byte_is_wrong(site: Site, work: Batuta) -> None:
     await work.enqueue("count")
     await site.back_up()
     await work.close()
@@ -160,7 +160,7 @@ async def test_a_damaged_backup_is_refused_whichever_byte_is_wrong(site: Site, w
     await work.open()
 
 
-async def test_a_backup_of_newer_code_is_refused_with_the_version_it_needs(site: Site, work: Batuta) -> None:
+async def test_backup_of_newer_code_is_refused_with_the_version_it_needs(site: Site, work: Batuta) -> None:
     await work.close()
     newer = Migration("app", 1, "newer", "CREATE TABLE newer (n INTEGER);")
     site.migrations = [newer]
@@ -171,7 +171,7 @@ async def test_a_backup_of_newer_code_is_refused_with_the_version_it_needs(site:
         await site.restore()
 
 
-async def test_a_backup_of_older_code_is_restored_and_migrated(site: Site, work: Batuta) -> None:
+async def test_backup_of_older_code_is_restored_and_migrated(site: Site, work: Batuta) -> None:
     task = await work.enqueue("count")
     await site.back_up()
     await work.close()
@@ -186,7 +186,7 @@ async def test_a_backup_of_older_code_is_restored_and_migrated(site: Site, work:
     await work.open()
 
 
-async def test_a_backup_of_the_other_kind_of_database_is_refused(site: Site, work: Batuta, tmp_path: Path) -> None:
+async def test_backup_of_the_other_database_kind_is_refused(site: Site, work: Batuta, tmp_path: Path) -> None:
     other = "postgres" if work.database.dialect == "sqlite" else "sqlite"
     manifest = replace(await site.back_up(), dialect=other)  # type: ignore[arg-type]
     site.file.unlink()
@@ -198,16 +198,16 @@ async def test_a_backup_of_the_other_kind_of_database_is_refused(site: Site, wor
     await work.open()
 
 
-async def test_a_restore_beside_a_running_process_is_refused(site: Site, work: Batuta) -> None:
+async def test_restore_is_refused_while_a_process_runs(site: Site, work: Batuta) -> None:
     await site.back_up()
-    # Behind a pooler its connections cannot be seen; that it beats can.
+    # Behind a pooler the connections of the process are hidden; its heartbeat is visible.
     await work.beats.beat("here:1", "worker", {"loop": {"alive": True}}, now=site.clock.now())
     with pytest.raises(RestoreRefused, match="stop every process"):
         await site.restore()
-    assert await ids_of(work) == set()  # it serves as before
+    assert await ids_of(work) == set()  # the refused restore left the process working
 
 
-async def test_a_process_that_beat_a_moment_ago_counts_as_running_on_postgres(site: Site, work: Batuta) -> None:
+async def test_process_with_a_recent_heartbeat_counts_as_running_on_postgres(site: Site, work: Batuta) -> None:
     await site.back_up()
     await work.beats.beat("here:1", "worker", {"loop": {"alive": True}}, now=site.clock.now())
     await work.close()
@@ -216,12 +216,12 @@ async def test_a_process_that_beat_a_moment_ago_counts_as_running_on_postgres(si
             await site.restore()
         await site.restore(force=True)
     else:
-        await site.restore()  # SQLite itself tells that the file is not open
+        await site.restore()  # SQLite itself shows that the file is not open
     await work.open()
     assert await rows(work.database, "SELECT * FROM worker_heartbeats") == []
 
 
-async def test_a_restore_that_fails_leaves_the_database_as_it_was(
+async def test_failed_restore_leaves_the_database_unchanged(
     site: Site, work: Batuta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await site.back_up()
@@ -239,7 +239,7 @@ async def test_a_restore_that_fails_leaves_the_database_as_it_was(
     assert [file.name for file in site.file.parent.iterdir() if "restoring" in file.name] == []
 
 
-async def test_what_a_killed_backup_or_restore_left_is_deleted_by_the_next_one(site: Site, work: Batuta) -> None:
+async def test_next_backup_or_restore_deletes_the_files_of_a_killed_one(site: Site, work: Batuta) -> None:
     if work.database.dialect == "postgres":
         pytest.skip("a server leaves no files with us")
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -260,11 +260,11 @@ async def test_what_a_killed_backup_or_restore_left_is_deleted_by_the_next_one(s
     await work.close()
     await site.restore()
     assert [each for each in left if each.exists()] == []
-    assert living.exists()  # of a process that is still at it
+    assert living.exists()  # of a process that still runs
     await work.open()
 
 
-async def test_a_database_behind_a_symbolic_link_is_restored_where_it_lies(
+async def test_database_behind_a_symbolic_link_is_restored_at_its_target(
     site: Site, work: Batuta, tmp_path: Path
 ) -> None:
     if work.database.dialect == "postgres":
@@ -287,7 +287,7 @@ async def test_a_database_behind_a_symbolic_link_is_restored_where_it_lies(
     assert await ids_of(work) == {id}
 
 
-async def test_a_full_disk_is_one_sentence_and_changes_nothing(
+async def test_full_disk_is_one_error_and_changes_nothing(
     site: Site, work: Batuta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if work.database.dialect == "postgres":
@@ -306,7 +306,7 @@ async def test_a_full_disk_is_one_sentence_and_changes_nothing(
     assert await ids_of(work) == {task}
 
 
-async def test_what_ended_after_the_backup_does_not_run_again(site: Site, work: Batuta) -> None:
+async def test_items_that_ended_after_the_backup_do_not_run_again(site: Site, work: Batuta) -> None:
     done, waiting = await work.enqueue("count"), await work.enqueue("count")
     await site.back_up()
     site.clock.step(HOUR)
@@ -325,15 +325,15 @@ async def test_what_ended_after_the_backup_does_not_run_again(site: Site, work: 
     assert states == {done: "complete", waiting: "queued"}
 
 
-async def test_a_process_that_opened_no_database_before_reads_the_old_one_too(site: Site, work: Batuta) -> None:
+async def test_restore_reads_the_old_database_in_a_new_process_too(site: Site, work: Batuta) -> None:
     await site.back_up()
     await work.close()
-    sqlite3.converters.clear()  # as at the start of a process
+    sqlite3.converters.clear()  # like a process that has just started
     assert (await site.restore()).restored.has_old
     await work.open()
 
 
-async def test_a_switch_a_token_and_a_rate_limit_are_as_they_were_last(site: Site, work: Batuta) -> None:
+async def test_restore_keeps_the_latest_switches_tokens_and_rate_limits(site: Site, work: Batuta) -> None:
     token = (
         "INSERT INTO api_tokens (id, name, secret_hash, scopes, created_by, created_at)"
         " VALUES ('t', 'bot', 'x', '[]', 'ana', :now)"
@@ -357,9 +357,7 @@ async def test_a_switch_a_token_and_a_rate_limit_are_as_they_were_last(site: Sit
     assert len(await rows(work.database, "SELECT * FROM rate_tokens")) == 1
 
 
-async def test_an_item_held_when_the_backup_was_taken_is_free_and_its_old_holder_can_settle_nothing(
-    site: Site, work: Batuta
-) -> None:
+async def test_item_held_at_backup_is_released_and_its_old_holder_cannot_settle_it(site: Site, work: Batuta) -> None:
     task = await work.enqueue("count")
     held = "UPDATE tasks SET status = 'in_progress', owner = 'a', fence = 7, lease_until = :until WHERE id = :id"
     await write(work.database, held, until=site.clock.now() + HOUR, id=task)
@@ -381,7 +379,7 @@ async def _register(work: Batuta, clock: FakeClock) -> None:
     )
 
 
-async def test_fires_that_ran_after_the_backup_keep_their_rows_and_do_not_fire_again(site: Site, work: Batuta) -> None:
+async def test_fires_that_ran_after_the_backup_keep_their_rows_and_do_not_repeat(site: Site, work: Batuta) -> None:
     await _register(work, site.clock)
     await site.back_up()
     site.clock.step(HOUR)
@@ -403,9 +401,7 @@ async def test_fires_that_ran_after_the_backup_keep_their_rows_and_do_not_fire_a
     assert schedule["accounted_until"] == ran_at
 
 
-async def test_without_the_old_database_no_fire_since_the_backup_is_repeated_and_a_row_says_so(
-    site: Site, work: Batuta
-) -> None:
+async def test_restore_without_the_old_database_skips_fires_and_records_it(site: Site, work: Batuta) -> None:
     await _register(work, site.clock)
     await site.back_up()
     await work.close()
@@ -421,18 +417,18 @@ async def test_without_the_old_database_no_fire_since_the_backup_is_repeated_and
     assert schedule["accounted_until"] == site.clock.now()
 
 
-async def test_an_empty_database_that_took_the_place_of_the_lost_one_proves_nothing(site: Site, work: Batuta) -> None:
+async def test_empty_replacement_database_is_not_read_as_the_old_one(site: Site, work: Batuta) -> None:
     await site.back_up()
     await work.close()
     await site.lose()
-    async with site.work() as other:  # a process started and made a new one
+    async with site.work() as other:  # a process started and created an empty database
         await other.enqueue("count")
     report = await site.restore()
     assert not report.restored.has_old
     await work.open()
 
 
-async def test_numbers_given_by_the_database_go_on_after_the_last_one(site: Site, work: Batuta) -> None:
+async def test_restored_sequences_continue_after_the_last_number(site: Site, work: Batuta) -> None:
     if work.database.dialect == "sqlite":
         pytest.skip("SQLite keeps no counter beside the table")
     await work.close()
@@ -447,7 +443,7 @@ async def test_numbers_given_by_the_database_go_on_after_the_last_one(site: Site
         assert [row["id"] for row in await rows(again.database, "SELECT id FROM numbered ORDER BY id")] == [1, 2, 3]
 
 
-async def test_tables_of_another_program_in_the_same_schema_stay(site: Site, work: Batuta) -> None:
+async def test_restore_keeps_tables_of_another_program_in_the_same_schema(site: Site, work: Batuta) -> None:
     if work.database.dialect == "sqlite":
         pytest.skip("a SQLite file belongs to one program")
     await work.database.script("CREATE TABLE theirs (n INTEGER); INSERT INTO theirs VALUES (1);")
@@ -459,7 +455,7 @@ async def test_tables_of_another_program_in_the_same_schema_stay(site: Site, wor
     assert await rows(work.database, "SELECT n FROM theirs") == [{"n": 1}]
 
 
-def test_an_archive_is_a_zip_that_other_tools_can_open(tmp_path: Path) -> None:
+def test_archive_is_a_zip_that_other_tools_can_open(tmp_path: Path) -> None:
     file = tmp_path / "a"
     with archive.create(file) as writer:
         with writer.member("hello") as member:
@@ -479,7 +475,7 @@ def test_an_archive_is_a_zip_that_other_tools_can_open(tmp_path: Path) -> None:
     assert file.stat().st_size < 10_000
 
 
-async def test_a_damaged_file_is_replaced_only_if_the_operator_insists_and_is_kept(site: Site, work: Batuta) -> None:
+async def test_damaged_file_is_kept_and_replaced_only_with_force(site: Site, work: Batuta) -> None:
     if work.database.dialect == "postgres":
         pytest.skip("a server refuses what it cannot read")
     task = await work.enqueue("count")
@@ -497,7 +493,7 @@ async def test_a_damaged_file_is_replaced_only_if_the_operator_insists_and_is_ke
     assert await ids_of(work) == {task}
 
 
-async def test_a_forced_restore_beside_a_living_process_takes_away_what_it_holds(site: Site, work: Batuta) -> None:
+async def test_forced_restore_revokes_the_leases_of_a_running_process(site: Site, work: Batuta) -> None:
     if work.database.dialect == "sqlite":
         pytest.skip("SQLite itself keeps a file in use from being replaced")
     task = await work.enqueue("count")
@@ -511,4 +507,4 @@ async def test_a_forced_restore_beside_a_living_process_takes_away_what_it_holds
     (after,) = await rows(work.database, "SELECT status, fence, lease_until FROM tasks")
     assert (after["status"], after["lease_until"]) == ("queued", None)
     assert after["fence"] > before["fence"]
-    assert await work.enqueue("count")  # and the process goes on
+    assert await work.enqueue("count")  # and the process keeps working

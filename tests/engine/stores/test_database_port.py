@@ -1,4 +1,4 @@
-"""What every database must do. Each sentence is run on SQLite and on PostgreSQL."""
+"""Contract of every database, run on SQLite and on PostgreSQL."""
 
 import asyncio
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -94,14 +94,14 @@ async def test_any_json_value_reads_back(things: Database, value: object) -> Non
     assert type(row["doc"]) is type(value)
 
 
-async def test_nothing_is_null_for_json_too(things: Database) -> None:
+async def test_none_is_stored_as_null_in_a_json_column(things: Database) -> None:
     await things.run(query(things, "INSERT INTO things (id, doc) VALUES (:id, :doc)"), id=an_id("j"), doc=AsJson(None))
     row = await things.one(query(things, "SELECT count(*) AS n FROM things WHERE doc IS NULL"))
     assert row is not None
     assert row["n"] == 1
 
 
-async def test_an_instant_from_another_zone_is_the_same_instant(things: Database) -> None:
+async def test_instant_of_another_zone_reads_back_as_the_same_instant(things: Database) -> None:
     sao_paulo = timezone(timedelta(hours=-3))
     insert = query(things, "INSERT INTO things (id, at) VALUES (:id, :at)")
     await things.run(insert, id=an_id("z"), at=INSTANT.astimezone(sao_paulo))
@@ -111,13 +111,13 @@ async def test_an_instant_from_another_zone_is_the_same_instant(things: Database
     assert row["last"].utcoffset() == timedelta(0)
 
 
-async def test_an_instant_without_a_zone_is_refused_at_the_door(things: Database) -> None:
+async def test_instant_without_a_zone_is_refused(things: Database) -> None:
     insert = query(things, "INSERT INTO things (id, at) VALUES (:id, :at)")
     with pytest.raises(StatementRefused, match="without a zone"):
         await things.run(insert, id=an_id("n"), at=datetime(2026, 1, 1))
 
 
-async def test_the_databases_clock_and_an_interval_add_up(things: Database) -> None:
+async def test_database_clock_and_an_interval_add_up(things: Database) -> None:
     later = query(
         things, 'SELECT now() + CAST(:wait AS INTERVAL) AS "later [TIMESTAMPTZ]", now() AS "at [TIMESTAMPTZ]"'
     )
@@ -126,19 +126,19 @@ async def test_the_databases_clock_and_an_interval_add_up(things: Database) -> N
     assert timedelta(minutes=4, seconds=59) < row["later"] - row["at"] <= timedelta(minutes=5, seconds=1)
 
 
-async def test_a_value_too_many_or_too_few_is_refused_by_name(things: Database) -> None:
+async def test_missing_or_extra_value_is_refused_by_name(things: Database) -> None:
     with pytest.raises(StatementRefused, match="takes id, name and was given name"):
         await things.run(query(things, "INSERT INTO things (id, name) VALUES (:id, :name)"), name="x")
 
 
-async def test_run_says_how_many_rows_it_touched(things: Database) -> None:
+async def test_run_returns_the_number_of_changed_rows(things: Database) -> None:
     for name in "abc":
         await put(things, things, name)
     assert await things.run(query(things, "UPDATE things SET amount = 1 WHERE name <> :name"), name="c") == 2
     assert await things.run(query(things, "DELETE FROM things WHERE name = :name"), name="nobody") == 0
 
 
-async def test_run_many_is_all_or_nothing(things: Database) -> None:
+async def test_run_many_changes_all_rows_or_none(things: Database) -> None:
     insert = query(things, "INSERT INTO things (id, name) VALUES (:id, :name)")
     await things.run_many(insert, [{"id": an_id(n), "name": n} for n in "abc"])
     with pytest.raises(StoreConflict):
@@ -146,14 +146,14 @@ async def test_run_many_is_all_or_nothing(things: Database) -> None:
     assert await names(things) == ["a", "b", "c"]
 
 
-async def test_a_transaction_is_seen_by_nobody_until_it_commits(things: Database) -> None:
+async def test_transaction_is_invisible_until_it_commits(things: Database) -> None:
     async with things.transaction() as transaction:
         await put(transaction, things, "a")
         assert await asyncio.create_task(names(things)) == []
     assert await names(things) == ["a"]
 
 
-async def test_a_block_left_with_an_error_changes_nothing(things: Database) -> None:
+async def test_transaction_that_raises_changes_nothing(things: Database) -> None:
     with pytest.raises(ZeroDivisionError):
         async with things.transaction() as transaction:
             await put(transaction, things, "a")
@@ -161,7 +161,7 @@ async def test_a_block_left_with_an_error_changes_nothing(things: Database) -> N
     assert await names(things) == []
 
 
-async def test_a_cancelled_block_changes_nothing_and_frees_the_way(things: Database) -> None:
+async def test_cancelled_transaction_changes_nothing_and_releases_the_writer(things: Database) -> None:
     inside = asyncio.Event()
 
     async def waits_for_ever() -> None:
@@ -178,7 +178,7 @@ async def test_a_cancelled_block_changes_nothing_and_frees_the_way(things: Datab
     assert await names(things) == ["b"]
 
 
-async def test_a_transaction_in_which_a_statement_failed_cannot_be_committed(things: Database) -> None:
+async def test_transaction_with_a_failed_statement_cannot_be_committed(things: Database) -> None:
     await put(things, things, "a")
     with pytest.raises(TransactionMisuse, match="cannot be committed"):
         async with things.transaction() as transaction:
@@ -190,7 +190,7 @@ async def test_a_transaction_in_which_a_statement_failed_cannot_be_committed(thi
     assert await names(things) == ["a"]
 
 
-async def test_a_second_transaction_in_the_same_task_is_refused_instead_of_waiting_for_ever(things: Database) -> None:
+async def test_second_transaction_in_the_same_task_is_refused(things: Database) -> None:
     async with things.transaction() as transaction:
         await put(transaction, things, "a")
         with pytest.raises(TransactionMisuse, match="open already"):
@@ -203,7 +203,7 @@ async def test_a_second_transaction_in_the_same_task_is_refused_instead_of_waiti
     assert await names(things) == ["a"]
 
 
-async def test_another_task_may_write_meanwhile(things: Database) -> None:
+async def test_another_task_may_write_during_a_transaction(things: Database) -> None:
     async with things.transaction() as transaction:
         other = asyncio.create_task(put(things, things, "b"))
         await put(transaction, things, "a")
@@ -219,7 +219,7 @@ async def test_a_transaction_cannot_be_used_after_its_end(things: Database) -> N
     assert await names(things) == ["a"]
 
 
-async def test_two_statements_at_once_on_one_transaction_are_refused_as_a_mistake_of_the_program(
+async def test_concurrent_statements_on_one_transaction_are_refused(
     things: Database,
 ) -> None:
     with pytest.raises(ConcurrentStatements, match="await each one before the next"):
@@ -229,7 +229,7 @@ async def test_two_statements_at_once_on_one_transaction_are_refused_as_a_mistak
     assert await names(things) == ["c"]
 
 
-async def test_after_two_statements_at_once_nothing_of_the_transaction_can_be_committed(things: Database) -> None:
+async def test_transaction_with_concurrent_statements_cannot_be_committed(things: Database) -> None:
     with pytest.raises(TransactionMisuse, match="cannot be committed"):
         async with things.transaction() as transaction:
             both = asyncio.gather(put(transaction, things, "a"), put(transaction, things, "b"), return_exceptions=True)
@@ -237,7 +237,7 @@ async def test_after_two_statements_at_once_nothing_of_the_transaction_can_be_co
     assert await names(things) == []
 
 
-async def test_a_transaction_does_not_end_while_a_statement_of_it_runs(things: Database) -> None:
+async def test_transaction_does_not_end_while_its_statement_runs(things: Database) -> None:
     running = None
     with pytest.raises(ConcurrentStatements):
         async with things.transaction() as transaction:
@@ -249,7 +249,7 @@ async def test_a_transaction_does_not_end_while_a_statement_of_it_runs(things: D
     assert await names(things) == []
 
 
-async def test_two_reads_at_once_of_one_snapshot_are_refused(things: Database) -> None:
+async def test_concurrent_reads_of_one_snapshot_are_refused(things: Database) -> None:
     count = query(things, "SELECT count(*) AS n FROM things")
     async with things.snapshot() as snapshot:
         with pytest.raises(ConcurrentStatements):
@@ -257,7 +257,7 @@ async def test_two_reads_at_once_of_one_snapshot_are_refused(things: Database) -
     assert await names(things) == []
 
 
-async def test_a_snapshot_reads_one_state_and_refuses_to_write(things: Database) -> None:
+async def test_snapshot_reads_one_state_and_refuses_to_write(things: Database) -> None:
     count = query(things, "SELECT count(*) AS n FROM things")
     async with things.snapshot() as snapshot:
         before = await snapshot.one(count)
@@ -271,19 +271,19 @@ async def test_a_snapshot_reads_one_state_and_refuses_to_write(things: Database)
     assert await names(things) == ["a"]
 
 
-async def test_a_hundred_writers_at_once_all_land(things: Database) -> None:
+async def test_hundred_concurrent_writers_all_commit(things: Database) -> None:
     await asyncio.gather(*(put(things, things, f"n{number:03d}") for number in range(100)))
     assert len(await names(things)) == 100
 
 
-async def test_among_writers_that_share_a_commit_only_the_one_that_fails_is_told(things: Database) -> None:
+async def test_only_the_failing_writer_of_a_shared_commit_gets_the_error(things: Database) -> None:
     await put(things, things, "n7")
     results = await asyncio.gather(*(put(things, things, f"n{n}") for n in range(20)), return_exceptions=True)
     assert [n for n, result in enumerate(results) if isinstance(result, StoreConflict)] == [7]
     assert len(await names(things)) == 20
 
 
-async def test_a_conflict_names_the_constraint_and_never_the_value(things: Database) -> None:
+async def test_conflict_names_the_constraint_and_never_the_value(things: Database) -> None:
     await put(things, things, "11 98765-4321")
     with pytest.raises(StoreConflict) as refused:
         await put(things, things, "11 98765-4321")
@@ -291,14 +291,14 @@ async def test_a_conflict_names_the_constraint_and_never_the_value(things: Datab
     assert "98765" not in str(refused.value)
 
 
-async def test_nonsense_is_our_mistake_not_an_outage(things: Database) -> None:
+async def test_invalid_sql_is_a_programming_error_not_an_outage(things: Database) -> None:
     with pytest.raises(StatementRefused):
         await things.all(query(things, "SELECT nonsense FROM nowhere"))
     with pytest.raises(StatementRefused):
         await things.run(query(things, "UPDATE things SET amount = :amount"), amount=Decimal)
 
 
-async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> None:
+async def test_statement_that_takes_too_long_is_ended(database_url: str) -> None:
     impatient = connect(database_url, SystemClock(), Limits(statement=timedelta(milliseconds=200)))
     await impatient.open()
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n"
@@ -309,7 +309,7 @@ async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> No
         await impatient.close()
 
 
-async def test_a_transaction_left_open_is_ended_and_the_others_go_on(database_url: str) -> None:
+async def test_transaction_left_open_is_ended_and_other_writers_continue(database_url: str) -> None:
     impatient = connect(database_url, SystemClock(), Limits(idle_in_transaction=timedelta(milliseconds=400)))
     await impatient.open()
     await impatient.script(THINGS)
@@ -329,7 +329,7 @@ async def test_a_transaction_left_open_is_ended_and_the_others_go_on(database_ur
         await impatient.close()
 
 
-async def test_a_database_that_is_not_open_says_so(database_url: str) -> None:
+async def test_closed_database_raises_an_error_that_names_it(database_url: str) -> None:
     closed = connect(database_url, SystemClock())
     with pytest.raises(StoreUnavailable, match="not open"):
         await closed.all(in_dialect(query_of("one", "SELECT 1 AS n", writes=False), closed.dialect))

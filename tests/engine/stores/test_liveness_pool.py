@@ -1,4 +1,4 @@
-"""Renewals, settlements and rescues have connections of their own, and short timeouts."""
+"""Renewals, settlements and rescues use connections of their own, with short timeouts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ async def work(postgres_url: str) -> AsyncIterator[Batuta]:
 
 @asynccontextmanager
 async def all_connections_taken(work: Batuta) -> AsyncIterator[None]:
-    """Handlers hold every connection of the pool."""
+    """Hold every connection of the pool, as handlers can."""
     sleeping = [asyncio.create_task(work.database.all(SLEEP)) for _ in range(5)]
     await asyncio.sleep(0)
     try:
@@ -130,7 +130,7 @@ async def test_the_server_has_the_timeouts_of_the_lease_that_each_path_protects(
     assert seconds == ["30s", "6s", "1200ms"]
 
 
-async def test_a_turn_that_meets_a_locked_row_settles_and_claims_the_others(postgres_url: str) -> None:
+async def test_worker_that_meets_a_locked_row_settles_and_claims_the_others(postgres_url: str) -> None:
     """With the limits of the real liveness connections: the lock timeout ends the wait, not the statement timeout."""
     made = Batuta(postgres_url, timezone="UTC")
     made.queue_lease = timedelta(seconds=3)
@@ -154,7 +154,7 @@ async def test_a_lease_too_short_for_any_timeout_is_refused_at_start_up(postgres
         await Batuta(postgres_url, lease=timedelta(milliseconds=100)).open()
 
 
-def test_on_sqlite_there_is_one_writer_and_so_one_path() -> None:
+def test_sqlite_uses_its_one_writer_for_liveness_too() -> None:
     work = Batuta("sqlite:///unused.db")
     assert work.liveness is work.database
     assert work.connections.run_liveness is work.database

@@ -44,13 +44,15 @@ def migrator_of(database: Database, clock: FakeClock, events: EventRecorder) -> 
     return lambda *migrations: Migrator(database, migrations, clock, events)
 
 
-async def test_each_migration_is_applied_once_and_announced(migrator_of: MakeMigrator, events: EventRecorder) -> None:
+async def test_each_migration_is_applied_once_and_emits_an_event(
+    migrator_of: MakeMigrator, events: EventRecorder
+) -> None:
     assert await migrator_of(FIRST, SECOND).migrate() == [FIRST, SECOND]
     assert await migrator_of(FIRST, SECOND).migrate() == []
     assert [event.migration for event in events.of(MigrationApplied)] == ["app/0001_things", "app/0002_names"]
 
 
-async def test_each_database_gets_its_own_part_and_the_shared_ones(
+async def test_each_database_gets_its_own_and_the_shared_statements(
     migrator_of: MakeMigrator, database: Database
 ) -> None:
     await migrator_of(FIRST, SECOND).migrate()
@@ -58,7 +60,7 @@ async def test_each_database_gets_its_own_part_and_the_shared_ones(
     assert [row["name"] for row in await database.all(names)] == [database.dialect, "both"]
 
 
-async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrator_of: MakeMigrator) -> None:
+async def test_older_schema_is_refused_with_the_command_to_run(migrator_of: MakeMigrator) -> None:
     with pytest.raises(SchemaOutOfDate, match="run `batuta migrate`"):
         await migrator_of(FIRST).require_current()
     await migrator_of(FIRST).migrate()
@@ -67,13 +69,13 @@ async def test_a_schema_that_is_behind_is_refused_with_the_command_to_run(migrat
         await migrator_of(FIRST, SECOND).require_current()
 
 
-async def test_a_schema_that_is_ahead_is_accepted_so_that_a_rolling_deploy_works(migrator_of: MakeMigrator) -> None:
+async def test_newer_schema_is_accepted_during_a_rolling_deploy(migrator_of: MakeMigrator) -> None:
     await migrator_of(FIRST, SECOND).migrate()
     await migrator_of(FIRST).require_current()
     assert await migrator_of(FIRST).migrate() == []
 
 
-async def test_a_migration_whose_text_changed_after_it_was_applied_is_refused(migrator_of: MakeMigrator) -> None:
+async def test_applied_migration_whose_text_changed_is_refused(migrator_of: MakeMigrator) -> None:
     await migrator_of(FIRST).migrate()
     changed = replace(FIRST, text=FIRST.text + " ")
     with pytest.raises(MigrationChanged, match="app/0001_things"):
@@ -82,7 +84,7 @@ async def test_a_migration_whose_text_changed_after_it_was_applied_is_refused(mi
         await migrator_of(changed).require_current()
 
 
-async def test_a_migration_that_fails_half_way_leaves_nothing_behind(
+async def test_migration_that_fails_half_way_leaves_nothing_behind(
     migrator_of: MakeMigrator, database: Database
 ) -> None:
     broken = Migration("app", 1, "broken", "CREATE TABLE half (id INTEGER);\nINSERT INTO nowhere VALUES (1);")
@@ -93,9 +95,7 @@ async def test_a_migration_that_fails_half_way_leaves_nothing_behind(
     assert await migrator_of(FIRST).migrate() == [FIRST]
 
 
-async def test_whoever_starts_on_a_schema_that_is_current_waits_for_nobody_who_writes(
-    migrator_of: MakeMigrator, database_url: str
-) -> None:
+async def test_migrate_skips_the_lock_when_the_schema_is_current(migrator_of: MakeMigrator, database_url: str) -> None:
     await migrator_of(FIRST, SECOND).migrate()
     busy = connect(database_url, SystemClock())
     await busy.open()
@@ -107,7 +107,9 @@ async def test_whoever_starts_on_a_schema_that_is_current_waits_for_nobody_who_w
     await busy.close()
 
 
-async def test_many_processes_may_migrate_at_once(database_url: str, clock: FakeClock, events: EventRecorder) -> None:
+async def test_concurrent_migrations_apply_each_migration_once(
+    database_url: str, clock: FakeClock, events: EventRecorder
+) -> None:
     databases = [connect(database_url, SystemClock()) for _ in range(4)]
     for each in databases:
         await each.open()
@@ -121,7 +123,7 @@ async def test_many_processes_may_migrate_at_once(database_url: str, clock: Fake
     assert sorted(migration.number for batch in applied for migration in batch) == [1, 2]
 
 
-async def test_the_engines_schema_is_the_same_on_both_databases(migrated: Database) -> None:
+async def test_engine_schema_is_the_same_on_both_databases(migrated: Database) -> None:
     insert = (
         "INSERT INTO job_executions (id, job_name, categoria, scheduled_for, trigger, started_at, status)"
         " VALUES ('00000000-0000-7000-8000-00000000000{n}', 'heartbeat', 'critico', now(), '{trigger}', now(), 'running')"
@@ -135,10 +137,10 @@ async def test_the_engines_schema_is_the_same_on_both_databases(migrated: Databa
 
     await fire(1, "schedule")
     with pytest.raises(StoreConflict):
-        await fire(2, "schedule")  # a fire happens once
+        await fire(2, "schedule")  # each scheduled fire has one row
     with pytest.raises(StoreConflict):
         await fire(3, "catch_up")
-    await fire(4, "manual")  # a person may run it as often as he likes
+    await fire(4, "manual")  # an operator may start the job any number of times
     with pytest.raises(StoreConflict):
         await fire(5, "magic")
     seen = in_dialect(
@@ -150,18 +152,18 @@ async def test_the_engines_schema_is_the_same_on_both_databases(migrated: Databa
 @pytest.mark.parametrize(
     "names", [["0001_a.sql", "0003_c.sql"], ["0002_b.sql"], ["0001_a.sql", "0001_b.sql"], ["first.sql"]]
 )
-def test_gaps_doubles_and_stray_names_are_refused(tmp_path: Path, names: list[str]) -> None:
+def test_gaps_duplicates_and_unknown_names_are_refused(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).write_text("SELECT 1;")
     with pytest.raises(QueryFileError):
         read_migrations("app", tmp_path)
 
 
-def test_the_engines_own_migrations_are_in_order() -> None:
+def test_engine_migrations_are_in_order() -> None:
     assert [migration.number for migration in engine_migrations()] == list(range(1, len(engine_migrations()) + 1))
 
 
-async def test_the_audit_calls_a_changed_switch_by_its_present_name(
+async def test_audit_log_names_a_changed_switch_by_its_present_name(
     migrator_of: MakeMigrator, database: Database, clock: FakeClock
 ) -> None:
     *before, last = [each for each in engine_migrations() if each.number <= 11]

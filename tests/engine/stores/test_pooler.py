@@ -1,4 +1,4 @@
-"""PostgreSQL behind a transaction pooler: that of the tests on every machine, and PgBouncer where it is installed."""
+"""PostgreSQL behind a transaction pooler: the tests' own on every machine, and PgBouncer where it is installed."""
 
 import asyncio
 import itertools
@@ -48,7 +48,7 @@ NAMED = query("SELECT count(*) AS n FROM pg_prepared_statements WHERE name <> ''
 
 @pytest.fixture(scope="module", params=["ours", "ours, deaf", "pgbouncer", "pgbouncer, deaf"])
 def pooler_port(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[int]:
-    """Of a pooler that refuses our start-up parameters, or (deaf) accepts and ignores them."""
+    """Port of a pooler that refuses our start-up parameters, or (deaf) accepts and ignores them."""
     ignored = SESSION if "deaf" in request.param else ()
     if request.param.startswith("ours"):
         with TransactionPooler(postgres.port, frozenset(ignored)) as pooler:
@@ -67,14 +67,12 @@ async def pooled(pooler_port: int, postgres_url: str) -> AsyncIterator[PostgresD
     await database.close()
 
 
-async def test_a_pooler_that_nobody_declared_is_recognised_by_the_first_connection(pooled: PostgresDatabase) -> None:
+async def test_undeclared_pooler_is_detected_by_the_first_connection(pooled: PostgresDatabase) -> None:
     assert pooled.server.is_pooled is True
     assert [row["pid"] > 0 for row in await pooled.all(SESSION_NOW)] == [True]
 
 
-async def test_the_pooler_of_the_tests_gives_each_transaction_another_session(
-    pooler: TransactionPooler, postgres_url: str
-) -> None:
+async def test_test_pooler_gives_each_transaction_another_session(pooler: TransactionPooler, postgres_url: str) -> None:
     database = connect(through(pooler.port, postgres_url), SystemClock())
     await database.open()
     sessions = [(await database.all(SESSION_NOW))[0]["pid"] for _ in range(6)]
@@ -82,7 +80,7 @@ async def test_the_pooler_of_the_tests_gives_each_transaction_another_session(
     assert all(one != next for one, next in itertools.pairwise(sessions))
 
 
-async def test_a_server_without_a_pooler_is_recognised_as_such(postgres_url: str) -> None:
+async def test_server_without_a_pooler_is_detected(postgres_url: str) -> None:
     database = connect(postgres_url, SystemClock())
     assert isinstance(database, PostgresDatabase)
     await database.open()
@@ -90,7 +88,7 @@ async def test_a_server_without_a_pooler_is_recognised_as_such(postgres_url: str
     assert database.server.is_pooled is False
 
 
-async def test_every_transaction_has_its_limits_and_leaves_none_to_the_next(
+async def test_each_transaction_has_its_limits_and_leaves_none_to_the_next(
     pooled: PostgresDatabase, pooler_port: int, postgres_url: str
 ) -> None:
     expected = ["batuta", "UTC", "force_generic_plan", "off", "30s", "10s", "10s"]
@@ -115,7 +113,7 @@ async def test_every_transaction_has_its_limits_and_leaves_none_to_the_next(
     stranger.terminate()
 
 
-async def test_a_statement_that_takes_too_long_is_ended_by_the_server(pooler_port: int, postgres_url: str) -> None:
+async def test_server_ends_a_statement_that_takes_too_long(pooler_port: int, postgres_url: str) -> None:
     limits = Limits(statement=timedelta(milliseconds=200))
     database = connect(through(pooler_port, postgres_url), SystemClock(), limits)
     await database.open()
@@ -125,7 +123,7 @@ async def test_a_statement_that_takes_too_long_is_ended_by_the_server(pooler_por
     await database.close()
 
 
-async def test_work_goes_through_a_pooler(pooler_port: int, postgres_url: str) -> None:
+async def test_worker_runs_items_through_a_pooler(pooler_port: int, postgres_url: str) -> None:
     work = Batuta(through(pooler_port, postgres_url), timezone="UTC")
     done: list[int] = []
 
@@ -167,7 +165,7 @@ async def test_without_a_direct_address_the_tables_are_polled_each_second(pooled
     await listener.close()
 
 
-async def test_with_a_direct_address_what_is_written_through_the_pooler_is_heard_at_once(
+async def test_listener_hears_pooled_writes_at_once_through_the_direct_address(
     pooler_port: int, postgres_url: str
 ) -> None:
     settings = EngineSettings(database_direct_url=SecretStr(postgres_url))
@@ -181,9 +179,7 @@ async def test_with_a_direct_address_what_is_written_through_the_pooler_is_heard
         await listener.close()
 
 
-async def test_a_backup_is_taken_and_restored_through_a_pooler(
-    pooler_port: int, postgres_url: str, tmp_path: Path
-) -> None:
+async def test_backup_and_restore_work_through_a_pooler(pooler_port: int, postgres_url: str, tmp_path: Path) -> None:
     def made() -> Batuta:
         work = Batuta(through(pooler_port, postgres_url))
         work.task(name="count")(_nothing)
@@ -203,7 +199,7 @@ async def _nothing(context: TaskContext) -> None: ...
 
 
 @pytest.mark.parametrize("ignored", [(), SESSION])
-async def test_a_direct_address_that_leads_to_a_transaction_pooler_is_named(
+async def test_direct_address_of_a_transaction_pooler_is_reported(
     postgres: Postgres, postgres_url: str, ignored: tuple[str, ...]
 ) -> None:
     with TransactionPooler(postgres.port, frozenset(ignored)) as pooler:
@@ -215,9 +211,7 @@ async def test_a_direct_address_that_leads_to_a_transaction_pooler_is_named(
         await database.close()
 
 
-async def test_the_direct_address_may_be_a_session_pooler(
-    pooler_port: int, postgres: Postgres, postgres_url: str
-) -> None:
+async def test_direct_address_may_be_a_session_pooler(pooler_port: int, postgres: Postgres, postgres_url: str) -> None:
     with pgbouncer(postgres.port, SESSION, mode="session") as port:
         if port is None:
             lack("PgBouncer", "install pgbouncer")
@@ -234,7 +228,7 @@ async def test_the_direct_address_may_be_a_session_pooler(
         await database.close()
 
 
-async def test_a_pooler_that_was_denied_is_named_by_what_goes_wrong(
+async def test_pooler_declared_as_none_is_reported_with_the_setting_to_change(
     pooler: TransactionPooler, postgres: Postgres, postgres_url: str
 ) -> None:
     refused = connect(through(pooler.port, postgres_url, "pooler=none"), SystemClock())
@@ -258,12 +252,12 @@ async def test_a_pooler_that_was_denied_is_named_by_what_goes_wrong(
         ("sqlite:///work.db", "postgresql://host/db", "with PostgreSQL in DATABASE_URL only"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(url: str, direct: str | None, says: str) -> None:
+def test_contradictory_settings_are_refused(url: str, direct: str | None, says: str) -> None:
     with pytest.raises(InvalidSetting, match=says):
         connect(url, SystemClock(), direct_url=direct)
 
 
-def test_what_is_said_of_a_pooler_is_not_sent_to_the_server() -> None:
+def test_pooler_options_are_not_sent_to_the_server() -> None:
     database = connect("postgresql://u:p@host:6543/db?sslmode=require&pooler=transaction", SystemClock())
     assert isinstance(database, PostgresDatabase)
     assert database.server.url == "postgresql://u:p@host:6543/db?sslmode=require"

@@ -1,4 +1,4 @@
-"""What only a server can go wrong with."""
+"""Failures that only a database server has."""
 
 import asyncio
 import gc
@@ -52,12 +52,12 @@ async def server(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
 
 @pytest.fixture
 def own_server() -> Iterator[Postgres]:
-    """One that a test may stop."""
+    """PostgreSQL server that the test may stop."""
     with postgres_server() as started:
         yield started or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
 
 
-async def test_a_cancelled_statement_is_left_soon_although_the_server_hangs(postgres_url: str) -> None:
+async def test_cancelled_statement_returns_soon_although_the_server_hangs(postgres_url: str) -> None:
     port = urlsplit(postgres_url).port
     assert port is not None
     async with proxy(port) as between:
@@ -82,7 +82,7 @@ async def _ask_in_a_transaction(database: PostgresDatabase) -> None:
         await transaction.all(ONE)
 
 
-async def test_a_server_that_restarts_is_survived(own_server: Postgres) -> None:
+async def test_database_recovers_after_a_server_restart(own_server: Postgres) -> None:
     database = _database(own_server.url(), Limits(lock=timedelta(seconds=3)))
     await database.open()
     await database.all(ONE)
@@ -94,9 +94,7 @@ async def test_a_server_that_restarts_is_survived(own_server: Postgres) -> None:
     await database.close()
 
 
-async def test_a_connection_that_is_cut_costs_its_transaction_and_nothing_more(
-    server: PostgresDatabase, postgres_url: str
-) -> None:
+async def test_lost_connection_fails_only_its_own_transaction(server: PostgresDatabase, postgres_url: str) -> None:
     await server.script("CREATE TABLE things (name TEXT)")
     put = in_dialect(query_of("put", "INSERT INTO things VALUES (:name)", writes=True), "postgres")
     executioner = connect(postgres_url, SystemClock())
@@ -112,7 +110,7 @@ async def test_a_connection_that_is_cut_costs_its_transaction_and_nothing_more(
     await executioner.close()
 
 
-async def test_what_was_committed_is_done_although_its_connection_ends_while_it_is_given_back(
+async def test_commit_counts_although_releasing_its_connection_fails(
     server: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await server.script("CREATE TABLE things (name TEXT)")
@@ -130,7 +128,7 @@ async def test_what_was_committed_is_done_although_its_connection_ends_while_it_
     assert [row["n"] for row in await server.all(ONE)] == [1]
 
 
-async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
+async def test_connection_whose_rollback_fails_returns_to_the_pool(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = _database(postgres_url, Limits(pool=2, lock=timedelta(seconds=2)))
@@ -143,7 +141,7 @@ async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
         return await execute(connection, query, *values, **named)
 
     monkeypatch.setattr(asyncpg.Connection, "execute", confused)
-    for _ in range(3):  # more often than there are connections
+    for _ in range(3):  # more often than the pool has connections
         with pytest.raises(RuntimeError, match="its own"):
             async with small.transaction() as transaction:
                 await transaction.all(ONE)
@@ -155,7 +153,7 @@ async def test_a_connection_that_cannot_even_undo_goes_back_to_the_others(
     await small.close()
 
 
-async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(postgres_url: str) -> None:
+async def test_statement_times_out_when_every_connection_is_taken(postgres_url: str) -> None:
     small = _database(postgres_url, Limits(pool=2, lock=timedelta(milliseconds=200)))
     await small.open()
     inside, leave = asyncio.Event(), asyncio.Event()
@@ -176,7 +174,7 @@ async def test_when_every_connection_is_taken_the_next_waits_and_is_then_told(po
     await small.close()
 
 
-async def test_a_row_that_another_holds_is_waited_for_only_so_long(postgres_url: str) -> None:
+async def test_wait_for_a_locked_row_has_a_limit(postgres_url: str) -> None:
     impatient = _database(postgres_url, Limits(lock=timedelta(milliseconds=200)))
     await impatient.open()
     await impatient.script("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")
@@ -189,7 +187,7 @@ async def test_a_row_that_another_holds_is_waited_for_only_so_long(postgres_url:
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:{port}/x", "nobody.invalid/x"])
-async def test_a_server_that_is_not_there_is_one_clear_error_without_the_password(place: str) -> None:
+async def test_missing_server_is_one_error_without_the_password(place: str) -> None:
     url = f"postgresql://user:segredo@{place.format(port=free_port())}"
     database = connect(url, SystemClock(), Limits(connect=timedelta(seconds=2)))
     with pytest.raises(StoreUnavailable) as refused:
@@ -198,7 +196,7 @@ async def test_a_server_that_is_not_there_is_one_clear_error_without_the_passwor
     assert "check that it runs and is reachable" in str(refused.value)
 
 
-async def test_a_database_that_does_not_exist_is_named(postgres: Postgres) -> None:
+async def test_missing_database_is_named(postgres: Postgres) -> None:
     database = connect(postgres.url("nowhere"), SystemClock())
     with pytest.raises(StoreUnavailable, match='database "nowhere" does not exist'):
         await database.open()
@@ -207,12 +205,12 @@ async def test_a_database_that_does_not_exist_is_named(postgres: Postgres) -> No
 @pytest.mark.parametrize(
     "url", ["postgresql://", "postgresql://host", "postgresql://host:port/x", "postgresql://host:99999999/x"]
 )
-def test_an_address_that_cannot_be_is_refused_with_the_right_form(url: str) -> None:
+def test_invalid_address_is_refused_with_the_right_form(url: str) -> None:
     with pytest.raises(InvalidSetting, match="postgresql://user"):
         connect(url, SystemClock())
 
 
-async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_behind(postgres_url: str) -> None:
+async def test_cancelling_a_statement_during_a_connect_leaves_no_stray_error(postgres_url: str) -> None:
     strays: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: strays.append(context))
     for turns in range(0, 300, 3):
@@ -231,7 +229,7 @@ async def test_whoever_leaves_while_a_connection_is_being_made_leaves_no_error_b
     assert strays == []
 
 
-async def test_no_statement_is_compiled_however_large_its_table(postgres_url: str) -> None:
+async def test_server_compiles_no_statement_however_large_its_table(postgres_url: str) -> None:
     database = connect(postgres_url, SystemClock())
     await database.open()
     row = await database.one(query_of("jit", "SELECT current_setting('jit') AS jit", writes=False))
@@ -240,7 +238,7 @@ async def test_no_statement_is_compiled_however_large_its_table(postgres_url: st
     assert row["jit"] == "off"
 
 
-async def test_a_transaction_that_is_open_when_closing_begins_ends_well_and_delays_it_no_longer(
+async def test_close_waits_only_for_the_open_transaction(
     server: PostgresDatabase,
 ) -> None:
     await server.script("CREATE TABLE things (name TEXT)")
@@ -260,7 +258,7 @@ async def test_a_transaction_that_is_open_when_closing_begins_ends_well_and_dela
     assert row["n"] == 2
 
 
-async def test_a_statement_that_waits_for_a_connection_when_the_pool_closes_fails_at_once(postgres_url: str) -> None:
+async def test_statement_that_waits_for_a_connection_fails_when_the_pool_closes(postgres_url: str) -> None:
     small = _database(postgres_url, Limits(pool=1))
     await small.open()
     async with small.transaction() as transaction:

@@ -33,7 +33,7 @@ def write_queries(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
+def test_each_database_gets_its_own_statement(tmp_path: Path) -> None:
     sqlite, postgres = (
         load_queries(SampleQueries, write_queries(tmp_path, GOOD), dialect) for dialect in ("sqlite", "postgres")
     )
@@ -55,11 +55,11 @@ def test_each_database_gets_its_own_text(tmp_path: Path) -> None:
         (GOOD.replace("write two on sqlite", "write tow on sqlite"), "no query for sqlite is called two"),
     ],
 )
-def test_a_book_and_its_readers_must_agree(tmp_path: Path, text: str, complaint: str) -> None:
+def test_query_file_and_its_declarations_must_agree(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(QueryFileError, match=complaint):
         load_queries(SampleQueries, write_queries(tmp_path, text), "sqlite")
 
 
-def test_a_parameter_used_twice_has_one_number() -> None:
+def test_parameter_used_twice_has_one_number() -> None:
     query = in_dialect(query_of("q", "SELECT :b, :a, :b", writes=False), "postgres")
     assert (query.text, query.parameters) == ("SELECT $1, $2, $1", ("b", "a"))

@@ -1,4 +1,4 @@
-"""What only SQLite can go wrong with."""
+"""Failures that only SQLite has."""
 
 import asyncio
 import sqlite3
@@ -56,13 +56,13 @@ async def pragma(database: SqliteDatabase, name: str) -> object:
     return row[name]
 
 
-async def test_what_is_accepted_is_synced_to_disk(sqlite: SqliteDatabase) -> None:
+async def test_committed_writes_are_synced_to_disk(sqlite: SqliteDatabase) -> None:
     assert await pragma(sqlite, "journal_mode") == "wal"
     assert await pragma(sqlite, "synchronous") == 2  # FULL
     assert await pragma(sqlite, "foreign_keys") == 1
 
 
-async def test_writers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_writers_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
     def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
@@ -82,7 +82,7 @@ async def test_writers_that_wait_together_share_a_sync(tmp_path: Path, monkeypat
     await database.close()
 
 
-async def test_another_process_that_writes_is_noticed(sqlite: SqliteDatabase, tmp_path: Path) -> None:
+async def test_write_of_another_process_is_noticed(sqlite: SqliteDatabase, tmp_path: Path) -> None:
     before = await sqlite.data_version()
     assert await sqlite.data_version() == before
     file = str(tmp_path / "test.db")
@@ -91,31 +91,29 @@ async def test_another_process_that_writes_is_noticed(sqlite: SqliteDatabase, tm
     assert await sqlite.data_version() != before
 
 
-async def test_another_process_that_holds_the_file_is_waited_for_and_then_named(
-    sqlite: SqliteDatabase, tmp_path: Path
-) -> None:
+async def test_lock_of_another_process_is_waited_for_and_then_reported(sqlite: SqliteDatabase, tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreTimeout, match="another process is writing"):
         await sqlite.run(PUT, name="a")
-    assert await count(sqlite) == 0  # reading goes on meanwhile
+    assert await count(sqlite) == 0  # reads continue meanwhile
     other.execute("COMMIT")
     other.close()
     await sqlite.run(PUT, name="a")
     assert await count(sqlite) == 1
 
 
-async def test_a_full_disk_fails_everybody_who_shared_the_commit_and_heals_by_itself(sqlite: SqliteDatabase) -> None:
+async def test_full_disk_fails_every_write_of_the_shared_commit_until_there_is_space(sqlite: SqliteDatabase) -> None:
     await sqlite.all(query_of("limit", "PRAGMA max_page_count = 40", writes=True))
     results = await asyncio.gather(*(sqlite.run(PUT, name="x" * 2000) for _ in range(200)), return_exceptions=True)
     refused = [result for result in results if isinstance(result, StoreUnavailable)]
     assert refused
-    assert len(results) - len(refused) == await count(sqlite)  # whoever was told "done" is there, and nobody else
+    assert len(results) - len(refused) == await count(sqlite)  # exactly the acknowledged writes are stored
     await sqlite.all(query_of("limit", "PRAGMA max_page_count = 100000", writes=True))
     await sqlite.run(PUT, name="again")
 
 
-async def test_a_value_that_somebody_spoilt_by_hand_reads_as_nothing(sqlite: SqliteDatabase) -> None:
+async def test_malformed_value_reads_as_none(sqlite: SqliteDatabase) -> None:
     await sqlite.script(
         "CREATE TABLE odd (name TEXT, at TIMESTAMPTZ, day DATE, doc JSONB);"
         "INSERT INTO odd VALUES (CAST(x'61ff62' AS TEXT), 'no instant', 'no day', '{'), ('fine', 0, '2026-01-05', '{}');"
@@ -125,7 +123,7 @@ async def test_a_value_that_somebody_spoilt_by_hand_reads_as_nothing(sqlite: Sql
     assert dict(fine) == {"name": "fine", "at": EPOCH, "day": date(2026, 1, 5), "doc": {}}
 
 
-async def test_a_row_that_cannot_be_read_back_does_not_stop_the_writer(sqlite: SqliteDatabase) -> None:
+async def test_unreadable_row_does_not_stop_the_writer(sqlite: SqliteDatabase) -> None:
     def refuse(raw: bytes) -> object:
         raise LookupError
 
@@ -137,7 +135,7 @@ async def test_a_row_that_cannot_be_read_back_does_not_stop_the_writer(sqlite: S
     assert await count(sqlite) == 1
 
 
-async def test_closing_writes_what_waits(tmp_path: Path) -> None:
+async def test_close_writes_the_waiting_statements(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
     await database.open()
     await database.script("CREATE TABLE things (name TEXT);")
@@ -150,31 +148,31 @@ async def test_closing_writes_what_waits(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_a_reader_that_is_cancelled_leaves_its_connection_usable(sqlite: SqliteDatabase) -> None:
+async def test_cancelled_read_leaves_its_connection_usable(sqlite: SqliteDatabase) -> None:
     endless = query_of(
         "endless",
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
         writes=False,
     )
-    for _ in range(6):  # more often than there are readers
+    for _ in range(6):  # more often than there are reading connections
         reading = asyncio.create_task(sqlite.all(endless))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
     assert await count(sqlite) == 0
-    async with asyncio.timeout(60):  # nothing goes on being read for nobody
+    async with asyncio.timeout(60):  # cancelled reads have stopped
         await sqlite.close()
 
 
-async def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+async def test_unwritable_folder_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     database = connect(f"sqlite:///{tmp_path}/file/test.db", SystemClock())
     with pytest.raises(StoreReadOnly, match="cannot be written"):
         await database.open()
 
 
-async def test_a_file_that_is_not_a_database_is_one_clear_error(tmp_path: Path) -> None:
+async def test_file_that_is_not_a_database_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "photo.db").write_bytes(b"GIF89a" * 1000)
     database = connect(f"sqlite:///{tmp_path}/photo.db", SystemClock())
     with pytest.raises(StoreUnavailable, match="not a database"):
@@ -184,7 +182,7 @@ async def test_a_file_that_is_not_a_database_is_one_clear_error(tmp_path: Path) 
 @pytest.mark.parametrize(
     "url", ["", "sqlite://", "sqlite:///", "sqlite:///:memory:", "mysql://x/y", "julia.db", "sqlite:x.db"]
 )
-def test_an_address_we_do_not_know_is_refused_with_the_forms_we_do(url: str) -> None:
+def test_unknown_address_is_refused_with_the_known_forms(url: str) -> None:
     with pytest.raises(InvalidSetting, match="postgresql://user"):
         connect(url, SystemClock())
 
@@ -193,13 +191,13 @@ def test_an_address_we_do_not_know_is_refused_with_the_forms_we_do(url: str) -> 
     "form",
     ["postgres//j:{}@h/j", "j:{}@h/j", "{}", "mysql://j:{}@h/j", "postgresql://j:{}@h:port/j", "postgresql://j:{}@h"],
 )
-def test_an_address_that_is_refused_does_not_tell_its_password(form: str) -> None:
+def test_refused_address_does_not_show_its_password(form: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
         connect(form.format("s3nha-secreta"), SystemClock())
     assert "s3nha-secreta" not in str(refused.value)
 
 
-def test_a_script_is_split_where_sqlite_sees_the_end_of_a_statement() -> None:
+def test_script_is_split_where_sqlite_sees_the_end_of_a_statement() -> None:
     script = (
         "CREATE TABLE a (x TEXT DEFAULT ';');\n"
         "CREATE TRIGGER t AFTER INSERT ON a BEGIN\n  UPDATE a SET x = 1;\n  DELETE FROM a;\nEND;\n-- the end\n"
@@ -207,7 +205,7 @@ def test_a_script_is_split_where_sqlite_sees_the_end_of_a_statement() -> None:
     assert len([part for part in statements(script) if not part.lstrip().startswith("--")]) == 2
 
 
-async def test_after_a_statement_failed_nothing_of_its_transaction_is_written_on_its_own(
+async def test_failed_statement_keeps_the_rest_of_its_transaction_from_being_written(
     sqlite: SqliteDatabase,
 ) -> None:
     await sqlite.all(query_of("limit", "PRAGMA max_page_count = 20", writes=True))
@@ -220,14 +218,14 @@ async def test_after_a_statement_failed_nothing_of_its_transaction_is_written_on
     assert await count(sqlite) == 0
 
 
-async def test_a_transaction_of_a_closed_database_is_told_so_instead_of_waiting(sqlite: SqliteDatabase) -> None:
+async def test_transaction_of_a_closed_database_fails_at_once(sqlite: SqliteDatabase) -> None:
     with pytest.raises(StoreUnavailable, match="closed"):
         async with sqlite.transaction() as transaction:
             await asyncio.create_task(sqlite.close())
             await transaction.run(PUT, name="a")
 
 
-async def test_a_script_that_would_end_its_own_transaction_is_refused_and_the_writer_lives(
+async def test_script_that_ends_its_own_transaction_is_refused_and_the_writer_lives(
     sqlite: SqliteDatabase,
 ) -> None:
     with pytest.raises(StatementRefused, match="a script runs in one transaction"):
@@ -236,20 +234,20 @@ async def test_a_script_that_would_end_its_own_transaction_is_refused_and_the_wr
     assert await count(sqlite) == 1
 
 
-async def test_a_writer_that_is_busy_too_long_is_told_and_a_waiter_that_leaves_does_not_wait(
+async def test_all_waiting_writes_time_out_together_when_the_writer_is_busy(
     sqlite: SqliteDatabase, tmp_path: Path
 ) -> None:
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     writing = [asyncio.create_task(sqlite.run(PUT, name=f"n{n}")) for n in range(10)]
     done, _ = await asyncio.wait(writing, timeout=2)
-    assert len(done) == 10  # not one after the other, each for the whole limit
+    assert len(done) == 10  # together, not each for the whole limit in turn
     assert all(isinstance(task.exception(), StoreTimeout) for task in writing)
     other.execute("COMMIT")
     other.close()
 
 
-async def test_a_snapshot_of_a_closed_database_is_told_so(sqlite: SqliteDatabase) -> None:
+async def test_snapshot_of_a_closed_database_fails(sqlite: SqliteDatabase) -> None:
     with pytest.raises(StoreUnavailable, match="closed"):
         async with sqlite.snapshot() as snapshot:
             await snapshot.one(COUNT)
@@ -280,7 +278,7 @@ LOSSES = pytest.mark.parametrize("lose", [_delete, _replace, _delete_log, _delet
 
 
 @LOSSES
-async def test_a_write_after_the_file_is_gone_is_never_acknowledged(
+async def test_write_after_the_file_is_gone_is_never_acknowledged(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     await sqlite.run(PUT, name="before")
@@ -292,7 +290,7 @@ async def test_a_write_after_the_file_is_gone_is_never_acknowledged(
 
 
 @LOSSES
-async def test_a_loss_behind_a_symbolic_link_is_noticed(
+async def test_loss_of_a_file_behind_a_symbolic_link_is_noticed(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "test.db")
@@ -305,7 +303,7 @@ async def test_a_loss_behind_a_symbolic_link_is_noticed(
     await linked.close()
 
 
-async def test_another_working_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_change_of_working_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     database = SqliteDatabase(Path("data/work.db"), SystemClock(), Limits())
@@ -320,7 +318,7 @@ async def test_another_working_folder_changes_nothing(tmp_path: Path, monkeypatc
 
 
 @LOSSES
-async def test_a_transaction_during_which_the_file_goes_is_not_committed(
+async def test_transaction_is_not_committed_when_the_file_disappears(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     with pytest.raises(StoreReplaced):
@@ -333,7 +331,7 @@ async def test_a_transaction_during_which_the_file_goes_is_not_committed(
 
 
 @LOSSES
-async def test_a_process_that_only_listens_notices_that_the_file_is_gone(
+async def test_process_that_only_listens_notices_that_the_file_is_gone(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     listener = await sqlite.listen(lambda name: None)
@@ -342,23 +340,23 @@ async def test_a_process_that_only_listens_notices_that_the_file_is_gone(
     with pytest.raises(StoreReplaced):
         await listener.probe()
     assert Wakeups(sqlite).every <= timedelta(seconds=1)
-    with pytest.raises(StoreReplaced):  # reads fail too: the file they would read is not the database any more
+    with pytest.raises(StoreReplaced):  # reads fail too: the file at this path is another one now
         await count(sqlite)
     with pytest.raises(StoreReplaced):
         async with sqlite.snapshot():
             pass
 
 
-async def test_a_reading_connection_never_opens_the_file_that_took_the_place_of_ours(
+async def test_reading_connection_never_opens_a_file_that_replaced_the_database(
     sqlite: SqliteDatabase, tmp_path: Path
 ) -> None:
     await sqlite.run(PUT, name="a")
-    _replace(tmp_path / "test.db")  # and no connection for reading is open yet
+    _replace(tmp_path / "test.db")  # and no reading connection is open yet
     with pytest.raises(StoreReplaced):
         await count(sqlite)
 
 
-async def test_a_database_whose_file_was_replaced_opens_again_on_the_new_file(
+async def test_database_with_a_replaced_file_opens_again_on_the_new_file(
     sqlite: SqliteDatabase, tmp_path: Path
 ) -> None:
     await sqlite.run(PUT, name="a")
@@ -372,9 +370,7 @@ async def test_a_database_whose_file_was_replaced_opens_again_on_the_new_file(
     assert await count(sqlite) == 1
 
 
-async def test_what_was_committed_before_the_file_was_moved_away_is_in_the_moved_file(
-    sqlite: SqliteDatabase, tmp_path: Path
-) -> None:
+async def test_moved_file_contains_what_was_committed_before_the_move(sqlite: SqliteDatabase, tmp_path: Path) -> None:
     await sqlite.run(PUT, name="a")
     (tmp_path / "test.db").rename(tmp_path / "moved.db")
     _replace(tmp_path / "test.db")
@@ -399,7 +395,7 @@ async def _hold_writer(sqlite: SqliteDatabase, until: asyncio.Event) -> None:
         await until.wait()
 
 
-async def test_a_constraint_that_fails_at_commit_fails_only_the_write_that_broke_it(sqlite: SqliteDatabase) -> None:
+async def test_constraint_that_fails_at_commit_fails_only_its_own_write(sqlite: SqliteDatabase) -> None:
     await sqlite.script(DEFERRED)
     go = asyncio.Event()
     holding = asyncio.create_task(_hold_writer(sqlite, go))
@@ -416,7 +412,7 @@ async def test_a_constraint_that_fails_at_commit_fails_only_the_write_that_broke
     assert await count(sqlite) == 7
 
 
-async def test_a_transaction_that_breaks_a_deferred_constraint_fails_alone(sqlite: SqliteDatabase) -> None:
+async def test_transaction_that_breaks_a_deferred_constraint_fails_alone(sqlite: SqliteDatabase) -> None:
     await sqlite.script(DEFERRED)
     go = asyncio.Event()
 
@@ -441,7 +437,7 @@ async def test_a_transaction_that_breaks_a_deferred_constraint_fails_alone(sqlit
     assert await count(sqlite) == 4
 
 
-async def test_neighbours_of_a_transaction_that_deferred_every_constraint_are_asked_to_try_again(
+async def test_writes_beside_a_transaction_with_deferred_constraints_may_be_retried(
     sqlite: SqliteDatabase,
 ) -> None:
     await sqlite.script(DEFERRED.replace(" DEFERRABLE INITIALLY DEFERRED", ""))
@@ -458,7 +454,7 @@ async def test_neighbours_of_a_transaction_that_deferred_every_constraint_are_as
     go.set()
     results = await asyncio.gather(holding, broken, return_exceptions=True)
     assert all(isinstance(result, StoreUnavailable | StoreConflict) or result is None for result in results)
-    assert not isinstance(results[0], StoreConflict)  # no neighbour is told that its own change was wrong
+    assert not isinstance(results[0], StoreConflict)  # a neighbour gets no conflict for a change that was not its own
     assert results[1] is not None
     assert await single == 1
 
