@@ -1,4 +1,4 @@
-"""Fixtures of tests that run the command: in a folder of its own, with a small application in it."""
+"""Fixtures of tests that run the command, each in its own folder with a small application."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ not_work = 1
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of its own, with a small application in it, and nothing of ours in the environment."""
+    """A folder with a small application, and an environment without our settings."""
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "pyproject.toml").write_text('[tool.batuta]\napp = "program:work"\n')
     monkeypatch.chdir(tmp_path)
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PORT", str(free_port()))
     for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN", "BATUTA_LANG"):
         monkeypatch.delenv(name, raising=False)
-    # Whoever was here before may have had another database.
+    # An earlier test may have imported a program with another database.
     _forget()
     yield tmp_path
     _forget()

@@ -27,15 +27,16 @@ from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
 pytest_plugins = ["tests.command"]
-# The system that the tests run on: programs without settings of their own take its zone and its language.
+# System settings of the test run: programs without their own settings take this zone and language.
 os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8"})
-# The same examples for everybody, so that a change is judged by itself; `--hypothesis-profile explore` looks for new ones.
+# The same examples in every run, so that a failure comes from the change; `--hypothesis-profile explore` searches new
+# ones.
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("explore", max_examples=2_000)
 settings.load_profile("steady")
 HERE = Path(__file__).parent
 JULIA, FAULTS = HERE / "julia", HERE / "faults"
-# Every statement of the engine's stores is run through a transaction pooler as well.
+# Modules whose statements also run through a transaction pooler.
 THROUGH_A_POOLER = {
     "test_backup",
     "test_database_port",
@@ -44,20 +45,20 @@ THROUGH_A_POOLER = {
     "test_scheduler",
     "test_migrations",
 }
-# The same statements as of the engine's own table.
+# Its statements are the same as those of the engine's own table.
 DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
 
 @dataclass(frozen=True)
 class Contents:
-    """``fill``: writes rows into the tables, for a module whose tests only read them."""
+    """Schema and rows of a database; ``fill`` writes the rows, for a module whose tests only read them."""
 
     tables: str
     fill: Callable[[Database], Awaitable[None]] | None = None
 
 
 class Grown:
-    """Databases with their contents, to be copied: one file and one template each, made when first asked for."""
+    """Databases to copy: one file and one template for each contents, created on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,7 +92,7 @@ def _grow(url: str, contents: Contents) -> None:
             await contents.fill(database)
         await database.close()
 
-    # In a thread: a fixture may be asked for where an event loop runs already.
+    # In a thread: the fixture may be requested while an event loop runs.
     with ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit(asyncio.run, grow()).result()
 
@@ -135,7 +136,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
 
 @pytest.fixture(scope="session")
 def pooler(postgres: Postgres) -> Iterator[TransactionPooler]:
-    """In front of the same server: every transaction has another session."""
+    """A pooler in front of the same server: every transaction has another session."""
     with TransactionPooler(postgres.port) as started:
         yield started
 
@@ -148,7 +149,7 @@ def postgres_url(postgres: Postgres) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of each kind with nothing in it."""
+    """An empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/test.db"
     url: str = request.getfixturevalue("postgres_url")
@@ -221,9 +222,9 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the long tests, those with a timeout of their own, and spread the rest for the workers.
+    """Start with the long tests, those with their own timeout, and spread the others over the workers.
 
-    A worker gets neighbours: fault tests, which mostly wait, stand evenly between the files of tests that compute.
+    Fault tests mostly wait, so they are placed evenly between the files of tests that compute.
     """
     files = list(dict.fromkeys(item.path for item in items))
     waiting = [file for file in files if FAULTS in file.parents]
@@ -239,7 +240,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if "database_url" in metafunc.fixturenames and module in THROUGH_A_POOLER:
         databases = pytest.mark.parametrize("database_url", ["sqlite", "postgres", "pooler"], indirect=True)
-        metafunc.definition.add_marker(databases)  # a marker takes the place of the fixture's own parameters
+        metafunc.definition.add_marker(databases)  # a marker replaces the parameters of the fixture
 
 
 def lack(server: str, next_step: str) -> NoReturn:
@@ -250,10 +251,11 @@ def lack(server: str, next_step: str) -> NoReturn:
 
 
 def pytest_configure() -> None:
-    """A shell that starts a suite in the background ignores Ctrl-C for it and all its processes; tests press it.
+    """Restore Ctrl-C, which tests send, and put temporary folders into memory.
 
-    Temporary folders are in memory, where SQLite's commits wait for no disk: a test loses processes, never power.
-    The long fault runs keep theirs on disk, for their figures.
+    A shell that starts the suite in the background makes it and its children ignore Ctrl-C. In memory SQLite's
+    commits wait for no disk: tests kill processes but never cut the power. The long fault runs stay on disk, for
+    their figures.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -262,7 +264,7 @@ def pytest_configure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Time per folder, so that a slow corner shows before it hurts; time per test into the file that dev.py names."""
+    """Print the time per folder, to reveal a slow one early; write the time per test into the file that dev.py names."""
     spent: defaultdict[str, float] = defaultdict(float)
     each: defaultdict[str, float] = defaultdict(float)
     ran: defaultdict[str, int] = defaultdict(int)

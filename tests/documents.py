@@ -32,7 +32,7 @@ RUN = ("sh", "console", "python")
 SERVES = ("batuta up", "make run")
 ADDRESS = "127.0.0.1:8000"
 SHELL_SIGNS = frozenset("|&;<>$`*~\\\n")
-# Parts of an output that differ from run to run.
+# Parts of an output that differ between runs.
 VARYING = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "ID"),
     (re.compile(r"\b[0-9a-f]{8}\b"), "ID"),
@@ -48,7 +48,7 @@ class Block:
     language: str
     text: str
     heading: str
-    file: str | None  # the file that the block is
+    file: str | None  # the file that contains the block
 
 
 def blocks(document: Path) -> list[Block]:
@@ -94,7 +94,7 @@ def alike(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def renew(text: str, document: Sequence[Block], session: "Session") -> str:
-    """The text of a document with the output that its commands print now, where it differs."""
+    """Return the document's text with the present output of its commands, where it differs."""
     for block in document:
         if block.file is not None:
             session.write(block)
@@ -123,7 +123,7 @@ def _steady(line: str) -> str:
 
 @dataclass
 class Session:
-    """One document in a folder of its own. The caller sets the environment and the working folder."""
+    """One document in its own folder. The caller sets the environment and the working folder."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -137,7 +137,9 @@ class Session:
         sys.modules.pop(path.stem, None)
 
     def run(self, command: str, shown: list[str] | None) -> list[str]:
-        """The lines that the command prints. Beside a process that serves, it is repeated until it prints the shown ones."""
+        """Return the lines that the command prints. Beside a serving process, repeat it until it prints the shown
+        lines.
+        """
         command = command.replace(ADDRESS, f"127.0.0.1:{self.port}")
         if command.startswith(SERVES):
             self._serve(command)
@@ -147,7 +149,7 @@ class Session:
             return []
         code, printed = self._call(command)
         assert code == 0 or shown is not None, f"$ {command}\nended with {code}:\n{printed}"
-        for process in self._serving * 50:  # it may need another moment for its work
+        for process in self._serving * 50:  # the process may need a moment for its work
             if shown is None or alike(shown, printed.splitlines()):
                 break
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -179,7 +181,7 @@ class Session:
 
     def end(self) -> None:
         for process in self._serving:
-            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+            os.killpg(process.pid, signal.SIGINT)  # like Ctrl-C
         for process in self._serving:
             process.wait(60)
 

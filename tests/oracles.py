@@ -1,4 +1,4 @@
-"""Independent answers to check ours against: slow, plain, and sharing no line with what they judge."""
+"""Independent reference answers: slow, plain, and without a line shared with the code they check."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -9,8 +9,8 @@ MINUTE = timedelta(minutes=1)
 def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
     """Every fire in [start, end], found by walking the minutes.
 
-    Jobs that begin with * in minute or hour: each real minute whose wall time matches. Others: each matching wall time once,
-    at its first real instant, or at the first minute after the gap that swallowed it.
+    Jobs that begin with * in minute or hour: each real minute whose wall time matches. Others: each matching wall
+    time once, at its first real instant, or at the first minute after the gap that skips it.
     """
     minute, hour, *_ = text.split()
     if minute.startswith("*") or hour.startswith("*"):

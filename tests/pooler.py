@@ -1,7 +1,7 @@
-"""A PostgreSQL pooler in transaction mode, in a hundred lines: for tests on every machine, also where PgBouncer is missing.
+"""A PostgreSQL pooler in transaction mode, in a hundred lines: for tests on every machine, also without PgBouncer.
 
-It refuses start-up parameters that it does not know, and gives a client another server connection for each transaction than it
-had for the one before. So a program that relies on anything of a session fails.
+It refuses unknown start-up parameters, and gives a client another server connection for each transaction than for
+the one before. A program that relies on session state fails.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class _Client:
     database: str
     linked: "_Server | None" = None
     before: "_Server | None" = None
-    awaited: int = 0  # answers: ReadyForQuery of what was sent
+    awaited: int = 0  # number of ReadyForQuery answers still to come
 
 
 @dataclass(eq=False)
@@ -48,7 +48,7 @@ def through(port: int, url: str, query: str = "") -> str:
 
 
 class TransactionPooler:
-    """``ignored``: start-up parameters that are accepted and not passed on, as PgBouncer's ignore_startup_parameters."""
+    """``ignored``: start-up parameters that it accepts and drops, as PgBouncer's ignore_startup_parameters does."""
 
     def __init__(self, server_port: int, ignored: frozenset[str] = frozenset()) -> None:
         self.port = free_port()
@@ -79,7 +79,7 @@ class TransactionPooler:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await asyncio.sleep(0)  # for the transports, which close in the next turn of the loop
+        await asyncio.sleep(0)  # the transports close in the next iteration of the loop
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client: _Client | None = None
@@ -99,7 +99,7 @@ class TransactionPooler:
         except _LOST:
             pass
         finally:
-            if client is not None and client.linked is not None:  # in the middle of a transaction: nobody may have it
+            if client is not None and client.linked is not None:  # inside a transaction: no other client may reuse it
                 client.linked.writer.close()
             writer.close()
 
@@ -128,7 +128,7 @@ class TransactionPooler:
             client.linked.writer.write(_frame(kind, body))
 
     async def _taken(self, client: _Client) -> _Server:
-        """An idle one, never the one that this client had last; a new one if there is no other."""
+        """Take an idle server connection other than this client's last one, or open a new one."""
         idle = self._idle.setdefault(client.database, deque())
         for server in idle:
             if server is not client.before:
@@ -157,7 +157,9 @@ class TransactionPooler:
                 return server
 
     async def _answers(self, server: _Server) -> None:
-        """From the server to whichever client has it. A client loses it with the answer that ends its transaction."""
+        """Forward answers to the client that holds this server connection. The answer that ends its transaction
+        releases it.
+        """
         try:
             while True:
                 kind, body = await _read(server.reader)

@@ -1,4 +1,4 @@
-"""Real servers for the tests, found on the machine or taken from a wheel, started without root set-up.
+"""Real servers for the tests, found on the machine or taken from a wheel, started without root.
 
 One server for the whole run, one database per test, cloned from an empty template in a few hundredths of a second.
 """
@@ -24,7 +24,7 @@ REQUIRED = os.environ.get("BATUTA_REQUIRE_SERVERS") == "1"
 
 
 def postgres_binaries() -> Path | None:
-    """Where initdb is: as BATUTA_PG_BIN says, in the wheel, or where Debian and others put it."""
+    """The folder of initdb: from BATUTA_PG_BIN, in the wheel, or in the places of Debian and others."""
     if folder := os.environ.get("BATUTA_PG_BIN"):
         return Path(folder)
     places = []
@@ -37,9 +37,9 @@ def postgres_binaries() -> Path | None:
 
 
 class Postgres:
-    """``durable``: a commit waits for the disk, as in earnest. Tests lose no power, so theirs does not.
+    """A PostgreSQL server. ``durable``: commits wait for the disk, as in production; tests cut no power and skip it.
 
-    ``settings``: as they stand in its configuration, beside its own defaults.
+    ``settings``: lines of its configuration, added to the defaults.
     """
 
     def __init__(self, base: Path, binaries: Path, *, durable: bool = False, settings: Sequence[str] = ()) -> None:
@@ -58,14 +58,14 @@ class Postgres:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def create(self, like: str = "template1") -> str:
-        """A new database, the copy of another, and its name."""
+        """Create a database as a copy of another and return its name."""
         name = f"test_{next(self._numbers)}"
         self._say(f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY FILE_COPY")
         return name
 
     @contextmanager
     def database(self, like: str = "template1") -> Iterator[str]:
-        """The address of a database that is gone afterwards: a folder of hundreds takes half a minute to remove."""
+        """Yield the address of a database and drop it afterwards: a folder of hundreds takes half a minute to remove."""
         name = self.create(like)
         yield self.url(name)
         self._say(f"DROP DATABASE {name} WITH (FORCE)")
@@ -102,9 +102,9 @@ class Postgres:
 
 
 class _Requests:
-    """A connection that is kept: to open one takes as long as to copy a database.
+    """A connection that stays open: opening one takes as long as copying a database.
 
-    In a thread of its own, for a fixture may be asked for where an event loop runs already.
+    In its own thread: a fixture may be requested while an event loop runs.
     """
 
     def __init__(self, url: str) -> None:
@@ -137,9 +137,10 @@ class _Requests:
 def postgres_server(
     *, durable: bool = False, within: Path | None = None, counting: bool = False
 ) -> Iterator[Postgres | None]:
-    """None: this machine has no PostgreSQL. ``within``: the folder for its files, if not the usual temporary one.
+    """Start a server, or yield None without PostgreSQL on this machine. ``within``: the folder for its files, if not
+    the temporary one.
 
-    ``counting``: it counts the statements of each database, where it has the library for that.
+    ``counting``: count the statements of each database, if the server has the library for it.
     """
     binaries = postgres_binaries()
     if binaries is None:
@@ -158,17 +159,17 @@ def postgres_server(
 
 
 def in_memory() -> Path | None:
-    """A folder whose files cost no disk, if there is one with room: a commit and a copy of a database wait for nothing."""
+    """A folder in memory, if there is one with room: commits and copies of databases wait for no disk."""
     place = Path("/dev/shm")
     roomy = place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > 2 << 30
     return place if roomy else None
 
 
 def free_port(count: int = 1) -> int:
-    """A port nobody listens at; the first of ``count`` in a row.
+    """Return a port on which no process listens; the first of ``count`` in a row.
 
-    Never handed out twice, and none of those that the machine gives away by itself: between now and when somebody listens
-    there, another test that asks for any port at all would get it now and then.
+    No port is returned twice, and none is from the ephemeral range: there the system could give it to another test
+    before this one listens.
     """
     handed: list[int] = []
     while len(handed) < count:
@@ -179,7 +180,7 @@ def free_port(count: int = 1) -> int:
 
 
 def _ports() -> Iterator[int]:
-    """Of this process alone, as far as the processes of one run know of each other."""
+    """Ports of this process: each worker of a test run has its own range."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
     mine = range(10_000 + 2_000 * worker, 12_000 + 2_000 * worker)
     begin = os.getpid() * 17 % len(mine)
@@ -191,7 +192,7 @@ _PORTS = _ports()
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # who has left long ago is not in the way
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignore connections in TIME_WAIT
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -209,16 +210,16 @@ def _runs(program: Path) -> bool:
 
 
 def _unprivileged(base: Path) -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: as root, everything about it is done as nobody."""
+    """Arguments that run PostgreSQL as an unprivileged user when the tests run as root, which it refuses."""
     if os.geteuid() != 0:
         return {}
-    nobody = pwd.getpwnam("nobody")
-    os.chown(base, nobody.pw_uid, nobody.pw_gid)
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    unprivileged = pwd.getpwnam("nobody")
+    os.chown(base, unprivileged.pw_uid, unprivileged.pw_gid)
+    return {"user": unprivileged.pw_uid, "group": unprivileged.pw_gid, "extra_groups": []}
 
 
 def _readable(binaries: Path, base: Path) -> Path:
-    """Below a closed folder (/root) nobody cannot run them: then a copy is made where it can."""
+    """Copy the programs if they are below a folder that the unprivileged user cannot enter (/root)."""
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o005 == 0o005 for parent in binaries.resolve().parents):
         return binaries
     shutil.copytree(binaries.resolve().parent, base / "postgres", symlinks=True)
@@ -227,7 +228,7 @@ def _readable(binaries: Path, base: Path) -> Path:
 
 @contextmanager
 def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transaction") -> Iterator[int | None]:
-    """The port of a PgBouncer before a server; None: this machine has none.
+    """Yield the port of a PgBouncer in front of a server, or None without PgBouncer on this machine.
 
     ``ignored``: its ignore_startup_parameters.
     """
@@ -262,7 +263,7 @@ def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transa
 
 @contextmanager
 def redis_server(port: int | None = None) -> Iterator[str | None]:
-    """Its address; None: this machine has no Redis. What it holds is gone when it ends."""
+    """Yield the address of a Redis server, or None without Redis on this machine. Its data is lost when it ends."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(Path(sys.executable).parent))
     if program is None:
         yield None

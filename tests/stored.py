@@ -1,4 +1,4 @@
-"""Rows as tests read them: stored reasons are reasons again."""
+"""Rows as tests read them: stored reasons become reasons again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The full check on a machine that lacks what it needs, with every program it calls replaced by a script."""
+"""The full check on a bare machine, with every program it calls replaced by a script."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ("bash", "dirname", "mktemp", "cat", "rm", "chmod")
-# Installs by creating the programs: a package that has a program of the same name.
+# Installs a package by creating a program of the same name.
 APT = """
 echo "$@" >> "$CALLS"
 [ "$4" = install ] || exit 0
@@ -21,7 +21,7 @@ done
 
 
 class Machine:
-    """A PATH of its own, a checkout with nothing but the script, and a list of the calls to apt-get."""
+    """Machine with its own PATH, a checkout of the script alone, and a list of the calls to apt-get."""
 
     def __init__(self, folder: Path) -> None:
         self.bin, self.calls = folder / "bin", folder / "calls"
@@ -65,7 +65,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_bare_machine_gets_what_is_missing_and_then_the_tests_run(machine: Machine) -> None:
+def test_bare_machine_gets_missing_programs_and_then_the_tests_run(machine: Machine) -> None:
     machine.put_apt()
     done = machine.run()
     assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_a_bare_machine_gets_what_is_missing_and_then_the_tests_run(machine: Mac
     assert done.stderr == ".ci/run: installing chromium\n"
 
 
-def test_a_second_run_installs_nothing(machine: Machine) -> None:
+def test_second_run_installs_nothing(machine: Machine) -> None:
     machine.put_apt()
     machine.run()
     machine.calls.unlink()
@@ -82,14 +82,14 @@ def test_a_second_run_installs_nothing(machine: Machine) -> None:
     assert (again.returncode, again.stderr, machine.calls.exists()) == (0, "", False)
 
 
-def test_a_browser_of_another_name_is_enough(machine: Machine) -> None:
+def test_browser_of_another_name_is_accepted(machine: Machine) -> None:
     machine.put("google-chrome", ":")
     assert machine.run().returncode == 0
     (machine.bin / "google-chrome").unlink()
     assert machine.run(BATUTA_CHROMIUM="/opt/chromium").returncode == 0
 
 
-def test_a_machine_for_which_no_wheels_exist_gets_the_servers_too(machine: Machine) -> None:
+def test_machine_without_wheels_gets_the_servers_too(machine: Machine) -> None:
     machine.put_apt()
     machine.put("initdb", ":")
     assert machine.run(MACHINE="riscv64").returncode == 0
@@ -97,9 +97,7 @@ def test_a_machine_for_which_no_wheels_exist_gets_the_servers_too(machine: Machi
 
 
 @pytest.mark.parametrize("why", ["no root", "no apt-get", "the package cannot be installed"])
-def test_where_nothing_can_be_installed_the_message_names_the_packages_and_no_test_runs(
-    machine: Machine, why: str
-) -> None:
+def test_script_lists_packages_that_it_cannot_install_and_runs_no_test(machine: Machine, why: str) -> None:
     env = {"REFUSE": "1"} if why == "the package cannot be installed" else {}
     if why != "no apt-get":
         machine.put_apt()
@@ -112,6 +110,6 @@ def test_where_nothing_can_be_installed_the_message_names_the_packages_and_no_te
     )
 
 
-def test_the_exit_code_of_the_tests_is_the_script_s_own(machine: Machine) -> None:
+def test_exit_code_of_the_tests_is_the_exit_code_of_the_script(machine: Machine) -> None:
     machine.put("chromium", ":")
     assert machine.run(MAKE_CODE="2").returncode == 2

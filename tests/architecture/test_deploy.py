@@ -1,4 +1,4 @@
-"""The unit file for systemd and compose.yaml agree with the limits that the processes keep."""
+"""The systemd unit and compose.yaml agree with the time limits of the processes."""
 
 import configparser
 import re
@@ -28,26 +28,26 @@ def service() -> configparser.SectionProxy:
     return unit["Service"]
 
 
-def test_systemd_waits_for_the_parents_word_and_then_for_its_signs_of_life(service: configparser.SectionProxy) -> None:
+def test_systemd_waits_for_ready_and_watches_the_keep_alive(service: configparser.SectionProxy) -> None:
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert int(service["WatchdogSec"]) >= 10
     assert service["ExecStart"].endswith("/batuta up")
 
 
-def test_it_is_started_again_unless_that_could_change_nothing(service: configparser.SectionProxy) -> None:
+def test_systemd_restarts_the_service_except_after_a_configuration_error(service: configparser.SectionProxy) -> None:
     assert service["Restart"] == "always"
     assert int(service["RestartPreventExitStatus"]) == EXIT_CONFIG
     assert "StartLimitIntervalSec=0" in UNIT.read_text()
 
 
-def test_systemd_kills_no_process_inside_its_grace(service: configparser.SectionProxy) -> None:
-    """The parent kills a child after the child's longest stop, reads its last lines, and ends within a margin of its own."""
+def test_systemd_kills_no_process_within_its_grace_period(service: configparser.SectionProxy) -> None:
+    """The parent kills a child after the child's longest stop, reads its last lines, and ends within a margin."""
     parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + MARGIN
     assert service["KillMode"] == "mixed"
     assert int(service["TimeoutStopSec"]) >= parent.total_seconds()
 
 
-def test_compose_kills_no_process_inside_its_grace() -> None:
+def test_compose_kills_no_process_within_its_grace_period() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
     ours = {name: each for name, each in services.items() if each.get("image") == "batuta" and name != "migrate"}
     assert set(ours) >= {"api", "scheduler", "worker", "arq"}
@@ -57,18 +57,18 @@ def test_compose_kills_no_process_inside_its_grace() -> None:
         assert int(default[1]) >= longest_stop(load_settings(EngineSettings, {})).total_seconds(), name
 
 
-def test_documents_name_the_time_that_a_stop_takes() -> None:
-    """An operator who raises the drain finds both limits that belong to it."""
+def test_documents_name_both_stop_limits() -> None:
+    """An operator who raises the drain time needs both limits."""
     for document in ("docs/deploy.md", "docs/operations.md", "docs/operacao.md"):
         text = (ROOT / document).read_text()
         assert {"BATUTA_DRAIN_SECONDS", "STOP_GRACE_PERIOD"} <= set(re.findall(r"[A-Z_]{5,}", text)), document
 
 
-def test_a_process_that_is_asked_for_its_stack_writes_no_memory_to_disk(service: configparser.SectionProxy) -> None:
+def test_aborted_process_writes_no_core_dump(service: configparser.SectionProxy) -> None:
     assert service["LimitCORE"] == "0"
 
 
-def test_the_unit_has_no_privileges_and_no_secret(service: configparser.SectionProxy) -> None:
+def test_unit_has_no_privileges_and_no_secret(service: configparser.SectionProxy) -> None:
     assert service["User"] != "root"
     assert (service["NoNewPrivileges"], service["ProtectSystem"], service["CapabilityBoundingSet"]) == (
         "true",
@@ -79,7 +79,7 @@ def test_the_unit_has_no_privileges_and_no_secret(service: configparser.SectionP
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
-def test_systemd_itself_understands_every_line(tmp_path: Path) -> None:
+def test_systemd_accepts_every_line_of_the_unit(tmp_path: Path) -> None:
     here = UNIT.read_text().replace("/srv/batuta/.venv/bin/batuta", sys.executable)
     (tmp_path / UNIT.name).write_text(here)
     asked = subprocess.run(

@@ -1,4 +1,4 @@
-"""The table that `dev.py test` ends with."""
+"""The table that `dev.py test` prints at its end."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from dev import TEST_PHASES, Times
 
 
-def test_the_table_names_each_phase_and_the_slowest_tests_and_files(tmp_path: Path) -> None:
+def test_table_names_each_phase_and_the_slowest_tests_and_files(tmp_path: Path) -> None:
     times = Times()
     assert times.run("check", sys.executable, "-c", "raise SystemExit(3)") == 3
     times.phases["tests"] = (120.0, 200.5)
@@ -28,14 +28,14 @@ def test_the_table_names_each_phase_and_the_slowest_tests_and_files(tmp_path: Pa
     ]
 
 
-def test_a_phase_that_ended_before_its_summary_is_in_the_table(tmp_path: Path) -> None:
+def test_phase_that_ended_before_its_summary_is_in_the_table(tmp_path: Path) -> None:
     times = Times()
     times.run("tests", sys.executable, "-c", "pass")
     times.read(tmp_path / "times")
     assert times.table().splitlines()[1].endswith("tests")
 
 
-def test_the_processor_time_of_a_phase_is_its_own() -> None:
+def test_processor_time_of_a_phase_is_its_own() -> None:
     times = Times()
     times.run("busy", sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass")
     times.run("idle", sys.executable, "-c", "pass")

@@ -1,4 +1,4 @@
-"""Generated documents match the code, links lead somewhere, and records have their parts."""
+"""Generated documents match the code, links resolve, and records have their parts."""
 
 import re
 from inspect import signature
@@ -14,7 +14,7 @@ from scripts.reference import FILE, document
 from scripts.sql_layout import layout, tokens
 
 ROOT = Path(__file__).parents[2]
-# Names in the five source documents that readers look for.
+# Names in the five source documents that readers search for.
 NAMED_BY_THE_SEEDS = [
     "RUN_MODE",
     "uvicorn app.main:app",
@@ -53,19 +53,19 @@ def rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_reference_matches_the_code() -> None:
     assert FILE.read_text(encoding="utf-8") == document(), "run `python3 dev.py check --fix`"
 
 
-def test_the_schedule_is_what_the_catalogue_says() -> None:
+def test_schedule_matches_the_catalogue() -> None:
     assert timetable.FILE.read_text(encoding="utf-8") == timetable.document(), "run `python3 dev.py check --fix`"
 
 
-def test_the_queues_sql_is_what_the_code_renders() -> None:
+def test_sql_document_of_the_queue_matches_the_code() -> None:
     assert queue_sql.FILE.read_text(encoding="utf-8") == queue_sql.document(), "run `python3 dev.py check --fix`"
 
 
-def test_every_statement_a_queue_without_groups_runs_is_in_the_document() -> None:
+def test_document_has_every_statement_of_a_queue_without_groups() -> None:
     text = queue_sql.document()
     postgres, sqlite = text.split("\n## SQLite\n")
     for name in (
@@ -87,18 +87,18 @@ def test_every_statement_a_queue_without_groups_runs_is_in_the_document() -> Non
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_layout_of_a_statement_changes_white_space_only(dialect: Dialect) -> None:
+def test_layout_of_a_statement_changes_white_space_only(dialect: Dialect) -> None:
     for query in queue_sql.queries(dialect):
         assert [each.text for each in tokens(layout(query.text))] == [each.text for each in tokens(query.text)]
 
 
-def test_everything_the_source_documents_name_is_mapped() -> None:
+def test_every_name_of_the_source_documents_is_mapped() -> None:
     mapped = " ".join(row[1] for row in rows())
     assert [name for name in NAMED_BY_THE_SEEDS if name not in mapped] == []
     assert {row[0] for row in rows()} == {"S0", "S1", "S2", "S3", "S4"}
 
 
-def test_a_place_marked_built_exists_and_an_interface_not_built_has_no_place() -> None:
+def test_place_marked_built_exists_and_an_unbuilt_interface_has_no_place() -> None:
     for _, names, places, state in rows():
         paths = re.findall(r"`([^`]+)`", places)
         assert state.startswith(("built", "not yet")), names
@@ -112,7 +112,7 @@ def test_every_defect_of_the_earlier_system_has_a_test_that_exists() -> None:
     assert [f"{file}::{test}" for file, test in named if f"def {test}(" not in (ROOT / file).read_text()] == []
 
 
-def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() -> None:
+def test_readme_begins_with_the_two_commands_and_its_links_resolve() -> None:
     readme = (ROOT / "README.md").read_text()
     for command in ("make run", "make test", "python3 dev.py run", "python3 dev.py test"):
         assert command in readme
@@ -123,7 +123,7 @@ def test_the_readme_shows_the_two_commands_first_and_its_links_lead_somewhere() 
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "docs").rglob("*.md")), ids=lambda file: file.name)
-def test_links_between_documents_lead_somewhere(file: Path) -> None:
+def test_links_between_documents_resolve(file: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", file.read_text()) if "://" not in link]
     assert [link for link in links if not (file.parent / link).exists()] == []
 
@@ -172,7 +172,7 @@ def test_every_picture_is_shown_and_small() -> None:
         ("supervision.md", "## Loops", {*signature(Batuta.loop).parameters} - {"self", "name"}),
     ],
 )
-def test_a_table_lists_every_option(document: str, heading: str, options: set[str]) -> None:
+def test_table_lists_every_option(document: str, heading: str, options: set[str]) -> None:
     section = (
         (ROOT / "docs" / document).read_text(encoding="utf-8").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     )
@@ -183,14 +183,14 @@ DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
 
 
 @pytest.mark.parametrize("file", DECISIONS, ids=lambda file: file.name)
-def test_a_decision_has_a_date_a_status_and_its_three_sections(file: Path) -> None:
+def test_decision_has_a_date_a_status_and_its_three_sections(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     status = r"Date: \d{4}-\d\d-\d\d\. Status: (accepted|superseded by \[\d+\]\(\d{4}-[\w-]+\.md\))\."
     assert re.match(rf"# {int(file.name[:4])}\. [^\n]+\n\n{status}\n", text)
     assert re.findall(r"^## (\w+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
 
 
-def test_the_index_lists_every_decision_with_its_title_and_date() -> None:
+def test_index_lists_every_decision_with_its_title_and_date() -> None:
     index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
     for file in DECISIONS:
         title, _, stated = file.read_text(encoding="utf-8").splitlines()[:3]
@@ -199,7 +199,7 @@ def test_the_index_lists_every_decision_with_its_title_and_date() -> None:
         assert f"| [{number}]({file.name}) | {name} | {date} | {status.rstrip('.')} |" in index
 
 
-def test_the_index_of_documents_leads_to_every_document() -> None:
+def test_index_of_documents_links_to_every_document() -> None:
     docs = ROOT / "docs"
     linked = set(re.findall(r"\]\(([^)#]+)\)", (docs / "README.md").read_text(encoding="utf-8")))
     existing = {file.relative_to(docs).as_posix() for file in docs.rglob("*.md") if file.parent.name != "decisions"} | {
@@ -208,7 +208,7 @@ def test_the_index_of_documents_leads_to_every_document() -> None:
     assert existing - linked == {"README.md"}
 
 
-def test_both_manuals_of_operation_name_the_same_commands_and_settings() -> None:
+def test_both_operation_manuals_name_the_same_commands_and_settings() -> None:
     def words(name: str) -> set[str]:
         commands = r"`((?:batuta|make|GET|POST|docker|python3) [^`\n]*|[A-Z][A-Z_]+(?:=[^`\n]*)?)`"
         return set(re.findall(commands, (ROOT / "docs" / name).read_text()))

@@ -24,19 +24,19 @@ def lines_with(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_engine_names_nothing_of_the_application() -> None:
+def test_engine_names_nothing_of_the_application() -> None:
     found = [(file, line) for file, line in lines_with(APPLICATION) if file not in MASKING]
     # The clock of `batuta doctor` has a Portuguese label.
     assert [each for each in found if each[1] != 'time = "Hora atual {time} ({zone})"'] == []
 
 
-def test_a_masking_module_names_services_and_people_only_to_mask_them() -> None:
+def test_masking_module_names_services_and_people_only_to_mask_them() -> None:
     found = {file: line for file, line in lines_with(APPLICATION) if file in MASKING}
-    assert set(found) == MASKING  # the list above has no entry too many
+    assert set(found) == MASKING  # the list above has no unused entry
     assert not any(re.search("chip|julia|supabase|evolution", line, re.IGNORECASE) for line in found.values())
 
 
-def test_the_category_of_a_job_has_one_name_in_python() -> None:
+def test_category_of_a_job_has_one_name_in_python() -> None:
     found = [
         (file, line)
         for file, line in lines_with(re.compile("categoria"))

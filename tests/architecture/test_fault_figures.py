@@ -18,7 +18,7 @@ def row(test: str, note: str) -> dict[str, object]:
     return {"doubled": None, "early": None, "unexplained": None, **seen}
 
 
-def test_a_run_of_some_files_renews_its_rows_and_leaves_the_others_as_they_were() -> None:
+def test_run_of_some_files_renews_only_its_own_rows() -> None:
     before = document(cells([row("T01", "old"), row("T02", "a / b")], DAY))
     after = document(renewed(before, cells([row("T01", "new")], datetime(2026, 1, 6, tzinfo=UTC))))
     assert "| T01 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | new | 2026-01-06 |" in after
@@ -26,7 +26,7 @@ def test_a_run_of_some_files_renews_its_rows_and_leaves_the_others_as_they_were(
     assert "| old |" not in after
 
 
-def test_the_document_has_the_text_of_its_generator() -> None:
+def test_document_has_the_text_of_its_generator() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert text.startswith(PREFACE)
     assert text.endswith(AFTERWORD)

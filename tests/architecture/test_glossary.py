@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "glossary.md"
 TEXTS = (ROOT / "src" / "batuta" / "texts" / "pt_BR.toml", ROOT / "app" / "texts" / "pt_BR.toml")
 SCHEMAS = (ROOT / "src" / "batuta" / "stores" / "sql" / "schema", ROOT / "app" / "schema")
-# Columns of plain text or of another type whose values the code chooses.
+# Columns of text or another type without a CHECK; the code chooses their values.
 BY_HAND = {
     "feature_flags.value": {"on", "off"},
     "health_incidents.resolved_at": {"open", "resolved"},
@@ -29,10 +29,10 @@ BY_HAND = {
 }
 # Names of enumerations of states; the others are kinds, reasons and choices.
 STATES = re.compile("Status|State|Estado|Estagio|Situacao|Phase|Fase|Grade|Level|Nivel")
-# Columns whose rows never move from one value to another, or whose moves no operator follows, and parts of another list.
+# Columns whose rows keep their first value, whose changes concern no operator, or that are parts of another list.
 NO_STATES = {
-    "app.contexts.chips.service.StatusDoChip",  # those that an operator may set
-    "app.contexts.grupos.fila.Estagio",  # those that wait
+    "app.contexts.chips.service.StatusDoChip",  # the values that an operator may set
+    "app.contexts.grupos.fila.Estagio",  # the values that wait
     "alertas_enviados.kind",
     "business_events.source",
     "campanhas.tipo_campanha",
@@ -58,7 +58,7 @@ NO_STATES = {
 
 @dataclass(frozen=True)
 class Machine:
-    """One table of states: where the code defines them, the key of their words, and the words by state."""
+    """One table of states: where the code defines them, the key of their words, and the word of each state."""
 
     title: str
     sources: tuple[str, ...]
@@ -129,7 +129,7 @@ def modules_below(package: ModuleType) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("machine", machines(), ids=lambda machine: machine.title)
-def test_the_states_listed_are_those_of_the_code(machine: Machine) -> None:
+def test_listed_states_are_those_of_the_code(machine: Machine) -> None:
     assert machine.sources
     assert {source: states_of(source) for source in machine.sources} == {
         source: set(machine.states) for source in machine.sources
@@ -139,7 +139,7 @@ def test_the_states_listed_are_those_of_the_code(machine: Machine) -> None:
 @pytest.mark.parametrize(
     "machine", [each for each in machines() if each.words is not None], ids=lambda machine: machine.title
 )
-def test_the_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
+def test_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
     """A state that no list shows has no text: the glossary chooses its word."""
     assert machine.words is not None
     texts = {state: text_at(machine.words.replace("*", state)) for state in machine.states}
@@ -147,7 +147,7 @@ def test_the_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: 
     assert {state: text or machine.states[state] for state, text in texts.items()} == dict(machine.states)
 
 
-def test_every_column_with_a_list_of_values_is_in_the_glossary_or_is_not_a_state() -> None:
+def test_every_column_with_a_list_of_values_is_in_the_glossary_or_not_a_state() -> None:
     listed = {source for machine in machines() for source in machine.sources}
     assert set(constraints()) - listed - NO_STATES == set()
     assert listed & NO_STATES == set()
@@ -167,7 +167,7 @@ def test_every_enumeration_of_states_is_in_the_glossary(package: ModuleType) -> 
 
 
 @pytest.mark.parametrize("title", ["Engine", "Julia"])
-def test_the_terms_are_in_alphabetical_order(title: str) -> None:
+def test_terms_are_in_alphabetical_order(title: str) -> None:
     section = FILE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
     terms = [term.lower() for term in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)][1:]
     assert terms == sorted(terms, key=_without_accents)

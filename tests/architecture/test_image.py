@@ -31,19 +31,19 @@ REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
 
 
 def enter(path: Path, run_mode: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Start the entry point where PATH holds nothing but ``path``."""
+    """Start the entry point with ``path`` as its whole PATH."""
     env = {"PATH": str(path)} | ({} if run_mode is None else {"RUN_MODE": run_mode})
     return subprocess.run([ENTRYPOINT, *arguments], env=env, capture_output=True, text=True, check=False, timeout=30)
 
 
 def put_command(folder: Path, name: str) -> None:
-    """One that says what it was called with, a word a line."""
+    """Command that prints its arguments, one per line."""
     command = folder / name
     command.write_text(f"""#!/bin/sh\nprintf '%s\\n' {name} "$@"\n""")
     command.chmod(0o755)
 
 
-def test_the_entry_point_is_a_shell_script_that_parses() -> None:
+def test_entry_point_is_a_shell_script_that_parses() -> None:
     assert ENTRYPOINT.read_text().startswith("#!/bin/sh\n")
     assert "set -eu" in ENTRYPOINT.read_text().splitlines()
     assert ENTRYPOINT.stat().st_mode & stat.S_IXUSR
@@ -51,7 +51,7 @@ def test_the_entry_point_is_a_shell_script_that_parses() -> None:
 
 
 @pytest.mark.parametrize("run_mode", [None, "", "migrate", "API", "api worker", "up"])
-def test_a_run_mode_that_is_missing_or_unknown_is_refused_with_the_list(tmp_path: Path, run_mode: str | None) -> None:
+def test_missing_or_unknown_run_mode_is_refused_with_the_list(tmp_path: Path, run_mode: str | None) -> None:
     put_command(tmp_path, "batuta")
     done = enter(tmp_path, run_mode)
     assert (done.returncode, done.stdout) == (2, "")
@@ -60,7 +60,7 @@ def test_a_run_mode_that_is_missing_or_unknown_is_refused_with_the_list(tmp_path
 
 
 @pytest.mark.parametrize("run_mode", RUN_MODES)
-def test_a_run_mode_becomes_the_role_of_that_name(tmp_path: Path, run_mode: str) -> None:
+def test_run_mode_becomes_the_role_of_that_name(tmp_path: Path, run_mode: str) -> None:
     put_command(tmp_path, "batuta")
     done = enter(tmp_path, run_mode)
     role = "up" if run_mode == "all" else run_mode
@@ -72,12 +72,12 @@ def test_arguments_after_the_image_reach_the_role(tmp_path: Path) -> None:
     assert enter(tmp_path, "worker", "--queue", "fila um").stdout == "batuta\nworker\n--queue\nfila um\n"
 
 
-def test_without_a_batuta_command_python_runs_the_module(tmp_path: Path) -> None:
+def test_python_runs_the_module_without_a_batuta_command(tmp_path: Path) -> None:
     put_command(tmp_path, "python")
     assert enter(tmp_path, "api").stdout == "python\n-m\nbatuta\napi\n"
 
 
-def test_the_role_takes_the_place_of_the_shell(tmp_path: Path) -> None:
+def test_role_replaces_the_shell_process(tmp_path: Path) -> None:
     (tmp_path / "batuta").write_text("#!/bin/sh\necho $$\n")
     (tmp_path / "batuta").chmod(0o755)
     env = {"PATH": str(tmp_path), "RUN_MODE": "api"}
@@ -101,58 +101,58 @@ def arguments_of(word: str) -> list[str]:
 
 
 def copied() -> list[str]:
-    """The paths of this repository that go into the image."""
+    """The paths of this repository that the image copies."""
     return [path for copy in arguments_of("COPY") if "--from=" not in copy for path in copy.split()[:-1]]
 
 
-def test_the_image_ends_as_a_user_who_is_not_root() -> None:
+def test_image_runs_as_a_user_that_is_not_root() -> None:
     last_stage = max(position for position, (word, _) in enumerate(instructions()) if word == "FROM")
     users = [arguments for word, arguments in instructions()[last_stage:] if word == "USER"]
     assert users
     assert users[-1].split(":")[0] not in ("root", "0")
 
 
-def test_the_image_copies_only_what_is_there() -> None:
+def test_image_copies_only_existing_paths() -> None:
     assert copied()
     assert [path for path in copied() if not (ROOT / path).exists()] == []
 
 
-def test_the_build_sees_what_is_copied_and_nothing_else() -> None:
+def test_build_context_has_only_the_copied_paths() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
     assert lines[0] == "*"
     assert {line.removeprefix("!") for line in lines if line.startswith("!")} == set(copied())
 
 
-def test_the_image_installs_the_pinned_packages_by_their_hashes() -> None:
+def test_image_installs_the_pinned_packages_by_their_hashes() -> None:
     installs = [run for run in arguments_of("RUN") if "pip install" in run]
     assert len(installs) == 1
     assert "--require-hashes -r requirements.lock" in installs[0]
 
 
-def test_the_image_names_no_place_to_fetch_from_but_its_base() -> None:
+def test_image_fetches_only_its_base() -> None:
     assert {base.split()[0] for base in arguments_of("FROM")} == {"python:3.11-slim"}
     addresses = re.findall(r"\w+://[^/'\"\s]+", (ROOT / "Dockerfile").read_text())
     assert addresses == ["http://127.0.0.1:$PORT"]
     assert "index-url" not in (ROOT / "Dockerfile").read_text()
 
 
-def test_the_image_holds_no_secret() -> None:
+def test_image_contains_no_secret() -> None:
     settings = arguments_of("ENV") + arguments_of("ARG")
     assert [setting for setting in settings if SECRET.search(setting)] == []
 
 
-def test_the_image_starts_at_the_entry_point() -> None:
+def test_image_starts_at_the_entry_point() -> None:
     assert arguments_of("ENTRYPOINT") == ['["scripts/entrypoint.sh"]']
     assert "scripts/entrypoint.sh" in copied()
 
 
-def test_the_code_is_found_where_it_is_copied() -> None:
+def test_python_path_contains_the_copied_code() -> None:
     [workdir] = arguments_of("WORKDIR")
     assert f"PYTHONPATH={workdir}/src:{workdir} " in arguments_of("ENV")[0]
 
 
 def check_health(run_mode: str, port: int) -> int:
-    """Run the image's health check here, with a proxy set that would swallow the question."""
+    """Run the image's health check here, with a proxy setting that it must ignore."""
     [healthcheck] = arguments_of("HEALTHCHECK")
     _, _, command = healthcheck.partition("CMD ")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -181,7 +181,7 @@ def answering(status: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("run_mode", ["api", "all"])
-def test_a_role_that_serves_is_as_healthy_as_it_answers(run_mode: str) -> None:
+def test_role_that_serves_is_healthy_when_it_answers(run_mode: str) -> None:
     with answering(200) as port:
         assert check_health(run_mode, port) == 0
     with answering(503) as port:
@@ -190,7 +190,7 @@ def test_a_role_that_serves_is_as_healthy_as_it_answers(run_mode: str) -> None:
 
 
 @pytest.mark.parametrize("run_mode", ["scheduler", "worker", "telegram", ""])
-def test_a_role_that_serves_nothing_is_not_unhealthy_for_it(run_mode: str) -> None:
+def test_role_without_a_server_is_healthy(run_mode: str) -> None:
     assert check_health(run_mode, free_port()) == 0
 
 
@@ -215,13 +215,13 @@ def roles() -> dict[str, dict[str, Any]]:
     return {name: service for name, service in ours().items() if name not in ("migrate", "arq")}
 
 
-def test_there_is_a_service_for_every_role_and_for_what_they_need() -> None:
+def test_each_role_and_each_dependency_has_a_service() -> None:
     assert set(roles()) == {"api", "scheduler", "worker", "telegram"}
     assert set(services()) - set(roles()) == {"migrate", "postgres", "redis", "arq"}
     assert services()["worker"]["deploy"]["replicas"] == 3
 
 
-def test_all_our_services_are_one_image_that_is_built_here() -> None:
+def test_own_services_use_one_image_that_is_built_here() -> None:
     assert {service["image"] for service in ours().values()} == {IMAGE}
     assert {(service["build"], service["pull_policy"]) for service in ours().values()} == {(".", "build")}
 
@@ -240,7 +240,7 @@ def test_every_role_waits_for_the_migrations_which_run_once() -> None:
         assert service["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
 
 
-def test_a_service_waits_only_for_services_that_start_with_it() -> None:
+def test_service_waits_only_for_services_that_start_with_it() -> None:
     for service in services().values():
         for name in service.get("depends_on", {}):
             assert name in services()
@@ -252,7 +252,7 @@ def test_services_of_later_roles_do_not_start() -> None:
     assert {name for name, service in services().items() if service.get("profiles")} == NOT_THERE_YET | ARQ
 
 
-def test_tasks_on_arq_have_a_profile_of_their_own_with_three_workers_and_a_redis() -> None:
+def test_arq_profile_has_three_workers_and_a_redis() -> None:
     assert {name for name, service in services().items() if service.get("profiles") == ["arq"]} == ARQ
     arq = services()["arq"]
     assert arq["entrypoint"] == ["python", "-m", "arq", "app.workers.config.WorkerSettings"]
@@ -265,7 +265,7 @@ def test_tasks_on_arq_have_a_profile_of_their_own_with_three_workers_and_a_redis
         assert line in (ROOT / "docs" / "agendamentos.md").read_text()
 
 
-def test_databases_are_checked_and_keep_their_data() -> None:
+def test_databases_have_health_checks_and_keep_their_data() -> None:
     assert services()["postgres"]["image"] == "postgres:17"
     assert services()["redis"]["image"] == "redis:7"
     for name in ("postgres", "redis"):
@@ -274,13 +274,13 @@ def test_databases_are_checked_and_keep_their_data() -> None:
         assert services()[name]["healthcheck"]["test"][0] == "CMD"
 
 
-def test_nothing_is_published_beyond_this_machine() -> None:
+def test_ports_are_published_on_this_machine_only() -> None:
     ports = [port for service in services().values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_no_secret_is_written_down() -> None:
+def test_compose_file_contains_no_secret() -> None:
     for name, service in services().items():
         for setting, value in service.get("environment", {}).items():
             if SECRET.search(setting):
@@ -289,13 +289,13 @@ def test_no_secret_is_written_down() -> None:
             assert password is None or REQUIRED_VARIABLE.fullmatch(password[1]), f"{setting} of {name}"
 
 
-def test_nothing_of_ours_starts_without_the_api_token() -> None:
+def test_own_services_require_the_api_token() -> None:
     for service in ours().values():
         assert service["environment"]["API_TOKEN"].startswith("${API_TOKEN:?")
         assert service["env_file"] == [{"path": ".env", "required": False}]
 
 
-# The rest of the shelf
+# The Procfile
 
 
 def test_every_process_of_the_procfile_is_a_known_role() -> None:

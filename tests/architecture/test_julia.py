@@ -14,7 +14,7 @@ APP = ROOT / "app"
 INTERFACES = ("service", "api")
 SHARED = "comum"
 LARGEST_FOLDER = 13
-# Imports inside a function: each spares other roles the memory of a library, and none of them avoids a cycle.
+# Imports inside a function: each spares other roles the memory of a library; none of them breaks a cycle.
 LOADED_LATE = {
     ("app/main.py", "app.web.api"),  # FastAPI
     ("app/main.py", "app.composition.arq"),  # ARQ and Redis
@@ -22,7 +22,7 @@ LOADED_LATE = {
 }
 # A class whose constructor takes one of these is a service.
 PARTS = {"parts", "database", "dialect", "dicionario", "queue", "fila", "clock"}
-# Values that one call makes for itself, although they know the clock.
+# Values that one call creates for itself, although they take the clock.
 PER_CALL = {"ArquivoAberto"}
 
 
@@ -48,7 +48,7 @@ def test_contexts_import_each_other_only_through_their_interface() -> None:
     assert found == []
 
 
-def test_an_interface_names_every_name_it_exports() -> None:
+def test_interface_declares_every_name_it_exports() -> None:
     for file in sorted((APP / "contexts").glob("*/api.py")):
         tree = ast.parse(file.read_text())
         defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
@@ -63,7 +63,7 @@ def test_an_interface_names_every_name_it_exports() -> None:
         assert sorted(exported) == sorted(imported), file
 
 
-def test_no_import_stands_inside_a_function_to_avoid_a_cycle() -> None:
+def test_no_import_is_inside_a_function_to_avoid_a_cycle() -> None:
     found = {
         (str(file.relative_to(ROOT)), str(node.module))
         for file in sorted(APP.rglob("*.py"))
@@ -85,7 +85,7 @@ def test_services_are_built_only_by_the_composition() -> None:
     assert found == []
 
 
-def test_statements_semaphores_and_locks_are_made_once() -> None:
+def test_statements_semaphores_and_locks_are_created_once() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{call.lineno} {name}"
         for file in sorted(APP.rglob("*.py"))
@@ -106,7 +106,7 @@ def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tm
     assert done.stdout.strip() == "[]"
 
 
-def test_the_language_model_is_called_llm() -> None:
+def test_language_model_is_called_llm() -> None:
     """Columns, settings and stored values that say ``modelo`` keep their names; statements name columns by keyword."""
     files = sorted(APP.rglob("*.py"))
     names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(ast.parse(file.read_text()))]
@@ -145,7 +145,7 @@ def services_in(tree: ast.Module) -> Iterator[str]:
 
 
 def calls_outside_constructors(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls in functions; not those of a constructor, which runs once for each service, or of a function that loads statements."""
+    """Calls in functions, except constructors, which run once for each service, and functions that load statements."""
     inside = [
         node
         for node in ast.walk(tree)

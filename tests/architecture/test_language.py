@@ -14,7 +14,7 @@ BUDGET = {
 }
 
 
-def test_no_folder_has_more_phrases_against_the_house_rule_than_its_budget() -> None:
+def test_no_folder_exceeds_its_budget_of_banned_phrases() -> None:
     suspects = (file for file in files() if file.suffix != ".py" or is_suspect(file.read_text(encoding="utf-8")))
     hits = check(prose for file in suspects for prose in read(file))
     counts = Counter(folder(hit.file) for hit in hits)
@@ -55,7 +55,7 @@ def test_no_folder_has_more_phrases_against_the_house_rule_than_its_budget() -> 
         ("name", "was told"),
     ],
 )
-def test_a_phrase_of_the_list_is_a_hit(kind: Kind, text: str) -> None:
+def test_banned_phrase_is_a_hit(kind: Kind, text: str) -> None:
     assert check([Prose("app/file.py", 1, kind, text)]) != []
     assert is_suspect(text.replace(" ", "_") if kind == "name" else text)
 
@@ -71,11 +71,11 @@ def test_a_phrase_of_the_list_is_a_hit(kind: Kind, text: str) -> None:
         ("name", "is notified"),
     ],
 )
-def test_a_plain_sentence_is_not_a_hit(kind: Kind, text: str) -> None:
+def test_plain_sentence_is_not_a_hit(kind: Kind, text: str) -> None:
     assert check([Prose("app/file.py", 1, kind, text)]) == []
 
 
-def test_a_hit_names_its_file_its_line_and_a_suggestion() -> None:
+def test_hit_names_its_file_its_line_and_a_suggestion() -> None:
     (hit,) = check([Prose("app/file.py", 7, "docstring", "Release the items.\n\nThe queue goes on.")])
     assert str(hit) == "app/file.py:9: docstring: 'goes on' (continues): The queue goes on."
 

@@ -1,4 +1,4 @@
-"""Promises of scripts/measure.py: it counts a known source exactly and reads another revision."""
+"""scripts/measure.py counts a known source exactly and reads another revision."""
 
 import ast
 import subprocess
@@ -36,7 +36,7 @@ SOURCE = Module(
 )
 
 
-def test_a_known_source_is_counted_exactly() -> None:
+def test_known_source_is_counted_exactly() -> None:
     assert dict(measure.metrics([SOURCE])) == {
         "files": "1",
         "lines": "19",
@@ -59,18 +59,18 @@ def test_a_known_source_is_counted_exactly() -> None:
     }
 
 
-def test_a_participle_is_recognised_at_either_end_of_a_name() -> None:
+def test_participle_is_recognised_at_either_end_of_a_name() -> None:
     participles = {"_told", "written_by", "loop_ended", "refused"}
     others = {"is_written", "feed", "read_all", "settle", "has_failed", "test_a_task_is_stopped"}
     assert {name for name in participles | others if measure.is_participle(name)} == participles
 
 
-def test_an_elif_is_one_deeper_than_its_if() -> None:
+def test_elif_is_one_deeper_than_its_if() -> None:
     function = ast.parse("def f(a):\n if a:\n  pass\n elif not a:\n  pass").body[0]
     assert measure.depth(function) == 2
 
 
-def test_another_revision_stands_beside_the_working_tree(tmp_path: Path) -> None:
+def test_other_revision_is_shown_beside_the_working_tree(tmp_path: Path) -> None:
     for folder in measure.TREES.values():
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "one.py").write_text("x = 1\n")
@@ -84,6 +84,6 @@ def test_another_revision_stands_beside_the_working_tree(tmp_path: Path) -> None
     assert files == "| files | 1 | 1 | 1 | 2 | 1 | 1 |"
 
 
-def test_an_unknown_revision_is_named(tmp_path: Path) -> None:
+def test_unknown_revision_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="git cannot read nowhere"):
         measure.measure_revision("nowhere", tmp_path)

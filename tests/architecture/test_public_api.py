@@ -1,4 +1,4 @@
-"""The public API: which names it has, where each of them is, and that applications import nothing else."""
+"""The public API: its names, the module of each, and that applications import nothing else."""
 
 import ast
 import inspect
@@ -21,7 +21,7 @@ ENGINE = ROOT / "src" / "batuta"
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Module and name of each import from the engine; an import of a module has no name."""
+    """Module and name of each import from the engine; the import of a module has no name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "batuta":
             yield from ((node.module, alias.name) for alias in node.names)
@@ -36,7 +36,7 @@ def is_public(module: str, name: str) -> bool:
 
 
 def programs() -> Iterator[tuple[str, ast.Module]]:
-    """The applications in this repository, and the programs in its documents."""
+    """The applications in this repository and the programs in its documents."""
     for folder in ("app", "simulador", "examples", "tests/typing"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if file.name != "rejected.py":
@@ -57,7 +57,7 @@ def test_applications_and_documents_import_only_public_names() -> None:
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_every_public_name_exists_and_says_what_it_is(module: str) -> None:
+def test_every_public_name_exists_and_has_a_docstring(module: str) -> None:
     found = import_module(module)
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
     assert found.__doc__
@@ -73,7 +73,7 @@ def test_every_public_name_has_one_module() -> None:
     assert {name for name, count in names.items() if count > 1} == set()
 
 
-def test_the_names_of_a_first_program_are_these() -> None:
+def test_names_of_a_first_program_are_listed() -> None:
     assert set(batuta.__all__) == {
         "Again",
         "Batuta",
@@ -95,7 +95,7 @@ def test_the_names_of_a_first_program_are_these() -> None:
     }
 
 
-def test_the_interpreter_loads_what_the_type_checker_sees() -> None:
+def test_interpreter_loads_what_the_type_checker_sees() -> None:
     tree = ast.parse((ENGINE / "__init__.py").read_text(encoding="utf-8"))
     checked = {name: module for module, name in imports(tree)}
     loaded = {name: module for module, names in batuta._HOMES.items() for name in names}
@@ -103,20 +103,20 @@ def test_the_interpreter_loads_what_the_type_checker_sees() -> None:
     assert {*loaded, "__version__"} == set(batuta.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Batut'"):
         batuta.Batut  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_import_batuta_loads_nothing() -> None:
-    """Names are loaded when they are used: a command or a worker pays for its own part of the engine only."""
+    """Names load on first use: a command or a worker pays only for its own part of the engine."""
     code = "import sys; before = set(sys.modules); import batuta; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if name.split(".")[0] in ("asyncio", "pydantic", "structlog")} == set()
     assert {name for name in done.stdout.split() if name.startswith("batuta")} == {"batuta"}
 
 
-def test_an_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
+def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
     """Each process of an application pays for its imports at every start."""
     code = "import sys; from batuta import Batuta; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -125,7 +125,7 @@ def test_an_application_without_web_and_log_loads_only_pydantic_from_elsewhere()
     assert loaded <= {"batuta", *of_pydantic}
 
 
-def test_every_module_at_the_top_is_public_or_internal_by_contract() -> None:
+def test_every_top_module_is_public_or_internal_by_contract() -> None:
     """A new package needs a decision: list it in PUBLIC, or in the contract that forbids applications to import it."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"

@@ -1,4 +1,4 @@
-"""The rules of the house. A rule is a test here, a contract in pyproject.toml or a lint; anything else is only advice."""
+"""House rules. A rule is a test here, a contract in pyproject.toml or a lint; anything else is only advice."""
 
 import ast
 import re
@@ -27,8 +27,8 @@ BROAD_CATCHES = {
     "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
-# Where a `while` waits for something: the supervisor's own, threads that empty an inbox, and what one run needs until its end:
-# its lease kept, its result written, its delivery repeated while nothing was sent.
+# Functions whose `while` may wait: the supervisor's, threads that empty an inbox, and those that one run needs until
+# its end to keep its lease, write its result or repeat its delivery while nothing was sent.
 WHILES = {
     "kernel/waiting.py": {"insist"},
     "kernel/leases.py": {"renew_until_cancelled"},
@@ -45,7 +45,7 @@ WHILES = {
     "testing/clock.py": {"advance"},
     "testing/loops.py": {"wait_for"},
 }
-# How a test says that something must be so: the statement, and pytest's, the browser driver's and the language's own means.
+# Means by which a test asserts: the statement, and functions of pytest, the browser driver and the standard library.
 ASSERTIONS = frozenset({"assert", "raises", "warns", "fail", "expect", "AssertionError"})
 CLOCK_READS = {"now", "utcnow", "today", "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter"}
 
@@ -60,7 +60,7 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 
 def places(found: type[ast.stmt | ast.expr | ast.ExceptHandler], accept: object = None) -> dict[str, set[str]]:
-    """Innermost function names that hold such a node, by file."""
+    """Innermost functions that contain such a node, by file."""
     result: dict[str, set[str]] = {}
     for file, tree in trees().items():
         for node in ast.walk(tree):
@@ -95,25 +95,25 @@ def test_one_module_reads_the_clock() -> None:
     assert readers == {"kernel/clock.py"}
 
 
-def test_nothing_sleeps_behind_the_clocks_back() -> None:
+def test_only_the_clock_sleeps() -> None:
     sleepers = {
         short(file)
         for file, tree in trees().items()
         for owner, method, node in called(tree)
         if method == "sleep" and owner in ("asyncio", "time")
-        if not (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)  # a turn for the others
+        if not (isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)  # `sleep(0)` yields to other tasks
     }
     assert sleepers == {"kernel/clock.py"}
 
 
-def test_a_broad_catch_stands_only_where_it_is_named() -> None:
+def test_broad_catch_is_on_the_list() -> None:
     def is_broad(handler: ast.ExceptHandler) -> bool:
         return handler.type is None or (isinstance(handler.type, ast.Name) and handler.type.id == "Exception")
 
     assert places(ast.ExceptHandler, is_broad) == BROAD_CATCHES
 
 
-def test_a_handler_of_base_exception_raises_it_again() -> None:
+def test_handler_of_base_exception_raises_it_again() -> None:
     for file, tree in trees().items():
         for node in ast.walk(tree):
             if (
@@ -131,7 +131,7 @@ def test_no_handler_only_passes() -> None:
     assert places(ast.ExceptHandler, is_silent) == {}
 
 
-def test_a_while_that_waits_stands_only_where_it_is_named() -> None:
+def test_while_that_waits_is_on_the_list() -> None:
     waiting = {"get", "get_nowait", "wait", "sleep", "join", "_serve", "_perform"}
 
     def waits(loop: ast.While) -> bool:
@@ -157,7 +157,7 @@ _OF_TEXT = {"startswith", "endswith", "removeprefix", "removesuffix", "match", "
 def test_no_decision_reads_the_sentence_of_a_reason() -> None:
     found = []
     for file, tree in trees().items():
-        if short(file) == "kernel/reasons.py":  # it tells a stored reason from a plain text
+        if short(file) == "kernel/reasons.py":  # distinguishes a stored reason from plain text
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TEXT:
@@ -187,7 +187,7 @@ def test_no_pattern_has_a_possessive_group() -> None:
     ] == []
 
 
-def test_a_function_fits_on_the_screen() -> None:
+def test_function_fits_on_the_screen() -> None:
     long = {
         f"{short(file)}:{each.name}": (each.end_lineno or 0) - each.lineno + 1
         for file, tree in trees().items()
@@ -197,15 +197,15 @@ def test_a_function_fits_on_the_screen() -> None:
     assert long == {}
 
 
-def test_a_module_holds_one_thing() -> None:
+def test_module_has_at_most_600_lines() -> None:
     assert {short(file): lines for file in trees() if (lines := file.read_text().count("\n")) > 600} == {}
 
 
-def test_the_package_reports_the_version_of_the_project() -> None:
+def test_package_reports_the_version_of_the_project() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == batuta.__version__
 
 
-def test_every_error_is_raised_somewhere_and_stands_in_the_drawn_tree() -> None:
+def test_every_error_is_raised_and_listed_in_the_drawn_tree() -> None:
     source = "\n".join(file.read_text() for file in trees() if file.name != "errors.py" or "kernel" not in file.parts)
     kinds = {
         name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.BatutaError)
@@ -215,13 +215,13 @@ def test_every_error_is_raised_somewhere_and_stands_in_the_drawn_tree() -> None:
     assert {name for name in kinds if name not in (errors.__doc__ or "")} == set()
 
 
-def test_every_fact_is_announced_somewhere() -> None:
+def test_every_event_is_emitted() -> None:
     source = "\n".join(file.read_text() for file in trees() if file != ENGINE / "kernel" / "events.py")
     never = {kind.__name__ for kind in list_events() if f"{kind.__name__}(" not in source}
-    assert never <= {"SubscriberFailed"}  # announced by the fan-out itself
+    assert never <= {"SubscriberFailed"}  # the fan-out itself emits it
 
 
-def test_a_lock_names_no_address_and_pins_every_dependency_with_a_hash() -> None:
+def test_lock_names_no_address_and_pins_every_dependency_with_a_hash() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = [each for listed in project["project"]["optional-dependencies"].values() for each in listed]
     groups = project["dependency-groups"]
@@ -236,7 +236,7 @@ def test_a_lock_names_no_address_and_pins_every_dependency_with_a_hash() -> None
         assert {re.split(r"[<>=;\[ ]", each)[0].lower() for each in dependencies} <= pinned
 
 
-def test_the_run_lock_is_part_of_the_development_lock() -> None:
+def test_run_lock_is_part_of_the_development_lock() -> None:
     run, dev = (
         {line for line in (ROOT / name).read_text().splitlines() if "==" in line and "hash" not in line}
         for name in ("requirements.lock", "requirements-dev.lock")
@@ -245,7 +245,7 @@ def test_the_run_lock_is_part_of_the_development_lock() -> None:
     assert {line.split(" ")[0] for line in run} <= {line.split(" ")[0] for line in dev}
 
 
-def test_makefile_and_dev_know_the_same_words() -> None:
+def test_makefile_and_dev_have_the_same_commands() -> None:
     import dev
 
     targets = re.search(r"^([a-z ]+):$", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -253,7 +253,7 @@ def test_makefile_and_dev_know_the_same_words() -> None:
     assert set(targets[1].split()) == set(dev.WORDS) - {"lock"}
 
 
-def test_tests_never_sleep_outside_the_faults() -> None:
+def test_tests_sleep_only_in_the_fault_tests() -> None:
     sleepers = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
         if "faults" in file.parts:
@@ -269,7 +269,7 @@ def test_every_test_has_an_assertion_that_can_fail() -> None:
     assert [test for file in sorted((ROOT / "tests").rglob("test_*.py")) for test in lacking_assertion(file)] == []
 
 
-def test_a_test_without_an_assertion_is_found(tmp_path: Path) -> None:
+def test_test_without_an_assertion_is_found(tmp_path: Path) -> None:
     file = tmp_path / "test_example.py"
     file.write_text(
         "def check(): assert look()\n"
@@ -285,7 +285,7 @@ def test_a_test_without_an_assertion_is_found(tmp_path: Path) -> None:
 
 
 def lacking_assertion(file: Path) -> list[str]:
-    """Tests that neither assert nor call a function, of their module or imported from ``tests``, that does."""
+    """Tests that neither assert nor call an asserting function of their module or of ``tests``."""
     known = asserting(file)
     return [
         f"{file.name}::{name}" for name, _ in calls_by_function(file) if name.startswith("test_") and name not in known
@@ -325,12 +325,12 @@ def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
 
 @cache
 def parse(file: Path) -> ast.Module:
-    """Of a package, nothing: its ``__init__.py`` is empty here."""
+    """Parse a module; the path of a package has no file and gives an empty one: its ``__init__.py`` is empty here."""
     return ast.parse(file.read_text() if file.exists() else "")
 
 
-def test_no_test_counts_on_chance_to_leave_a_few_letters_out() -> None:
-    """Every id is made of such letters: of three of them, one text with an id in a hundred holds them all in a row."""
+def test_no_test_expects_a_short_hex_text_to_be_absent() -> None:
+    """Ids consist of hex digits: of texts with an id, one in a hundred contains any given three of them in a row."""
     found = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
         said = (node for node in ast.walk(parse(file)) if isinstance(node, ast.Assert))

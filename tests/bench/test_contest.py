@@ -1,15 +1,15 @@
-"""The benchmark of the queue, as small as it can be made: its processes, its protocol and its table are the real ones."""
+"""The benchmark of the queue at its smallest: with its real processes, protocol and table."""
 
 from pathlib import Path
 
 from bench.queue.contest import Effort, chosen, prepared
 from bench.queue.tables import render
 
-# A drain of fewer jobs may be over on a busy machine before it is looked at.
+# With fewer jobs, the drain may end on a busy machine before the benchmark looks.
 TINY = Effort(repeats=1, drain=0.2, enqueue=0.05, samples=2, settling=0.1, idle=0.3, together=False, traced=40)
 
 
-def test_our_row_on_sqlite_is_measured_from_end_to_end(tmp_path: Path) -> None:
+def test_batuta_on_sqlite_is_measured_end_to_end(tmp_path: Path) -> None:
     entries = chosen(["batuta-sqlite"])
     with prepared(tmp_path, TINY, entries) as contest:
         contest.say = lambda _: None
@@ -28,6 +28,6 @@ def test_our_row_on_sqlite_is_measured_from_end_to_end(tmp_path: Path) -> None:
         "idle MB",
     ):
         assert figures.middle(name), name
-    # Counted in hundredths of a second: so few jobs may take none.
+    # CPU time is counted in hundredths of a second: so few jobs may use none.
     assert figures.values["worker"]
     assert "batuta, SQLite" in render(contest)

@@ -1,4 +1,4 @@
-"""The benchmark's own arithmetic: a figure is worth what these are."""
+"""The arithmetic behind the benchmark's figures."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def of(**values: list[float]) -> Figures:
     return Figures(dict(values))
 
 
-def test_a_mark_made_by_one_is_read_by_another(tmp_path: Path) -> None:
+def test_mark_of_one_process_is_read_by_another(tmp_path: Path) -> None:
     with Marks.make(tmp_path / "marks", 10) as measuring, Marks(tmp_path / "marks") as measured:
         measured.set(3)
         assert measuring.get(2) == (0, 0)
@@ -41,7 +41,7 @@ def test_a_mark_made_by_one_is_read_by_another(tmp_path: Path) -> None:
         assert measuring.capacity == 10
 
 
-def test_progress_is_followed_up_to_the_first_that_has_not_begun(tmp_path: Path) -> None:
+def test_progress_reaches_the_first_job_that_has_not_begun(tmp_path: Path) -> None:
     with Marks.make(tmp_path / "marks", 5) as marks:
         for number in (0, 1, 3):
             marks.set(number)
@@ -51,7 +51,7 @@ def test_progress_is_followed_up_to_the_first_that_has_not_begun(tmp_path: Path)
         assert marks.reach(0, 3) == 3
 
 
-def test_the_gate_lets_through_who_stands_at_it(tmp_path: Path) -> None:
+def test_gate_is_ready_when_every_worker_stands_at_it(tmp_path: Path) -> None:
     with Marks.make(tmp_path / "marks", 1) as marks:
         marks.open_gate()
         marks.stand_at_gate(1)
@@ -62,55 +62,55 @@ def test_the_gate_lets_through_who_stands_at_it(tmp_path: Path) -> None:
         assert marks.are_ready(1) is False
 
 
-def test_looking_whether_a_file_has_changed_is_no_statement(tmp_path: Path) -> None:
+def test_data_version_check_does_not_count_as_a_statement(tmp_path: Path) -> None:
     with Marks.make(tmp_path / "marks", 1) as marks:
         for text in ("BEGIN", "PRAGMA data_version", "SELECT 1"):
             marks.count_statement(text)
         assert (marks.statements, marks.looks) == (2, 1)
 
 
-def test_a_rate_counts_from_the_first_job_to_the_last() -> None:
+def test_rate_counts_from_the_first_job_to_the_last() -> None:
     assert drain_rate([(n * SECOND // 10, 1) for n in range(11)]) == pytest.approx(10)
 
 
-def test_with_two_workers_the_clock_starts_when_both_have_begun() -> None:
+def test_rate_of_two_workers_starts_when_both_have_begun() -> None:
     alone = [(n * SECOND, 1) for n in range(100)]
     both = [(100 * SECOND + n * SECOND // 4, 1 + n % 2) for n in range(1, 9)]
     assert drain_rate(alone + both, workers=2) == pytest.approx(4)
 
 
 @pytest.mark.parametrize("marks", [[], [(SECOND, 1)], [(SECOND, 1), (2 * SECOND, 1)]])
-def test_no_rate_is_told_of_a_worker_that_never_began(marks: list[tuple[int, int]]) -> None:
+def test_drain_without_a_mark_of_each_worker_has_no_rate(marks: list[tuple[int, int]]) -> None:
     assert drain_rate(marks, workers=2) is None
 
 
-def test_a_percentile_is_one_of_the_samples() -> None:
+def test_percentile_is_one_of_the_samples() -> None:
     samples = [float(n) for n in range(200, 0, -1)]
     assert percentile(samples, 0.5) == 100
     assert percentile(samples, 0.99) == 198
     assert percentile([7.0], 0.99) == 7
 
 
-def test_nothing_counted_is_no_rate() -> None:
+def test_zero_count_has_no_rate() -> None:
     assert per_second((0, 0.0)) is None
     assert per_second((10, 2.0)) == 5
 
 
-def test_a_ratio_is_of_the_same_repeat() -> None:
+def test_ratio_compares_the_same_repeat() -> None:
     ours, theirs = of(drain=[100.0, 200.0]), Figures()
     theirs.add("drain", 50)
     theirs.add("drain", None)
     assert ratios(ours, theirs, "drain") == [2.0]
 
 
-def test_by_processor_time_worker_and_server_count_together() -> None:
+def test_cpu_ratio_adds_worker_and_server() -> None:
     ours = of(worker=[60.0, 50.0], server=[40.0, float("nan")])
     theirs = of(worker=[150.0, 100.0], server=[50.0, float("nan")])
     assert cpu_ratios(ours, theirs) == [2.0, 2.0]
     assert cpu_ratios(ours, of()) == []
 
 
-def test_a_bar_is_met_or_missed_or_was_not_measured() -> None:
+def test_bar_is_met_missed_or_not_measured() -> None:
     least, most = Bar("", "a", "drain", 2.0, "b"), Bar("", "a", "p99", 15.0, at_most=True)
     assert Verdict(least, [1.0, 2.5, 3.0]).is_met is True
     assert Verdict(least, [1.0, 1.9, 3.0]).is_met is False
@@ -118,25 +118,25 @@ def test_a_bar_is_met_or_missed_or_was_not_measured() -> None:
     assert Verdict(most, []).is_met is None
 
 
-def test_bars_of_contenders_that_were_not_asked_for_are_left_out() -> None:
+def test_bars_of_other_contenders_are_left_out() -> None:
     found = verdicts({"batuta-sqlite": of(drain=[30.0]), "huey": of(drain=[2.0])})
     assert [verdict.found for verdict in found if verdict.bar.beside] == [[15.0]]
     assert {verdict.bar.of for verdict in found} == {"batuta-sqlite"}
 
 
-def test_every_bar_names_contenders_that_there_are() -> None:
+def test_every_bar_names_known_contenders() -> None:
     keys = {entry.key for entry in ENTRIES}
     assert {bar.of for bar in BARS} | {bar.beside for bar in BARS if bar.beside} <= keys
 
 
-def test_a_cell_shows_the_middle_and_how_far_it_moved() -> None:
+def test_cell_shows_the_median_and_the_range() -> None:
     assert cell([1200.0, 900.0, 1000.0]) == "1,000 (900–1,200)"
     assert cell([0.0021]) == "0.0021"
     assert cell([]) == "–"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_price_of_safety_is_measured_without_the_fence_and_with_all_else(dialect: Dialect) -> None:
+def test_statement_without_fence_keeps_everything_else(dialect: Dialect) -> None:
     if dialect == "sqlite":
         settle, claim = sqlite_claim_queries(TASKS).settle, sqlite_claim_queries(TASKS).take
     else:
@@ -148,7 +148,7 @@ def test_the_price_of_safety_is_measured_without_the_fence_and_with_all_else(dia
     assert re.sub(r"\s", "", without_fence(settle).text)[:200] == re.sub(r"\s", "", settle.text)[:200]
 
 
-def test_a_peers_lock_names_no_address_and_pins_with_hashes() -> None:
+def test_lock_of_a_peer_names_no_address_and_pins_with_hashes() -> None:
     locks = sorted(LOCKS.glob("*.lock"))
     assert {lock.stem for lock in locks} == {"arq", "huey", "pgqueuer", "redis"}
     for lock in locks:

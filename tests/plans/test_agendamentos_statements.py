@@ -1,4 +1,4 @@
-"""Lists and counts of appointments, and whatever their reading asks, use an index however many there are."""
+"""Lists and counts of appointments, and the statements of their reading, use an index at any table size."""
 
 import pytest
 
@@ -36,13 +36,11 @@ def full(julia: Database) -> Database:
         ({"de": "2026-110000", "ate": "2026-110010"}, "appointments_by_day"),
     ],
 )
-async def test_a_page_of_a_list_is_read_from_the_index_of_its_filter(
-    full: Database, asked: dict[str, str], index: str
-) -> None:
+async def test_page_of_a_list_uses_the_index_of_its_filter(full: Database, asked: dict[str, str], index: str) -> None:
     assert index in await plan(full, page_query(full.dialect, tuple(asked)), limit=50, **asked)
 
 
-async def test_the_newest_are_read_in_order_of_their_ids_and_not_sorted(full: Database) -> None:
+async def test_newest_appointments_are_read_in_id_order_without_a_sort(full: Database) -> None:
     for asked in ({}, {"antes_de": ID}, {"leitura": "failed", "antes_de": ID}):
         found = await plan(full, page_query(full.dialect, tuple(asked)), limit=50, **asked)
         assert "TEMP B-TREE" not in found
@@ -50,7 +48,7 @@ async def test_the_newest_are_read_in_order_of_their_ids_and_not_sorted(full: Da
         assert "Seq Scan" not in found
 
 
-async def test_counts_failures_and_those_left_behind_are_found_by_index(full: Database, clock: FakeClock) -> None:
+async def test_counts_failures_and_orphans_use_an_index(full: Database, clock: FakeClock) -> None:
     queries, now = appointment_queries(full.dialect), clock.now()
     assert "appointments_by_status" in await plan(full, queries.failed, limit=100)
     assert "appointments_by_" in await plan(full, queries.unread, endereco=True, documento=True, limit=100)
@@ -61,11 +59,11 @@ async def test_counts_failures_and_those_left_behind_are_found_by_index(full: Da
     assert "SCAN appointments" not in known
     assert "Seq Scan on appointments" not in known
     assert "appointments_by_place" in await plan(full, queries.known_by_place, chaves=AsJson(["k1", "k2"]))
-    if full.dialect == "sqlite":  # PostgreSQL reads small tables whole, whatever is indexed
+    if full.dialect == "sqlite":  # PostgreSQL scans small tables whole, despite their index
         assert "COVERING INDEX appointments_by_" in await plan(full, queries.counts)
 
 
-async def test_imports_that_stand_still_are_found_without_the_others(full: Database, clock: FakeClock) -> None:
+async def test_interrupted_imports_use_an_index(full: Database, clock: FakeClock) -> None:
     queries = import_queries(full.dialect)
     if full.dialect == "sqlite":  # PostgreSQL knows that this table is empty here
         assert "importacoes_open" in await plan(full, queries.interrupted, before=clock.now())

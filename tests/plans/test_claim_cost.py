@@ -1,6 +1,7 @@
-"""Many distinct priorities cost a claim and a look ahead about as much as one priority does.
+"""A claim and a look ahead cost about the same with many distinct priorities as with one.
 
-The cost is counted, not timed: on SQLite the steps of its machine, on PostgreSQL the pages that a statement reads.
+The cost is counted, not timed: on SQLite the steps of its virtual machine, on PostgreSQL the pages that a statement
+reads.
 """
 
 import re
@@ -28,7 +29,7 @@ from tests.plans.test_hot_statements import FILL, WORDS
 ROWS = 30_000
 LIMIT = 10
 TENURE = LeaseHolder(owner="a", lease=timedelta(seconds=30))
-# The due time of a row with this number: i goes from 1, the most urgent, to the number of rows.
+# Due time of row i; i runs from 1, the most urgent, to the number of rows.
 DUE = {
     "all": "{ago}",
     "none": "{later}",
@@ -39,7 +40,7 @@ Costs = dict[str, int]
 
 
 class CountingConnection(sqlite3.Connection):
-    """Counts the steps of every statement, in tens."""
+    """Counts the virtual machine steps of every statement, in tens."""
 
     steps: ClassVar[int] = 0
 
@@ -67,7 +68,7 @@ async def counted(database_url: str, events: EventRecorder, monkeypatch: pytest.
 async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Database, due: str) -> None:
     alone = await _costs(counted, "0", due)
     many = await _costs(counted, "i", due)
-    # The due items that are sorted (a hundred, on SQLite with fifty steps each), and twelve jumps of two or three pages.
+    # Allowed extra: a hundred sorted due items (on SQLite fifty steps each), and twelve jumps of two or three pages.
     allowed = 6_000 if counted.dialect == "sqlite" else 250
     dearer = {name: (cost, alone[name]) for name, cost in many.items() if cost > alone[name] + allowed}
     assert not dearer, f"what costs more than with one priority, and the cost with one: {dearer}"

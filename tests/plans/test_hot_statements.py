@@ -1,4 +1,4 @@
-"""Statements that run often use their index, however large the table has grown."""
+"""Frequent statements use their index at any table size."""
 
 import re
 from datetime import timedelta
@@ -52,7 +52,7 @@ TABLES = {
 }
 
 
-# An id, and an instant i minutes ago, as each database writes them.
+# An id, and the instant i minutes ago, in the syntax of each database.
 WORDS = {
     "sqlite": {
         "id": "printf('%08x-0000-7000-8000-000000000000', i)",
@@ -87,7 +87,7 @@ async def plan(database: Database, query: Query, **values: object) -> str:
     return "\n".join(str(row[key]) for row in rows for key in row.keys())  # noqa: SIM118
 
 
-async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, clock: FakeClock) -> None:
+async def test_job_calls_are_found_expired_and_pruned_by_index(full: Database, clock: FakeClock) -> None:
     queries = load_queries(CallQueries, STATEMENTS / "calls.sql", full.dialect)
     now = clock.now()
     plans = [
@@ -101,7 +101,7 @@ async def test_job_calls_are_found_buried_and_pruned_by_index(full: Database, cl
         assert "SCAN job_calls\n" not in f"{each}\n", each
 
 
-async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> None:
+async def test_queue_counts_use_indexes_alone(full: Database) -> None:
     queries, now = queue_queries(TASKS, full.dialect), SystemClock().now()
     found = await plan(full, queries.pulse, queue="q1", holds=AsJson(["pause.all"]), grace=1, lately=1, now=now)
     assert "Seq Scan on tasks" not in found, found
@@ -110,7 +110,7 @@ async def test_how_a_queue_is_is_counted_from_indexes_alone(full: Database) -> N
     assert "tasks_dead" in found
 
 
-async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+async def test_alert_hub_statements_use_an_index(full: Database, clock: FakeClock) -> None:
     queries, now = load_queries(AlertQueries, STATEMENTS / "alerts.sql", full.dialect), clock.now()
     plans = [
         await plan(full, queries.pending, now=now, limit=20),
@@ -122,7 +122,7 @@ async def test_what_the_alert_hub_asks_is_answered_from_an_index(full: Database,
         assert not re.search(r"SCAN alertas_enviados$", each, re.MULTILINE), each
 
 
-async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:
+async def test_switch_and_token_are_found_by_key(full: Database) -> None:
     switches = load_queries(SwitchQueries, STATEMENTS / "switches.sql", full.dialect)
     tokens = load_queries(TokenQueries, STATEMENTS / "tokens.sql", full.dialect)
     for each in (await plan(full, switches.switch, key="k7"), await plan(full, tokens.token, id="k7")):
@@ -130,7 +130,7 @@ async def test_a_switch_and_a_token_are_found_by_key(full: Database) -> None:
         assert "SCAN " not in each, each
 
 
-async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+async def test_statements_of_each_fire_use_an_index(full: Database, clock: FakeClock) -> None:
     queries, now = load_queries(ExecutionQueries, STATEMENTS / "executions.sql", full.dialect), clock.now()
     jobs = AsJson(["j1", "j2"])
     run = {"id": "00000001-0000-7000-8000-000000000000", "attempt": 1, "lease_until": 1}
@@ -151,7 +151,7 @@ async def test_what_a_scheduler_asks_at_every_fire_is_answered_from_an_index(ful
         assert "SCAN job_executions\n" not in f"{each}\n", each
 
 
-async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+async def test_statements_of_health_and_pages_use_an_index(full: Database, clock: FakeClock) -> None:
     queries, now = load_queries(ReportQueries, STATEMENTS / "reports.sql", full.dialect), SystemClock().now()
     lately = now - timedelta(minutes=30)
     page = {"before": now, "before_id": "00000001-0000-7000-8000-000000000000", "limit": 50}
@@ -180,7 +180,7 @@ async def test_what_health_and_the_pages_ask_is_answered_from_an_index(full: Dat
         assert not re.search(r"SCAN (job_executions|run)$", each, re.MULTILINE), each
 
 
-async def test_what_every_guarded_effect_asks_is_answered_from_an_index(full: Database, clock: FakeClock) -> None:
+async def test_statements_of_each_guarded_effect_use_an_index(full: Database, clock: FakeClock) -> None:
     circuits = load_queries(CircuitQueries, STATEMENTS / "circuits.sql", full.dialect)
     rates, now = load_queries(RateQueries, STATEMENTS / "rates.sql", full.dialect), SystemClock().now()
     id = "00000001-0000-7000-8000-000000000000"

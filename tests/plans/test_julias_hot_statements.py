@@ -1,4 +1,4 @@
-"""Julia's frequent statements use their index, however large the tables have grown."""
+"""Julia's frequent statements use their index at any table size."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
     assert "clientes_by_phone" in await plan(full, query(BY_PHONE), phone="5511900000001")
 
 
-async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clock: FakeClock) -> None:
+async def test_campaign_progress_reads_only_the_rows_of_the_campaign(full: Database, clock: FakeClock) -> None:
     campaigns, start, reach = (
         campaign_queries(full.dialect),
         start_queries(full.dialect),
@@ -67,20 +67,20 @@ async def test_how_a_campaign_goes_is_read_from_its_own_rows(full: Database, clo
     assert "campanha_destinatarios" in await plan(full, campaigns.recipients, id=1)
     assert "fila_mensagens_of_campaign" in await plan(full, start.conclude, now=now)
     if full.dialect == "postgres":
-        return  # it knows how many rows there are here, and of these tables there are none
+        return  # PostgreSQL knows its row counts, and these tables are empty here
     assert "fila_mensagens_of_doctor" in await plan(full, start.next, id=1, limit=500)
     assert "interacoes_once" in await plan(full, reach.delivered, message_id="x", now=now)
     assert "campaign_contact_history_of_doctor" in await plan(full, reach.last, cliente_id=id, since=now, until=now)
 
 
-async def test_the_queues_health_is_counted_from_indexes(full: Database, clock: FakeClock) -> None:
+async def test_queue_health_uses_indexes(full: Database, clock: FakeClock) -> None:
     queries = load_queries(FilaQueries, Path(saude.__file__).parent / "saude.sql", full.dialect)
     counted = await plan(full, queries.metrics, **saude.query_values(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted
 
 
-async def test_a_claim_looks_at_the_waiting_alone(full: Database, clock: FakeClock) -> None:
+async def test_claim_reads_only_the_waiting_messages(full: Database, clock: FakeClock) -> None:
     holds, now = AsJson([]), clock.now()
     if full.dialect == "sqlite":
         picked = await plan(full, sqlite_claim_queries(FILA_MENSAGENS).pick, limit=10, holds=holds, now=now)

@@ -1,4 +1,4 @@
-"""What a worker asks of the queue costs the same, however much waits and however much is done."""
+"""The worker's statements cost the same at any number of waiting and ended items."""
 
 import re
 
@@ -14,7 +14,7 @@ from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, insert_rows, plan
 
 ROWS = 100_000
-# One in three waits, one in a hundred is being worked on, the others are over; all with the same few priorities.
+# One in three waits, one in a hundred runs, the others have ended; all with the same few priorities.
 TABLE = (
     "INSERT INTO tasks (id, queue, name, args, unique_key, priority, status, available_at, lease_until, created_at, expires_at)"
     " SELECT {id}, 'default', 'f', '[[],{{}}]', CASE i % 5 WHEN 0 THEN 'k' || i END, i % 3,"
@@ -34,11 +34,11 @@ def full(database: Database) -> Database:
 
 
 def walks(plan: str) -> bool:
-    """Does it go through the table from end to end?"""
+    """Whether the plan scans the whole table."""
     return "Seq Scan on tasks" in plan or re.search(r"SCAN (tasks|item)(?! USING)", plan) is not None
 
 
-async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: FakeClock) -> None:
+async def test_claim_and_settle_use_an_index(full: Database, clock: FakeClock) -> None:
     now, holds = clock.now(), AsJson(["pause.all"])
     endings = AsJson([{"id": ID, "fence": 1, "state": "complete", "ended": True}])
     if full.dialect == "sqlite":
@@ -57,7 +57,7 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
         plans = {
             "tasks_ready": await plan(full, queries.claim, **asked),
             "tasks_ready ": await plan(full, queries.claim_reversed, **asked),
-            # By the key, or through the few that are leased: which is cheaper is for the planner to say.
+            # By the key, or through the few leased rows: the planner chooses.
             "Index": await plan(full, queries.settle_and_claim, endings=endings, **asked),
             "Index ": await plan(full, queries.settle, endings=endings, now=now),
         }
@@ -66,7 +66,7 @@ async def test_claiming_settling_and_keeping_go_by_index(full: Database, clock: 
         assert not walks(found), found
 
 
-async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Database, clock: FakeClock) -> None:
+async def test_renew_rescue_prune_and_look_ahead_use_an_index(full: Database, clock: FakeClock) -> None:
     now = clock.now()
     queries, tasks = (
         queue_queries(TASKS, full.dialect),
@@ -95,7 +95,7 @@ async def test_renewing_rescuing_pruning_and_looking_ahead_go_by_index(full: Dat
         assert not walks(found), found
 
 
-async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_that_are_served(full: Database) -> None:
+async def test_unserved_tasks_are_found_without_reading_the_served_queues(full: Database) -> None:
     tasks = load_queries(TaskQueries, STATEMENTS / "tasks.sql", full.dialect)
     if full.dialect == "sqlite":
         assert not walks(await plan(full, tasks.unserved, served=AsJson(["default"])))
@@ -109,7 +109,7 @@ async def test_tasks_that_no_queue_serves_are_found_without_reading_the_queues_t
 
 
 async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(database: Database) -> None:
-    """Thirty thousand priorities, and something is due in the last ones only."""
+    """Thirty thousand priorities; only items of the last ones are due."""
     words, rows = WORDS[database.dialect], 30_000
     later = "9000000000000000" if database.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
     fill = (

@@ -96,7 +96,7 @@ async def enqueue(transaction: Transaction) -> None:
         assert_type(verdict.reason, str)
 
 
-# A decorated function stays what it is.
+# A decorated function is unchanged.
 async def call(context: TaskContext, run: Run) -> None:
     assert_type(await report(run), Done | Partial | Skipped)
     assert_type(clean(), int)

@@ -1,4 +1,4 @@
-"""Tokens and the database's marker on both databases."""
+"""Tokens and the project marker on both databases."""
 
 import secrets
 
@@ -19,7 +19,7 @@ def tokens(database: Database, ids: Ids) -> SqlTokens:
     return SqlTokens(database, ids)
 
 
-async def test_a_kept_token_is_found_by_its_id_and_proved_by_its_secret(tokens: SqlTokens, clock: FakeClock) -> None:
+async def test_stored_token_is_found_by_its_id_and_verified_by_its_secret(tokens: SqlTokens, clock: FakeClock) -> None:
     token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
     await tokens.keep(token)
     parts = split_token(text)
@@ -30,7 +30,7 @@ async def test_a_kept_token_is_found_by_its_id_and_proved_by_its_secret(tokens: 
     assert not proves(found, parts[1][::-1])
 
 
-async def test_the_secret_is_nowhere_in_the_database(tokens: SqlTokens, database: Database, clock: FakeClock) -> None:
+async def test_secret_is_not_stored_in_the_database(tokens: SqlTokens, database: Database, clock: FakeClock) -> None:
     token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
     await tokens.keep(token)
     secret = text.rpartition("_")[2]
@@ -39,7 +39,7 @@ async def test_the_secret_is_nowhere_in_the_database(tokens: SqlTokens, database
         assert secret not in repr([[row[key] for key in row.keys()] for row in await database.all(everything)])  # noqa: SIM118
 
 
-async def test_a_revoked_token_proves_nothing_any_more(tokens: SqlTokens, clock: FakeClock) -> None:
+async def test_revoked_token_is_refused(tokens: SqlTokens, clock: FakeClock) -> None:
     token, text = mint("painel", [Scope.READ], by="ana", now=clock.now(), chance=secrets.token_hex)
     await tokens.keep(token)
     assert await tokens.revoke(token.id, by="ana", now=clock.now())
@@ -50,17 +50,17 @@ async def test_a_revoked_token_proves_nothing_any_more(tokens: SqlTokens, clock:
 
 
 @pytest.mark.parametrize("text", ["", "bat_", "bat_x_y", "bat_" + "0" * 12 + "_" + "g" * 48, "Bearer x"])
-def test_what_never_was_a_token_of_ours_is_not_looked_up(text: str) -> None:
+def test_text_in_another_format_is_not_looked_up(text: str) -> None:
     assert split_token(text) is None
 
 
-def test_a_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:
+def test_token_without_a_name_or_a_scope_is_refused(clock: FakeClock) -> None:
     for name, scopes in ((" ", [Scope.READ]), ("painel", [])):
         with pytest.raises(InvalidName):
             mint(name, scopes, by="ana", now=clock.now(), chance=secrets.token_hex)
 
 
-async def test_a_database_marked_for_another_project_is_refused(database: Database, clock: FakeClock) -> None:
+async def test_database_marked_for_another_project_is_refused(database: Database, clock: FakeClock) -> None:
     mine, yours, unset = (Marker(database, Mark(setting="PLACE", project=each)) for each in ("mine", "yours", None))
     with pytest.raises(MarkerMismatch, match="belongs to project '-', not 'mine': check DATABASE_URL and PLACE"):
         await mine.require()
@@ -71,4 +71,4 @@ async def test_a_database_marked_for_another_project_is_refused(database: Databa
     with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not 'yours'"):
         await yours.require()
     with pytest.raises(MarkerMismatch, match="belongs to project 'mine', not '-'"):
-        await unset.require()  # forgetting the setting opens nothing
+        await unset.require()  # a missing setting gives no access

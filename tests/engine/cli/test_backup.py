@@ -1,4 +1,4 @@
-"""``batuta backup`` and ``batuta restore`` as an operator has them."""
+"""Operator commands ``batuta backup`` and ``batuta restore``."""
 
 import json
 import stat
@@ -23,9 +23,7 @@ def julia(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> Com
     return run
 
 
-def test_a_backup_is_written_with_its_progress_and_restored_with_what_was_carried_over(
-    julia: Command, folder: Path
-) -> None:
+def test_backup_shows_progress_and_restore_lists_what_it_carried_over(julia: Command, folder: Path) -> None:
     code, out, err = julia("backup", "copia.batuta")
     assert code == 0, err
     assert "gravada em copia.batuta" in out
@@ -41,7 +39,7 @@ def test_a_backup_is_written_with_its_progress_and_restored_with_what_was_carrie
     assert PHONE not in out + err
 
 
-def test_the_same_for_machines_is_one_document_each(julia: Command, folder: Path) -> None:
+def test_backup_and_restore_print_one_json_document_each(julia: Command, folder: Path) -> None:
     code, out, err = julia("backup", "copia", "--json")
     assert (code, err) == (0, "")
     made = json.loads(out)
@@ -54,7 +52,7 @@ def test_the_same_for_machines_is_one_document_each(julia: Command, folder: Path
     assert restored["counts"]["optouts"] == 0
 
 
-def test_in_english_it_says_what_is_not_known(julia: Command, folder: Path) -> None:
+def test_restore_without_the_old_database_explains_the_unknown_in_english(julia: Command, folder: Path) -> None:
     julia("backup", "copia")
     (folder / "julia.db").unlink()
     code, out, _ = julia("--lang", "en", "restore", "copia")
@@ -62,7 +60,7 @@ def test_in_english_it_says_what_is_not_known(julia: Command, folder: Path) -> N
     assert "looked for at the gateway before it is sent" in out
 
 
-def test_a_file_that_is_no_backup_is_refused_in_one_sentence(julia: Command, folder: Path) -> None:
+def test_file_that_is_not_a_backup_is_refused_in_one_sentence(julia: Command, folder: Path) -> None:
     (folder / "photo").write_bytes(b"GIF89a" * 100)
     code, _, err = julia("restore", "photo")
     assert (code, one_sentence(err)) == (2, True)
@@ -71,7 +69,7 @@ def test_a_file_that_is_no_backup_is_refused_in_one_sentence(julia: Command, fol
     assert (code, one_sentence(err)) == (2, True)
 
 
-def test_a_backup_of_a_database_without_a_schema_says_the_next_step(folder: Path, batuta: Command) -> None:
+def test_backup_of_a_database_without_a_schema_names_the_next_step(folder: Path, batuta: Command) -> None:
     code, _, err = batuta("backup", "copia")
     assert (code, one_sentence(err)) == (2, True)
     assert "batuta migrate" in err
@@ -79,6 +77,6 @@ def test_a_backup_of_a_database_without_a_schema_says_the_next_step(folder: Path
     assert not (folder / "work.db").exists()
 
 
-def test_a_removal_is_said_without_the_whole_number(julia: Command) -> None:
+def test_removal_shows_only_the_last_digits_of_the_number(julia: Command) -> None:
     code, out, err = julia("remover", PHONE, "--motivo", "pediu por telefone")
     assert (code, "terminado em 0001" in out, PHONE in out + err) == (0, True, False)

@@ -1,4 +1,4 @@
-"""The command as people type it."""
+"""The command line as operators use it."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from tests.servers import free_port
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Command, folder: Path) -> None:
+def test_migrate_applies_missing_migrations_once(batuta: Command, folder: Path) -> None:
     code, out, _ = batuta("migrate")
     assert (code, out) == (0, "".join(f"aplicada {migration.title}\n" for migration in engine_migrations()))
     assert (folder / "work.db").exists()
@@ -28,7 +28,7 @@ def test_migrate_applies_what_is_missing_and_then_has_nothing_to_do(batuta: Comm
     assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_every_answer_can_be_had_as_json(batuta: Command, folder: Path) -> None:
+def test_every_answer_is_available_as_json(batuta: Command, folder: Path) -> None:
     migrated = json.loads(batuta("migrate", "--json")[1])
     assert migrated == {
         "database": str(folder / "work.db"),
@@ -41,7 +41,7 @@ def test_every_answer_can_be_had_as_json(batuta: Command, folder: Path) -> None:
     assert json.loads(batuta("doctor", "--json")[1])["healthy"] is True
 
 
-def test_a_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Command) -> None:
+def test_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Command) -> None:
     code, out, err = batuta("token", "create", "--name", "painel", "--scope", "read", "--scope", "operate")
     assert code == 0
     assert re.fullmatch(r"bat_[0-9a-f]{12}_[0-9a-f]{48}\n", out)
@@ -68,19 +68,19 @@ def test_a_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Comm
         ["--app", "program:not_work", "migrate"],
     ],
 )
-def test_a_wrong_word_is_one_sentence_with_the_next_step(batuta: Command, words: list[str]) -> None:
+def test_unknown_word_is_one_sentence_with_the_next_step(batuta: Command, words: list[str]) -> None:
     code, out, err = batuta(*words)
     assert code == 2
     assert one_sentence(err), err
     assert out == ""
 
 
-def test_a_misspelt_word_is_told_the_nearest(batuta: Command) -> None:
+def test_misspelt_command_suggests_the_nearest(batuta: Command) -> None:
     assert batuta("migrat")[2] == "batuta: não existe o comando 'migrat': tente `batuta migrate`\n"
     assert batuta("--lang", "en", "xyz")[2] == "batuta: there is no command 'xyz': try `batuta --help`\n"
 
 
-def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_where_to_go(
+def test_command_of_an_application_that_is_not_found_says_where_to_go(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = folder / "vazia"
@@ -155,7 +155,7 @@ def test_a_command_of_an_application_that_is_not_found_from_here_says_so_and_whe
         ),
     ],
 )
-def test_what_was_typed_wrong_is_said_in_the_chosen_language_with_the_help_of_that_command(
+def test_usage_error_is_in_the_chosen_language_with_the_help_of_its_command(
     batuta: Command, words: tuple[str, ...], portuguese: str, english: str
 ) -> None:
     assert batuta("migrate")[0] == 0
@@ -179,7 +179,7 @@ def test_what_was_typed_wrong_is_said_in_the_chosen_language_with_the_help_of_th
         ("APP_ENV", "production", "API_TOKEN não está definida"),
     ],
 )
-def test_a_wrong_setting_is_one_sentence_that_names_it(
+def test_invalid_setting_is_one_sentence_that_names_it(
     batuta: Command,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -205,7 +205,7 @@ def test_a_wrong_setting_is_one_sentence_that_names_it(
         ),
     ],
 )
-def test_a_database_that_cannot_be_used_is_one_sentence(
+def test_unusable_database_is_one_sentence(
     batuta: Command, monkeypatch: pytest.MonkeyPatch, url: str, said: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
@@ -216,9 +216,7 @@ def test_a_database_that_cannot_be_used_is_one_sentence(
     assert "segredo" not in err
 
 
-def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(
-    batuta: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_taken_port_is_one_sentence_and_starts_nothing(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -230,7 +228,9 @@ def test_a_port_that_is_taken_is_one_sentence_and_starts_nothing(
             assert "PORT" in err
 
 
-def test_up_does_not_begin_where_the_simulators_port_is_taken(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_does_not_start_when_the_port_of_the_simulator_is_taken(
+    batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PORT", str(free_port()))
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -242,20 +242,20 @@ def test_up_does_not_begin_where_the_simulators_port_is_taken(batuta: Command, m
     assert "SIMULADOR_PORT" in err
 
 
-def test_a_role_that_is_not_there_yet_says_so_plainly(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_role_is_refused_with_the_known_ones(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = batuta("--app", "app.main:work", "telegram")
     assert code == 2
     assert "não existe" in err
     assert "api, scheduler, simulador, worker" in err
 
 
-def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(
+def test_doctor_lists_its_checks_and_the_next_step_of_each_failure(
     batuta: Command, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     code, out, _ = batuta("doctor")
     assert code == 1
     assert "work.db ainda não existe" in out
-    assert not (folder / "work.db").exists()  # looking makes nothing
+    assert not (folder / "work.db").exists()  # doctor creates no file
     (folder / "work.db").touch()
     code, out, _ = batuta("doctor")
     assert code == 1
@@ -271,16 +271,16 @@ def test_doctor_says_what_it_checked_and_the_next_step_for_what_is_wrong(
     assert "você quis dizer DATABASE_URL?" in out
 
 
-def test_without_a_terminal_there_is_no_colour(batuta: Command) -> None:
+def test_output_without_a_terminal_has_no_colour(batuta: Command) -> None:
     assert "\x1b[" not in "".join(map(str, batuta("doctor"))) + "".join(map(str, batuta("--help")))
 
 
-def test_help_lists_the_applications_own_roles_too(batuta: Command) -> None:
+def test_help_lists_the_roles_of_the_application(batuta: Command) -> None:
     out = batuta("--app", "app.main:work", "--help")[1]
     assert all(word in out for word in ("migrate", "doctor", "token", "up", "api", "worker", "simulador"))
 
 
-def test_the_module_and_the_seeds_uvicorn_line_start_from_a_plain_shell(folder: Path) -> None:
+def test_module_and_uvicorn_command_start_from_a_plain_shell(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     said = subprocess.run(
         [sys.executable, "-m", "batuta", "--version"], env=environment, capture_output=True, text=True, check=True
@@ -298,7 +298,7 @@ def test_the_module_and_the_seeds_uvicorn_line_start_from_a_plain_shell(folder: 
     assert "API_TOKEN is not set" in refused.stderr
 
 
-def test_a_misspelt_absolute_path_is_an_error_and_not_a_new_database(
+def test_misspelt_absolute_path_is_an_error_and_not_a_new_database(
     batuta: Command, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/nowhere/julia.db")
@@ -308,17 +308,17 @@ def test_a_misspelt_absolute_path_is_an_error_and_not_a_new_database(
     assert not (folder / "nowhere").exists()
 
 
-def test_a_misspelt_name_and_a_broken_line_in_the_env_file_are_noticed(batuta: Command, folder: Path) -> None:
+def test_misspelt_name_and_broken_line_in_the_env_file_are_reported(batuta: Command, folder: Path) -> None:
     (folder / ".env").write_text("DATABSE_URL=x\n")
     assert "você quis dizer DATABASE_URL?" in batuta("doctor")[1]
     (folder / ".env").write_text("PORT=1\nnot a line = at all'\n")
-    sys.modules.pop("program", None)  # the next command is another process, and reads the file again
+    sys.modules.pop("program", None)  # the next command is another process and reads the file again
     code, out, _ = batuta("doctor")
     assert code == 1
     assert "a linha 2 não é NOME=valor" in out
 
 
-def test_without_a_word_the_help_is_shown(batuta: Command) -> None:
+def test_command_without_arguments_shows_the_help(batuta: Command) -> None:
     for words in ([], ["token"], ["-h"], ["token", "create", "-h"]):
         code, out, err = batuta(*words)
         assert code in (0, 2)
@@ -326,15 +326,13 @@ def test_without_a_word_the_help_is_shown(batuta: Command) -> None:
         assert err == ""
 
 
-def test_what_an_option_is_for_is_said_in_the_chosen_language(batuta: Command) -> None:
+def test_option_help_is_in_the_chosen_language(batuta: Command) -> None:
     assert "Para máquinas" in batuta("--lang", "pt-BR", "queue", "list", "--help")[1]
     assert "For machines" in batuta("--lang", "en", "queue", "list", "--help")[1]
 
 
-def test_a_server_that_is_read_only_for_now_is_no_mistake_of_the_configuration(
-    batuta: Command, folder: Path, postgres_url: str
-) -> None:
-    """Exit code 2 is final for `batuta up` and systemd: a failover must not end the whole tree."""
+def test_read_only_server_is_not_a_configuration_error(batuta: Command, folder: Path, postgres_url: str) -> None:
+    """Exit code 2 is final for `batuta up` and systemd: a failover must not end every process."""
     (folder / "program.py").write_text(f'from batuta import Batuta\nwork = Batuta("{postgres_url}")\n')
     assert batuta("migrate")[0] == 0
     assert asyncio.run(_execute(postgres_url, "ALTER DATABASE {} SET default_transaction_read_only = on")) is None
@@ -351,7 +349,7 @@ async def _execute(url: str, statement: str) -> None:
         await connection.close()
 
 
-def test_an_option_that_stands_before_the_command_is_named_as_such(batuta: Command) -> None:
+def test_option_that_belongs_before_the_command_is_reported_as_such(batuta: Command) -> None:
     code, _, err = batuta("jobs", "--lang", "en")
     assert code == 2
     assert "the option --lang stands before the command" in err

@@ -1,4 +1,4 @@
-"""The scheduler's commands as people type them."""
+"""The scheduler's commands as operators use them."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_jobs_lists_every_job_of_the_profile_with_its_state(batuta: Command) -> 
     assert [each["name"] for each in listed["jobs"]] == ["pulse", "offer"]
 
 
-def test_run_runs_now_and_the_execution_is_in_the_log(batuta: Command) -> None:
+def test_run_starts_the_job_now_and_logs_the_execution(batuta: Command) -> None:
     ran = as_json(batuta("run", "pulse", "--param", "tipo=manha", "--json"))
     assert (ran["status"], ran["trigger"], ran["items_processed"]) == ("success", "manual", 1)
     assert ran["result"] == {"params": {"tipo": "manha"}}
@@ -79,7 +79,7 @@ def test_run_runs_now_and_the_execution_is_in_the_log(batuta: Command) -> None:
     assert row["id"] == ran["id"]
 
 
-def test_a_run_that_fails_exits_with_1_and_keeps_the_message_out_of_the_log(batuta: Command) -> None:
+def test_failed_run_exits_with_1_and_keeps_the_message_out_of_the_log(batuta: Command) -> None:
     code, out, _ = batuta("run", "tidy")
     assert code == 1
     assert "tidy: erro" in out
@@ -87,7 +87,7 @@ def test_a_run_that_fails_exits_with_1_and_keeps_the_message_out_of_the_log(batu
     assert "broken on purpose" not in out
 
 
-def test_a_partial_run_says_so(batuta: Command) -> None:
+def test_partial_run_is_reported_as_partial(batuta: Command) -> None:
     code, out, _ = batuta("run", "offer", "--even-if-held")
     assert code == 0
     assert "parcial: half of them" in out
@@ -126,7 +126,7 @@ def test_a_partial_run_says_so(batuta: Command) -> None:
         (("switch", "on", "offers"), "não existe chave 'offers': você quis dizer"),
     ],
 )
-def test_a_wrong_word_is_one_sentence_with_the_next_step(
+def test_unknown_word_is_one_sentence_with_the_next_step(
     batuta: Command,
     words: tuple[str, ...],
     said: str,
@@ -155,14 +155,14 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
     assert batuta("run", "pulse")[0] == 0
 
 
-def test_a_word_of_the_applications_own_turns_its_switch(batuta: Command) -> None:
+def test_name_defined_by_the_application_changes_its_switch(batuta: Command) -> None:
     assert as_json(batuta("pause", "ofertas", "--json"))["key"] == "offers.enabled"
     assert "chave offers.enabled desligada" in batuta("run", "offer")[2]
     assert as_json(batuta("resume", "ofertas", "--json"))["on"] is True
     assert as_json(batuta("switch", "off", "ofertas", "--json"))["on"] is False
 
 
-def test_the_day_is_a_timeline(batuta: Command) -> None:
+def test_schedule_shows_the_day_as_a_timeline(batuta: Command) -> None:
     out = batuta("schedule", "--day", "2026-01-05", "--profile", "windows")[1]
     assert "05/01/2026, perfil windows: 1.441 disparos" in out
     assert "10:00  offer" in out
@@ -173,7 +173,7 @@ def test_the_day_is_a_timeline(batuta: Command) -> None:
     assert datetime.fromisoformat(fires[0]["at"]).utcoffset() is not None
 
 
-def test_the_chosen_profile_and_window_count_from_now_on(batuta: Command) -> None:
+def test_chosen_profile_and_window_apply_from_now_on(batuta: Command) -> None:
     assert batuta("schedule", "use", "windows")[0] == 0
     assert "perfil windows" in batuta("jobs")[1]
     assert batuta("windows", "set", "manha", "11:30", "--minutes", "90", "--days", "1-6")[0] == 0
@@ -182,9 +182,9 @@ def test_the_chosen_profile_and_window_count_from_now_on(batuta: Command) -> Non
     assert "30 11 * * 1-6" in batuta("jobs")[1]
 
 
-def test_two_profiles_are_compared_and_too_little_gain_is_a_failure(batuta: Command) -> None:
+def test_compare_fails_when_the_gain_is_below_the_minimum(batuta: Command) -> None:
     code, out, _ = batuta("schedule", "compare", "always", "windows")
-    assert code == 1  # one a day became five a week
+    assert code == 1  # one fire a day became five a week
     assert "o catálogo inteiro" in out
     found = as_json(batuta("schedule", "compare", "always", "windows", "--at-least", "-100", "--json"))
     assert found["before"] == 1.0
@@ -193,7 +193,7 @@ def test_two_profiles_are_compared_and_too_little_gain_is_a_failure(batuta: Comm
 
 
 @pytest.mark.parametrize(("day", "year"), [("1913-06-01", 1913), ("0002-01-01", 2), ("9899-12-31", 9899)])
-def test_a_day_of_any_time_has_its_fires(batuta: Command, day: str, year: int) -> None:
+def test_schedule_accepts_a_day_of_any_year(batuta: Command, day: str, year: int) -> None:
     fires = json.loads(batuta("schedule", "--day", day, "--json")[1])
     assert len(fires) == 1441
     assert {datetime.fromisoformat(each["at"]).year for each in fires} == {year}
@@ -221,7 +221,7 @@ def test_every_command_works_on_either_database(
 @pytest.mark.parametrize(
     "text", ["ver [/painel] antes", "[red]urgente[/red]", "[link=http://x]aqui", "[bold", "às :warning: 10", "\\[x]"]
 )
-def test_what_people_and_jobs_wrote_is_shown_as_they_wrote_it(batuta: Command, folder: Path, text: str) -> None:
+def test_texts_of_operators_and_jobs_are_shown_unchanged(batuta: Command, folder: Path, text: str) -> None:
     assert batuta("run", "pulse")[0] == 0
     with sqlite3.connect(folder / "work.db") as database:
         database.execute("UPDATE job_executions SET status = 'error', error = ?", [text])
@@ -237,7 +237,7 @@ def test_what_people_and_jobs_wrote_is_shown_as_they_wrote_it(batuta: Command, f
     assert text in batuta("run", text)[2]
 
 
-def test_a_resume_says_what_still_holds_the_job(batuta: Command) -> None:
+def test_resume_reports_what_still_holds_the_job(batuta: Command) -> None:
     assert "volta a rodar no próximo disparo" in batuta("resume", "pulse")[1]
     batuta("pause", "live", "--reason", "obra na rede")
     code, out, _ = batuta("resume", "pulse")
@@ -254,7 +254,7 @@ def test_a_resume_says_what_still_holds_the_job(batuta: Command) -> None:
     assert "volta a rodar no próximo disparo" in batuta("resume", "tudo")[1]
 
 
-def test_a_resume_says_which_part_is_held_still(batuta: Command) -> None:
+def test_resume_reports_which_jobs_are_still_held(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
     assert "volta a rodar no próximo disparo" in out
@@ -263,7 +263,7 @@ def test_a_resume_says_which_part_is_held_still(batuta: Command) -> None:
     assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]
 
 
-def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Command) -> None:
+def test_pause_with_an_end_shows_it_in_local_time(batuta: Command) -> None:
     document = as_json(batuta("pause", "live", "--for", "2h", "--json"))
     assert document["before"] is None
     out = batuta("pause", "upkeep", "--for", "30m")[1]
@@ -272,7 +272,7 @@ def test_a_pause_with_an_end_says_when_that_is_on_the_clocks_here(batuta: Comman
     assert re.search(r"desligada até \d\d/", batuta("switch", "off", "ofertas", "--for", "1d")[1])
 
 
-def test_a_pause_over_a_pause_says_what_it_was_before(batuta: Command) -> None:
+def test_second_pause_reports_the_earlier_one(batuta: Command) -> None:
     batuta("pause", "live", "--reason", "até segunda ordem")
     out = batuta("pause", "live", "--for", "2h", "--reason", "almoço")[1]
     assert re.search(r"antes disto: chave pause\.category\.live ligada por .*, sem fim marcado: até segunda ordem", out)
@@ -283,7 +283,7 @@ def test_a_pause_over_a_pause_says_what_it_was_before(batuta: Command) -> None:
     assert as_json(batuta("pause", "live", "--json"))["before"] is None
 
 
-def test_a_user_without_a_name_is_known_by_the_number(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_without_a_name_is_recorded_by_the_uid(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 54321)
@@ -306,7 +306,7 @@ async def interrupted():
 """
 
 
-def test_a_run_that_is_interrupted_says_what_became_of_it(batuta: Command, folder: Path) -> None:
+def test_interrupted_run_reports_its_outcome(batuta: Command, folder: Path) -> None:
     add_to_program(folder, INTERRUPTED)
     code, out, err = batuta("run", "interrupted", "--param", "limite=1")
     assert (code, out) == (130, "")
@@ -332,7 +332,7 @@ async def orphaned():
 """
 
 
-def test_a_database_that_goes_during_a_run_leaves_no_traceback_on_the_terminal(batuta: Command, folder: Path) -> None:
+def test_lost_database_during_a_run_prints_no_traceback(batuta: Command, folder: Path) -> None:
     with postgres_server() as server:
         server = server or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
         add_to_program(folder, f"URL = {server.url()!r}\n{ORPHANED}")

@@ -1,4 +1,4 @@
-"""Everybody's lines on one stream."""
+"""Output of all processes on one stream."""
 
 import io
 import threading
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 class HeldUp(Terminal):
-    """Ctrl-S: whoever writes waits. ``last``: the line after which nobody waits for anything."""
+    """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. ``last``: the line that sets ``caught_up``."""
 
     def __init__(self, last: str) -> None:
         super().__init__()
@@ -43,21 +43,21 @@ def said(*, prefixed: bool, coloured: bool) -> str:
     return out.getvalue()
 
 
-def test_each_line_begins_with_its_speaker() -> None:
+def test_each_line_begins_with_its_process() -> None:
     assert said(prefixed=True, coloured=False) == "api      | one\nworker-1 | two\nup       | three\n"
 
 
-def test_lines_for_machines_are_left_as_they_are() -> None:
+def test_json_lines_have_no_prefix() -> None:
     assert said(prefixed=False, coloured=False) == "one\ntwo\nthree\n"
 
 
-def test_a_name_has_its_colour_and_the_line_its_own() -> None:
+def test_each_process_name_has_its_colour() -> None:
     one, two, _ = said(prefixed=True, coloured=True).splitlines()
     assert one.startswith("\x1b[33mapi      |\x1b[0m one")
     assert two.split("m", 1)[0] != one.split("m", 1)[0]
 
 
-def test_a_terminal_that_is_held_up_holds_up_nobody_and_what_was_dropped_is_said() -> None:
+def test_stopped_terminal_blocks_no_process_and_dropped_lines_are_counted() -> None:
     out = HeldUp(last="9")
     speaking = OutputMux(out, NAMES, prefixed=False, coloured=False, most=10)
     speaking.say("api", "first")
@@ -82,7 +82,7 @@ class Gone(Terminal):
         raise BrokenPipeError
 
 
-def test_a_reader_that_ended_stops_neither_the_process_nor_the_writing_thread() -> None:
+def test_closed_reader_stops_neither_the_process_nor_the_writing_thread() -> None:
     out = Gone()
     speaking = OutputMux(out, NAMES, prefixed=False, coloured=False)
     for line in ("one", "two", "three"):
@@ -91,7 +91,7 @@ def test_a_reader_that_ended_stops_neither_the_process_nor_the_writing_thread() 
     assert out.refused == 3
 
 
-def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() -> None:
+def test_long_lines_are_dropped_before_they_fill_the_memory() -> None:
     out = HeldUp(last="9")
     speaking = OutputMux(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
     speaking.say("api", "first")
@@ -106,7 +106,7 @@ def test_long_lines_that_nobody_takes_are_dropped_before_they_fill_the_memory() 
     assert lines[-1] == "9" or "dropped" in lines[-1]
 
 
-def test_what_the_terminal_has_no_letters_for_is_written_in_other_letters() -> None:
+def test_characters_outside_the_terminal_encoding_are_escaped() -> None:
     taken = io.BytesIO()
     out = io.TextIOWrapper(taken, encoding="ascii", write_through=True)
     speaking = OutputMux(out, NAMES, prefixed=False, coloured=False)
@@ -115,7 +115,7 @@ def test_what_the_terminal_has_no_letters_for_is_written_in_other_letters() -> N
     assert taken.getvalue() == b"come\\xe7ou \\udcff\n"
 
 
-async def test_the_address_is_announced_once_after_every_child_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_address_is_printed_once_after_every_child_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     ready, announced = [False], []
     monkeypatch.setattr(output, "answers", lambda address: True)
     banner = ReadyBanner("http://127.0.0.1:1", lambda: ready[0], lambda: announced.append(1))

@@ -1,4 +1,4 @@
-"""The queue's commands as people type them."""
+"""The queue's commands as operators use them."""
 
 import asyncio
 import importlib
@@ -30,7 +30,7 @@ def program(folder: Path) -> None:
 
 
 def two_dead() -> list[str]:
-    """Enqueue two and let a worker fail them."""
+    """Enqueue two items and let a worker fail them."""
     work = importlib.import_module("program").work
 
     async def fail() -> list[str]:
@@ -48,7 +48,7 @@ def two_dead() -> list[str]:
     return asyncio.run(fail())
 
 
-def test_dead_items_are_listed_without_what_they_carry_and_can_be_retried_and_discarded(batuta: Command) -> None:
+def test_dead_items_are_listed_without_arguments_and_can_be_retried_or_discarded(batuta: Command) -> None:
     first, second = two_dead()
     listed: dict[str, Any] = json.loads(batuta("queue", "list", "--json")[1])
     assert listed == {"queues": [{"queue": "default", "states": {"failed": 2}, "next_at": None}], "unserved": []}
@@ -59,18 +59,18 @@ def test_dead_items_are_listed_without_what_they_carry_and_can_be_retried_and_di
     assert "00000-0000" not in shown
     assert batuta("queue", "retry", "default", first)[0] == 0
     assert "prontos 1" in batuta("queue", "list")[1]
-    assert batuta("queue", "discard", "default", first)[0] == 1  # it is alive again
+    assert batuta("queue", "discard", "default", first)[0] == 1  # the item is live again
     assert batuta("queue", "discard", "default", second)[0] == 0
     assert json.loads(batuta("queue", "show", "default", "--json")[1])["items"] == []
 
 
-def test_nothing_is_stuck_is_said_plainly(batuta: Command) -> None:
+def test_unstick_without_stuck_items_reports_zero(batuta: Command) -> None:
     code, out, _ = batuta("queue", "unstick", "default", "--json")
     assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 0, "dead": 0})
 
 
 def claimed_by_two_workers() -> None:
-    """Let one worker claim an item and stop renewing, and another claim one and live."""
+    """Claim an item with a worker that stops renewing, and another with a worker that keeps its lease."""
     work = importlib.import_module("program").work
 
     async def claim() -> None:
@@ -104,33 +104,33 @@ def test_unstick_releases_the_items_of_a_dead_worker_after_two_looks_at_its_leas
         (("queue",), ""),
     ],
 )
-def test_nonsense_is_refused_clearly(batuta: Command, words: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_are_refused(batuta: Command, words: tuple[str, ...], said: str) -> None:
     code, _, err = batuta(*words)
     assert code == 2
     assert said in err
     assert not err or one_sentence(err)
 
 
-def test_an_id_that_is_none_is_no_dead_item(batuta: Command) -> None:
+def test_unknown_id_is_reported_as_not_dead(batuta: Command) -> None:
     code, out, _ = batuta("queue", "retry", "default", "x")
     assert code == 1
     assert "não é um item morto" in out
 
 
-def test_items_are_also_listed_by_the_tables_own_words(batuta: Command) -> None:
+def test_items_are_also_listed_by_the_state_names_of_the_table(batuta: Command) -> None:
     first, second = two_dead()
     shown = json.loads(batuta("queue", "show", "default", "--state", "failed", "--json")[1])
     assert {item["id"] for item in shown["items"]} == {first, second}
 
 
-def test_a_queue_is_paused_and_resumed_by_its_name(batuta: Command) -> None:
+def test_queue_is_paused_and_resumed_by_its_name(batuta: Command) -> None:
     assert batuta("pause", "default", "--reason", "almoço")[0] == 0
     switches = json.loads(batuta("switch", "list", "--json")[1])["switches"]
     assert [(each["key"], each["on"]) for each in switches] == [("pause.queue.default", True)]
     assert batuta("resume", "default")[0] == 0
 
 
-def test_no_mistyped_word_is_corrected_into_stopping_everything(batuta: Command) -> None:
+def test_misspelt_word_never_suggests_pausing_everything(batuta: Command) -> None:
     code, _, error = batuta("pause", "al")
     assert code == 2
     assert "all" not in error.partition(":")[2]
@@ -147,7 +147,7 @@ def three_in_a_queue_of_the_last_version() -> None:
     asyncio.run(enqueue())
 
 
-def test_items_of_a_queue_that_nothing_serves_are_listed_shown_and_moved(batuta: Command) -> None:
+def test_items_of_an_unserved_queue_are_listed_shown_and_moved(batuta: Command) -> None:
     three_in_a_queue_of_the_last_version()
     (stranded,) = json.loads(batuta("queue", "list", "--json")[1])["unserved"]
     assert (stranded["queue"], stranded["name"], stranded["count"]) == ("antiga", "normaliza", 3)
@@ -162,7 +162,7 @@ def test_items_of_a_queue_that_nothing_serves_are_listed_shown_and_moved(batuta:
     assert audited() == ["queue.rehome tasks:antiga"]
 
 
-def test_items_of_a_queue_that_nothing_serves_are_cancelled_on_request(batuta: Command) -> None:
+def test_items_of_an_unserved_queue_are_cancelled_on_request(batuta: Command) -> None:
     three_in_a_queue_of_the_last_version()
     code, out, _ = batuta("queue", "discard", "antiga", "--waiting", "--json")
     assert (code, json.loads(out)) == (0, {"queue": "antiga", "cancelled": 3})
@@ -180,7 +180,7 @@ def test_items_of_a_queue_that_nothing_serves_are_cancelled_on_request(batuta: C
         (("discard", "antiga"), "falta informar o que descartar: informe o id de um item morto, ou --waiting"),
     ],
 )
-def test_only_items_that_nothing_serves_are_moved_and_only_to_a_queue(
+def test_only_unserved_items_are_moved_and_only_to_a_known_queue(
     batuta: Command, words: tuple[str, ...], said: str
 ) -> None:
     three_in_a_queue_of_the_last_version()
@@ -194,7 +194,7 @@ def audited() -> list[str]:
         return [f"{action} {subject}" for action, subject in database.execute("SELECT action, subject FROM audit_log")]
 
 
-def test_a_queue_without_dead_items_says_so_and_names_the_other_states(batuta: Command) -> None:
+def test_queue_without_dead_items_names_the_other_states(batuta: Command) -> None:
     batuta("migrate")
     out = batuta("--lang", "en", "queue", "show", "default")[1]
     assert out.strip() == "default: no item in state dead; --state shows others: ready, running, done, cancelled"

@@ -1,4 +1,4 @@
-"""An operator types the beginning of an id."""
+"""Operators type the beginning of an id."""
 
 import pytest
 
@@ -24,15 +24,15 @@ async def database(database: Database, clock: FakeClock) -> Database:
 
 
 @pytest.mark.parametrize("written", [FIRST, FIRST.upper(), FIRST[:-1], FIRST.replace("-", "")[:31]])
-async def test_an_unambiguous_beginning_is_the_id(database: Database, written: str) -> None:
+async def test_unambiguous_beginning_resolves_to_the_id(database: Database, written: str) -> None:
     assert await full_id(database, "job_executions", written) == FIRST
 
 
 @pytest.mark.parametrize("written", ["", "01a", "ffff", "no-id", FIRST + "0", "01a1e49d_"])
-async def test_a_text_that_begins_no_id_finds_none(database: Database, written: str) -> None:
+async def test_text_that_begins_no_id_finds_none(database: Database, written: str) -> None:
     assert await full_id(database, "job_executions", written) is None
 
 
-async def test_a_beginning_of_several_ids_is_refused_with_the_candidates(database: Database) -> None:
+async def test_ambiguous_beginning_is_refused_with_the_candidates(database: Database) -> None:
     with pytest.raises(AmbiguousId, match=f"{FIRST}, {SECOND}"):
         await full_id(database, "job_executions", "01a1e49d")

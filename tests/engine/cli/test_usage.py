@@ -1,4 +1,4 @@
-"""The help and the usage errors of every command of Julia, in both languages."""
+"""Help and usage errors of every command of Julia, in both languages."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def _in_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_option_says_in_the_operators_language_what_it_is_for(language: Language) -> None:
+def test_every_option_is_explained_in_the_language_of_the_operator(language: Language) -> None:
     ctx = make_cli_context(["--lang", language])
     ctx.work()
     texts, without = ctx.texts(), []
@@ -50,15 +50,13 @@ def test_every_option_says_in_the_operators_language_what_it_is_for(language: La
         ("agendamentos importar /tmp", "ARQUIVO: /tmp é uma pasta, e não um arquivo"),
     ],
 )
-def test_a_usage_error_is_told_without_the_parsers_words(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_usage_error_has_no_text_of_the_parser(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--lang", "pt-BR", *words.split()]) == 2
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["", "jobs", "queue", "agendamentos listar", "campanhas criar"])
-def test_help_in_portuguese_has_none_of_the_parsers_english(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_portuguese_help_has_no_english_text_of_the_parser(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--lang", "pt-BR", *command.split(), "--help"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("Uso: batuta")

@@ -1,4 +1,4 @@
-"""``batuta workers`` as people type it."""
+"""``batuta workers`` as operators use it."""
 
 import asyncio
 import importlib
@@ -28,7 +28,7 @@ def program(folder: Path) -> None:
 
 
 def written() -> None:
-    """One that lives and has a stuck loop, one that died, one that ended in order, and a restart."""
+    """Store a live process with a stuck loop, a dead one, one that ended in order, and a restart."""
     work = importlib.import_module("program").work
 
     async def write() -> None:
@@ -48,7 +48,7 @@ def written() -> None:
     asyncio.run(write())
 
 
-def test_processes_loops_and_restarts_are_listed_and_who_missed_three_beats_is_dead(batuta: Command) -> None:
+def test_workers_lists_processes_loops_and_restarts_and_marks_dead_ones(batuta: Command) -> None:
     written()
     _, output, _ = batuta(*ENGLISH, "workers")
     assert "degraded" in output
@@ -59,7 +59,7 @@ def test_processes_loops_and_restarts_are_listed_and_who_missed_three_beats_is_d
     assert "outbound.py" in batuta(*ENGLISH, "workers", "--stacks")[1]
 
 
-def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has_its_place(batuta: Command) -> None:
+def test_killed_process_is_dead_at_once_and_hidden_when_it_is_replaced(batuta: Command) -> None:
     work = importlib.import_module("program").work
     loops = {"outbound": {**LOOP, "alive": True}}
 
@@ -90,7 +90,7 @@ def test_who_was_killed_is_dead_at_once_and_not_listed_any_more_when_another_has
     assert pids == [[8], [7, 8]]
 
 
-def test_machines_get_the_same_as_one_document(batuta: Command) -> None:
+def test_workers_prints_one_json_document(batuta: Command) -> None:
     written()
     _, output, _ = batuta("--app", "program:work", "workers", "--all", "--json")
     document = json.loads(output)
@@ -110,14 +110,14 @@ def test_machines_get_the_same_as_one_document(batuta: Command) -> None:
     assert "in send" in restart["stack"]
 
 
-def test_nobody_is_told_as_nobody(batuta: Command) -> None:
+def test_workers_without_processes_names_the_command_to_start(batuta: Command) -> None:
     code, output, _ = batuta(*ENGLISH, "workers")
     assert code == 0
     assert "`batuta up` starts them" in output
     assert "nothing was restarted" in output
 
 
-def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Command) -> None:
+def test_timetables_of_two_versions_are_listed_with_the_active_one(batuta: Command) -> None:
     work = importlib.import_module("program").work
 
     async def deployed() -> None:
@@ -135,7 +135,7 @@ def test_the_timetables_of_two_versions_are_listed_with_who_is_active(batuta: Co
     assert "standing by" in batuta(*ENGLISH, "workers")[1]
 
 
-def test_jobs_of_a_version_that_does_not_fire_say_so(batuta: Command) -> None:
+def test_jobs_warns_that_its_version_does_not_fire(batuta: Command) -> None:
     assert json.loads(batuta(*ENGLISH, "jobs", "--json")[1])["fires"] is True
     work = importlib.import_module("program").work
 
@@ -153,7 +153,7 @@ def test_jobs_of_a_version_that_does_not_fire_say_so(batuta: Command) -> None:
     assert "`batuta workers`" in out
 
 
-def test_jobs_of_the_active_version_say_nothing_of_versions(batuta: Command) -> None:
+def test_jobs_of_the_active_version_mention_no_version(batuta: Command) -> None:
     work = importlib.import_module("program").work
 
     async def deployed() -> None:
@@ -165,7 +165,7 @@ def test_jobs_of_the_active_version_say_nothing_of_versions(batuta: Command) -> 
     assert "version" not in batuta(*ENGLISH, "jobs")[1]
 
 
-def test_after_an_orderly_stop_workers_says_that_nothing_runs(batuta: Command) -> None:
+def test_workers_after_an_orderly_stop_reports_that_nothing_runs(batuta: Command) -> None:
     batuta(*ENGLISH, "migrate")
     out = batuta(*ENGLISH, "workers")[1]
     assert "no process is running: `batuta up` starts them" in out

@@ -9,7 +9,7 @@ from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 LONG_TOKEN = "t" * 32
 
 
-def test_without_any_setting_everything_has_a_safe_value() -> None:
+def test_settings_without_any_value_are_safe() -> None:
     settings = load_settings(Settings, {})
     assert (settings.app_env, settings.host, settings.port) == ("development", "127.0.0.1", 8000)
     assert settings.pilot_mode
@@ -17,13 +17,13 @@ def test_without_any_setting_everything_has_a_safe_value() -> None:
     assert settings.database_url.get_secret_value() == "sqlite:///data/julia.db"
 
 
-def test_nothing_is_read_behind_the_loaders_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loader_alone_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "9999")
     assert load_settings(Settings, {}).port == 8000
     assert Settings(host="127.0.0.1").port == 8000
 
 
-def test_secrets_are_masked_however_settings_are_shown() -> None:
+def test_secrets_are_masked_in_every_output_of_the_settings() -> None:
     secret = "canary-" + LONG_TOKEN
     env = {
         name: secret for name in names(Settings) if name.endswith(("_TOKEN", "_KEY", "_SECRET", "_PASSWORD", "_HASH"))
@@ -35,11 +35,11 @@ def test_secrets_are_masked_however_settings_are_shown() -> None:
     assert "canary" not in repr(settings) + str(settings) + settings.model_dump_json()
 
 
-def test_an_empty_value_is_an_unset_one() -> None:
+def test_empty_value_counts_as_unset() -> None:
     assert load_settings(Settings, {"PORT": "", "API_TOKEN": ""}).api_token is None
 
 
-def test_a_list_is_written_with_commas() -> None:
+def test_list_is_written_with_commas() -> None:
     assert load_settings(Settings, {"SEND_ALLOWLIST": "5511900000001, 5511900000002,"}).send_allowlist == (
         "5511900000001",
         "5511900000002",
@@ -59,11 +59,11 @@ def test_a_list_is_written_with_commas() -> None:
         ("EVOLUTION_API_URL", "evolution.local"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_by_name_and_not_shown(name: str, value: str) -> None:
+def test_invalid_value_is_refused_by_name_and_not_shown(name: str, value: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
         load_settings(Settings, {name: value})
     assert name in str(refused.value)
-    if name != "TIMEZONE":  # where the wrong name helps to find the right one
+    if name != "TIMEZONE":  # here the invalid value helps to find the right one
         assert value not in str(refused.value)
 
 
@@ -78,7 +78,7 @@ def test_a_value_that_cannot_be_is_refused_by_name_and_not_shown(name: str, valu
         ({}, None, "UTC"),
     ],
 )
-def test_the_zone_of_the_system_is_that_of_tz_or_of_the_linked_file(
+def test_system_zone_comes_from_tz_or_the_linked_file(
     tmp_path: Path, env: dict[str, str], linked: str | None, zone: str
 ) -> None:
     localtime = tmp_path / "localtime"
@@ -99,11 +99,11 @@ def test_the_zone_of_the_system_is_that_of_tz_or_of_the_linked_file(
         ({"LANG": "pt_BR.UTF-8", "LC_ALL": ""}, "pt-BR"),
     ],
 )
-def test_the_language_of_the_system_is_that_of_the_locale(env: dict[str, str], language: str) -> None:
+def test_system_language_comes_from_the_locale(env: dict[str, str], language: str) -> None:
     assert system_language(env) == language
 
 
-def test_julia_has_her_own_zone_and_language_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_julia_has_its_own_zone_and_language_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     monkeypatch.setenv("LANG", "en_US.UTF-8")
     julia, another = load_settings(Settings, {}), load_settings(EngineSettings, {})
@@ -111,41 +111,41 @@ def test_julia_has_her_own_zone_and_language_on_every_system(monkeypatch: pytest
     assert (another.timezone, another.batuta_lang) == ("Asia/Tokyo", "en")
 
 
-def test_every_wrong_value_is_named_at_once() -> None:
+def test_all_invalid_values_are_named_at_once() -> None:
     with pytest.raises(InvalidSetting, match="PORT, PILOT_MODE"):
         load_settings(Settings, {"PORT": "x", "PILOT_MODE": "perhaps"})
 
 
-def test_a_misspelt_zone_is_told_the_right_one() -> None:
+def test_misspelt_zone_is_refused_with_the_nearest() -> None:
     with pytest.raises(InvalidSetting, match="America/Sao_Paulo"):
         load_settings(Settings, {"TIMEZONE": "America/SaoPaulo"})
 
 
-def test_an_unknown_name_of_ours_is_refused_with_the_nearest() -> None:
+def test_unknown_batuta_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownSetting, match="BATUTA_LNG is not a setting: did you mean BATUTA_LANG"):
         load_settings(EngineSettings, {"BATUTA_LNG": "en"})
 
 
-def test_other_near_misses_are_warnings_and_strangers_are_nobodys_business() -> None:
+def test_other_similar_names_are_warnings_and_unrelated_ones_are_ignored() -> None:
     given = {"DATABSE_URL": "x", "PATH": "/bin", "HOME": "/root", "HOSTNAME": "box", "BATUTA_PG_BIN": "/usr"}
     assert near_misses(given, names(Settings)) == [("DATABSE_URL", "DATABASE_URL")]
 
 
-def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
+def test_secret_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{LONG_TOKEN}\n")
     token = load_settings(Settings, {"API_TOKEN_FILE": str(tmp_path / "token")}).api_token
     assert token is not None
     assert token.get_secret_value() == LONG_TOKEN
 
 
-def test_a_file_that_cannot_be_read_and_a_value_given_twice_are_refused(tmp_path: Path) -> None:
+def test_unreadable_file_and_value_given_twice_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="API_TOKEN_FILE"):
         load_settings(Settings, {"API_TOKEN_FILE": str(tmp_path / "nowhere")})
     with pytest.raises(InvalidSetting, match="keep one of the two"):
         load_settings(Settings, {"API_TOKEN_FILE": str(tmp_path), "API_TOKEN": LONG_TOKEN})
 
 
-def test_production_refuses_to_start_without_a_token_worth_the_name() -> None:
+def test_production_refuses_a_missing_or_short_token() -> None:
     with pytest.raises(MissingSetting, match="API_TOKEN is not set and APP_ENV is production"):
         load_settings(Settings, {"APP_ENV": "production"})
     with pytest.raises(InvalidSetting, match="at least 16"):
@@ -153,13 +153,13 @@ def test_production_refuses_to_start_without_a_token_worth_the_name() -> None:
     assert load_settings(Settings, {"APP_ENV": "production", "API_TOKEN": LONG_TOKEN}).in_production
 
 
-def test_the_environment_wins_over_the_file_beside_it(tmp_path: Path) -> None:
+def test_environment_overrides_the_env_file(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("PORT=1234\nHOST=127.0.0.2\n")
     settings = load_settings(Settings, {"PORT": "4321"}, tmp_path / ".env")
     assert (settings.port, settings.host) == (4321, "127.0.0.2")
 
 
-def test_what_was_set_by_hand_is_not_told_otherwise_wherever_it_was_set(tmp_path: Path) -> None:
+def test_default_does_not_replace_a_value_set_in_file_or_environment(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("EVOLUTION_API_URL=http://real.exemplo.test\nEMPTY=\n")
     defaults = {
         "EVOLUTION_API_URL": "simulated",

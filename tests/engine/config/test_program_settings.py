@@ -18,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_the_limit_of_the_environment_is_the_limit_of_an_enqueue(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_enqueue_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATUTA_MAX_PAYLOAD_BYTES", "2048")
     work = Batuta(URL)
     work.task()(_nothing)
@@ -27,7 +27,7 @@ async def test_the_limit_of_the_environment_is_the_limit_of_an_enqueue(monkeypat
             await work.enqueue(_nothing, "x" * 3000)
 
 
-async def test_a_file_of_settings_counts_and_the_environment_wins(
+async def test_settings_file_counts_and_the_environment_overrides_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / ".env").write_text("BATUTA_RELEASE=from-the-file\nBATUTA_POOL_SIZE=7\n", encoding="utf-8")
@@ -37,7 +37,7 @@ async def test_a_file_of_settings_counts_and_the_environment_wins(
     assert work.settings.batuta_pool_size == 7
 
 
-async def test_production_does_not_migrate_unless_the_program_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_production_migrates_only_when_the_program_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in PRODUCTION.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SchemaOutOfDate):
@@ -46,13 +46,13 @@ async def test_production_does_not_migrate_unless_the_program_says_so(monkeypatc
         await work.check()
 
 
-def test_a_setting_that_cannot_be_used_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_setting_is_refused_at_start_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATUTA_POOL_SIZE", "none")
     with pytest.raises(InvalidSetting, match="BATUTA_POOL_SIZE"):
         Batuta(URL)
 
 
-def test_settings_that_the_program_gives_win(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_given_by_the_program_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BATUTA_RELEASE", "from-the-environment")
     assert Batuta(URL, settings=load_settings(EngineSettings, {})).settings.batuta_release is None
 

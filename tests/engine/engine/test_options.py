@@ -30,19 +30,19 @@ async def beat() -> None: ...
         (Batuta, {"time_zone": "UTC"}, "timezone"),
     ],
 )
-def test_a_misspelt_option_is_answered_with_the_nearest(
+def test_misspelt_option_is_refused_with_the_nearest(
     register: Callable[..., Any], name: dict[str, object], meant: str
 ) -> None:
     with pytest.raises(TypeError, match=rf"has no option '{next(iter(name))}': write {meant}=…"):
         register(**name)
 
 
-def test_an_option_without_a_near_one_lists_those_there_are() -> None:
+def test_option_without_a_similar_one_is_refused_with_the_list() -> None:
     with pytest.raises(TypeError, match="it has every, finishes_tick, longest_call"):
         work.loop(colour="red")  # type: ignore[call-arg]
 
 
-async def test_a_misspelt_option_of_enqueue_names_the_option() -> None:
+async def test_misspelt_option_of_enqueue_is_refused_by_name() -> None:
     tasks = Batuta("sqlite:///unused.db", timezone="UTC")
 
     @tasks.task()
@@ -54,5 +54,5 @@ async def test_a_misspelt_option_of_enqueue_names_the_option() -> None:
         await tasks.enqueue(send, "a@example.com", dealy=5)
 
 
-def test_a_decorated_function_stays_itself() -> None:
+def test_decorated_function_is_unchanged() -> None:
     assert work.loop(every=2)(beat) is beat

@@ -41,12 +41,12 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
 
-async def nobody_asks() -> Pulse:
+async def never_called() -> Pulse:
     raise AssertionError
 
 
 def queue(**limits: int) -> WatchedQueue:
-    return WatchedQueue(name="mail", pulse=nobody_asks, loops=("worker:mail",), limits=QueueLimits(**limits))  # type: ignore[arg-type]
+    return WatchedQueue(name="mail", pulse=never_called, loops=("worker:mail",), limits=QueueLimits(**limits))  # type: ignore[arg-type]
 
 
 def pulse(due: int = 0, oldest: timedelta | None = None, **facts: int | datetime) -> Pulse:

@@ -11,7 +11,7 @@ chances = st.floats(0, 1, exclude_max=True)
 
 
 @given(attempts, waits, waits)
-def test_a_wait_never_exceeds_its_cap_however_large_the_attempt(attempt: int, base: timedelta, cap: timedelta) -> None:
+def test_wait_never_exceeds_its_cap_however_large_the_attempt(attempt: int, base: timedelta, cap: timedelta) -> None:
     assert timedelta(0) < exponential(attempt, base, cap) <= cap
 
 

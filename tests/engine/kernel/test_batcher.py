@@ -1,4 +1,4 @@
-"""Those who ask at the same time are answered by one call, and none of them harms another."""
+"""Concurrent callers share one call, and a failing caller harms no other."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from batuta.kernel.errors import StatementRefused, StoreUnavailable
 
 
 class Doubling:
-    """Doubles numbers; refuses a call that holds a negative one, and gives no answer for zero."""
+    """Doubles numbers; refuses a batch with a negative number and returns no answer for zero."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -32,14 +32,14 @@ class Doubling:
         return asked * 2
 
 
-async def test_those_who_ask_at_the_same_time_are_answered_by_one_call() -> None:
+async def test_concurrent_callers_share_one_call() -> None:
     doubling = Doubling()
     assert await asyncio.gather(*(doubling.batcher.ask(n) for n in (3, 1, 2))) == [6, 2, 4]
     assert await doubling.batcher.ask(5) == 10
     assert doubling.calls == [[3, 1, 2], [5]]
 
 
-async def test_who_asks_while_others_are_being_answered_goes_with_the_next() -> None:
+async def test_caller_that_arrives_during_a_call_joins_the_next_one() -> None:
     doubling = Doubling()
     first = asyncio.create_task(doubling.batcher.ask(1))
     while not doubling.calls:
@@ -48,7 +48,7 @@ async def test_who_asks_while_others_are_being_answered_goes_with_the_next() -> 
     assert doubling.calls == [[1], [2]]
 
 
-async def test_one_that_cannot_go_with_others_harms_none_of_them() -> None:
+async def test_request_that_fails_its_batch_is_repeated_alone() -> None:
     doubling = Doubling()
     answers = await asyncio.gather(*(doubling.batcher.ask(n) for n in (1, -1, 2)), return_exceptions=True)
     assert [answers[0], answers[2]] == [2, 4]
@@ -56,13 +56,13 @@ async def test_one_that_cannot_go_with_others_harms_none_of_them() -> None:
     assert doubling.alone == [1, -1, 2]
 
 
-async def test_one_without_an_answer_is_asked_for_alone() -> None:
+async def test_request_without_an_answer_is_repeated_alone() -> None:
     doubling = Doubling()
     assert await asyncio.gather(*(doubling.batcher.ask(n) for n in (0, 4))) == [0, 8]
     assert doubling.alone == [0]
 
 
-async def test_who_gives_up_takes_nobody_with_him() -> None:
+async def test_cancelled_caller_does_not_cancel_the_others() -> None:
     doubling = Doubling()
     one, other = (asyncio.create_task(doubling.batcher.ask(n)) for n in (1, 2))
     await asyncio.sleep(0)
@@ -72,7 +72,7 @@ async def test_who_gives_up_takes_nobody_with_him() -> None:
         await one
 
 
-async def test_a_call_that_fails_when_nobody_waits_any_more_is_no_news() -> None:
+async def test_failure_of_a_call_without_callers_is_not_logged() -> None:
     errors: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: errors.append(what))
     failing = asyncio.Event()
@@ -93,7 +93,7 @@ async def test_a_call_that_fails_when_nobody_waits_any_more_is_no_news() -> None
     assert errors == []
 
 
-async def test_a_database_that_is_away_is_everybodys_failure() -> None:
+async def test_unavailable_database_fails_every_caller() -> None:
     async def away(_: object) -> list[int | None]:
         raise StoreUnavailable(where="nowhere", why="it is not open")
 
@@ -103,7 +103,7 @@ async def test_a_database_that_is_away_is_everybodys_failure() -> None:
 
 
 class Doubles:
-    """Doubles of even numbers; an odd number has none, and a call with a negative number is refused."""
+    """Doubles even numbers; odd numbers have no value, and a batch with a negative number is refused."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -116,7 +116,7 @@ class Doubles:
         return {key: 2 * key for key in keys if key % 2 == 0}
 
 
-async def test_keys_asked_for_together_are_loaded_once_each_and_in_order() -> None:
+async def test_keys_requested_together_are_loaded_once_each_and_in_order() -> None:
     doubles = Doubles()
     assert await asyncio.gather(*(doubles.loader.get(n) for n in (4, 1, 2, 4))) == [8, None, 4, 8]
     assert doubles.calls == [[4, 1, 2]]
@@ -132,7 +132,7 @@ async def test_callers_answered_together_ask_the_next_loader_together() -> None:
     assert (first.calls, second.calls) == ([[6, 2, 4]], [[12, 4, 8]])
 
 
-async def test_a_key_whose_batch_is_refused_is_loaded_alone() -> None:
+async def test_key_whose_batch_is_refused_is_loaded_alone() -> None:
     doubles = Doubles()
     answers = await asyncio.gather(*(doubles.loader.get(n) for n in (2, -1)), return_exceptions=True)
     assert answers[0] == 4

@@ -6,7 +6,7 @@ from batuta.testing import EventRecorder
 FACT = LoopRecovered("rescuer", 3, timedelta(seconds=9))
 
 
-def test_every_subscriber_hears_every_fact_in_order(events: EventRecorder) -> None:
+def test_every_subscriber_receives_every_event_in_order(events: EventRecorder) -> None:
     second = EventRecorder()
     fanout = Fanout(events)
     fanout.subscribe(second)
@@ -14,7 +14,7 @@ def test_every_subscriber_hears_every_fact_in_order(events: EventRecorder) -> No
     assert events.all == second.all == [FACT]
 
 
-def test_a_subscriber_that_fails_harms_neither_the_caller_nor_the_others(events: EventRecorder) -> None:
+def test_failing_subscriber_harms_neither_the_caller_nor_the_others(events: EventRecorder) -> None:
     def broken(event: Event) -> None:
         raise ZeroDivisionError
 
@@ -25,7 +25,7 @@ def test_a_subscriber_that_fails_harms_neither_the_caller_nor_the_others(events:
     assert "broken" in failure.subscriber
 
 
-def test_a_subscriber_that_always_fails_does_not_make_the_news_go_round_for_ever(events: EventRecorder) -> None:
+def test_failing_subscriber_is_reported_once_per_event(events: EventRecorder) -> None:
     def broken(event: Event) -> None:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""Who owns a lease, and when another process may say that the owner has ended."""
+"""Identity of a lease owner, and when another process may call the owner dead."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 @dataclass
 class Kernel:
-    """What the kernel shows of its processes; ``hidden``: they exist, and /proc does not show them."""
+    """Process table; ``hidden``: processes that exist but that /proc does not show."""
 
     shown: dict[int, ProcessStatus | OSError] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
@@ -52,28 +52,28 @@ def running(state: str = "S", threads: int = 1, started: str = OWNER.started) ->
 
 
 @pytest.mark.parametrize("state", list("RSDTtIKWP"))
-def test_a_process_that_runs_waits_or_is_stopped_is_alive(state: str) -> None:
+def test_running_waiting_or_stopped_process_is_alive(state: str) -> None:
     assert verdict(OWNER, HERE, running(state)) is Verdict.ALIVE
 
 
-def test_a_process_is_dead_when_no_process_has_its_pid() -> None:
+def test_process_is_dead_when_no_process_has_its_pid() -> None:
     assert verdict(OWNER, HERE, Kernel()) is Verdict.DEAD
 
 
-def test_a_process_is_dead_when_its_pid_belongs_to_a_process_with_another_start_time() -> None:
+def test_process_is_dead_when_its_pid_has_another_start_time() -> None:
     assert verdict(OWNER, HERE, running(started="999999")) is Verdict.DEAD
 
 
 @pytest.mark.parametrize("state", list("ZXx"))
-def test_a_zombie_is_dead(state: str) -> None:
+def test_zombie_is_dead(state: str) -> None:
     assert verdict(OWNER, HERE, running(state)) is Verdict.DEAD
 
 
-def test_a_process_whose_main_thread_alone_has_ended_is_not_dead() -> None:
+def test_process_whose_main_thread_alone_has_ended_is_not_dead() -> None:
     assert verdict(OWNER, HERE, running("Z", threads=3)) is Verdict.UNKNOWN
 
 
-def test_a_process_that_proc_hides_is_unknown() -> None:
+def test_process_hidden_by_proc_is_unknown() -> None:
     assert verdict(OWNER, HERE, Kernel(hidden={OWNER.pid})) is Verdict.UNKNOWN
     assert verdict(OWNER, HERE, Kernel({OWNER.pid: PermissionError(1, "hidepid=1")})) is Verdict.UNKNOWN
 
@@ -86,17 +86,17 @@ def test_a_process_that_proc_hides_is_unknown() -> None:
         pytest.param(replace(HERE, started="-", place="-"), id="a system without /proc"),
     ],
 )
-def test_whoever_cannot_see_the_process_table_of_the_owner_proves_nothing(asking: ProcessIdentity) -> None:
+def test_process_without_a_view_of_the_owner_proves_nothing(asking: ProcessIdentity) -> None:
     assert verdict(OWNER, asking, Kernel()) is Verdict.UNKNOWN
 
 
-def test_an_owner_that_could_not_read_its_own_start_time_is_never_proven_dead() -> None:
+def test_owner_without_its_own_start_time_is_never_proven_dead() -> None:
     blind = replace(OWNER, started="-", place="-")
     assert verdict(blind, blind, Kernel()) is Verdict.UNKNOWN
     assert verdict(replace(OWNER, started="-"), HERE, Kernel()) is Verdict.UNKNOWN
 
 
-def test_an_identity_is_read_from_a_lease_owner_and_from_its_own_text() -> None:
+def test_identity_is_read_from_a_lease_owner_and_from_its_own_text() -> None:
     assert ProcessIdentity.parse(str(OWNER)) == OWNER
     assert ProcessIdentity.parse(f"{OWNER}:0190a1b2-0000-7000-8000-000000000000") == OWNER
 
@@ -104,17 +104,17 @@ def test_an_identity_is_read_from_a_lease_owner_and_from_its_own_text() -> None:
 @pytest.mark.parametrize(
     "text", ["", "ann", "alpha:12:0190a1b2-0000-7000-8000-000000000000", "a:b:c:d:e", "a:1:2:3:4:5"]
 )
-def test_an_owner_of_an_older_version_or_of_an_application_has_no_identity(text: str) -> None:
+def test_owner_of_an_older_version_or_an_application_has_no_identity(text: str) -> None:
     assert ProcessIdentity.parse(text) is None
 
 
-def test_the_start_time_is_found_behind_any_program_name() -> None:
+def test_start_time_is_read_behind_any_program_name() -> None:
     rest = "Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 106554 0 0"
     status = ProcessStatus.parse(f"7 (we (ird) S 1) {rest}")
     assert status == ProcessStatus(7, "Z", 2, "106554")
 
 
-def test_two_owners_of_one_process_differ_and_operators_read_host_and_pid() -> None:
+def test_two_owners_of_one_process_differ_and_show_host_and_pid() -> None:
     ids = Ids(FakeClock())
     first, second = make_owner(ids), make_owner(ids)
     assert first != second
@@ -124,7 +124,7 @@ def test_two_owners_of_one_process_differ_and_operators_read_host_and_pid() -> N
 
 
 @linux
-def test_this_process_is_alive_and_a_child_is_dead_before_and_after_it_is_reaped() -> None:
+def test_this_process_is_alive_and_an_ended_child_is_dead_before_its_reaping_too() -> None:
     assert verdict(identity(), identity(), ProcFiles()) is Verdict.ALIVE
     child = subprocess.Popen(["sleep", "600"])
     status = ProcFiles().status(child.pid)
@@ -132,21 +132,21 @@ def test_this_process_is_alive_and_a_child_is_dead_before_and_after_it_is_reaped
     known = replace(identity(), pid=child.pid, started=status.started)
     assert verdict(known, identity(), ProcFiles()) is Verdict.ALIVE
     child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie until it is reaped
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and a zombie until it is reaped
     assert verdict(known, identity(), ProcFiles()) is Verdict.DEAD
     child.wait()
     assert verdict(known, identity(), ProcFiles()) is Verdict.DEAD
 
 
 @linux
-def test_a_recycled_pid_is_not_the_process_that_had_it_before() -> None:
+def test_recycled_pid_is_not_the_earlier_process() -> None:
     before = replace(identity(), started="1")
     assert verdict(before, identity(), ProcFiles()) is Verdict.DEAD
 
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A /proc of this process alone."""
+    """A /proc with this process alone."""
     folder = tmp_path / "proc"
     (folder / "self" / "ns").mkdir(parents=True)
     (folder / "sys/kernel/random").mkdir(parents=True)
@@ -167,7 +167,7 @@ def read_again() -> ProcessIdentity:
     return identity()
 
 
-def test_another_boot_and_another_namespace_are_other_places(proc: Path) -> None:
+def test_other_boot_and_other_namespace_are_other_places(proc: Path) -> None:
     places = [read_again().place]
     for link, target in (("pid", "pid:[4026532177]"), ("time", "time:[4026532200]")):
         (proc / "self" / "ns" / link).unlink()
@@ -181,13 +181,13 @@ def test_another_boot_and_another_namespace_are_other_places(proc: Path) -> None
 
 
 @pytest.mark.parametrize("missing", ["sys/kernel/random/boot_id", "self/stat", "self/ns/pid"])
-def test_where_the_kernel_does_not_tell_nothing_can_be_proven(proc: Path, missing: str) -> None:
+def test_process_without_kernel_data_proves_nothing(proc: Path, missing: str) -> None:
     (proc / missing).unlink()
     identity = read_again()
     assert (identity.pid, identity.is_provable) == (os.getpid(), False)
 
 
-def test_a_proc_of_another_pid_namespace_proves_nothing(proc: Path) -> None:
+def test_proc_of_another_pid_namespace_proves_nothing(proc: Path) -> None:
     stat = proc / "self" / "stat"
     stat.write_text(stat.read_text().replace(str(os.getpid()), str(os.getpid() + 1), 1))
     assert not read_again().is_provable

@@ -5,28 +5,30 @@ from batuta.kernel.ids import Ids, uuid7
 from batuta.testing import FakeClock
 
 
-def test_an_id_is_a_version_7_uuid_that_holds_its_millisecond(clock: FakeClock) -> None:
+def test_id_is_a_version_7_uuid_with_its_millisecond(clock: FakeClock) -> None:
     made = UUID(Ids(clock).new())
     assert made.version == 7
     assert made.variant == "specified in RFC 4122"
     assert made.int >> 80 == int(clock.now().timestamp() * 1000)
 
 
-def test_ids_made_in_one_millisecond_sort_in_the_order_they_were_made(clock: FakeClock) -> None:
+def test_ids_of_one_millisecond_sort_in_their_order_of_creation(clock: FakeClock) -> None:
     ids = Ids(clock)
-    made = [ids.new() for _ in range(10_000)]  # more than the counter holds, so the next millisecond is borrowed
+    made = [
+        ids.new() for _ in range(10_000)
+    ]  # more than the counter holds, so the generator borrows the next millisecond
     assert made == sorted(made)
     assert len(set(made)) == len(made)
 
 
-def test_ids_never_go_back_when_the_clock_does(clock: FakeClock) -> None:
+def test_ids_never_decrease_when_the_clock_is_set_back(clock: FakeClock) -> None:
     ids = Ids(clock)
     before = ids.new()
     clock.step(timedelta(hours=-2))
     assert ids.new() > before
 
 
-def test_the_layout_keeps_every_bit_apart() -> None:
+def test_layout_keeps_its_fields_apart() -> None:
     assert uuid7((1 << 48) - 1, 0, 0) == "ffffffff-ffff-7000-8000-000000000000"
     assert uuid7(0, (1 << 12) - 1, 0) == "00000000-0000-7fff-8000-000000000000"
     assert uuid7(0, 0, (1 << 62) - 1) == "00000000-0000-7000-bfff-ffffffffffff"

@@ -1,4 +1,4 @@
-"""Promises of leases: silence is measured without a wall clock, and a holder without a supervisor renews in time."""
+"""Leases: silence is measured without a wall clock, and a holder without a supervisor renews in time."""
 
 import asyncio
 from datetime import timedelta
@@ -10,7 +10,7 @@ from batuta.testing import FakeClock
 SECOND = timedelta(seconds=1)
 
 
-def test_the_time_between_two_looks_counts_for_so_long_at_most() -> None:
+def test_time_between_two_looks_counts_up_to_a_limit() -> None:
     silence: SilenceDetector[str] = SilenceDetector(2 * SECOND)
     assert silence.look(["a"], 100.0) == {"a": timedelta(0)}
     assert silence.look(["a", "b"], 101.0) == {"a": SECOND, "b": timedelta(0)}
@@ -19,7 +19,7 @@ def test_the_time_between_two_looks_counts_for_so_long_at_most() -> None:
     assert silence.look(["a"], 202.0) == {"a": timedelta(0)}
 
 
-def test_what_was_forgotten_is_watched_from_the_beginning() -> None:
+def test_forgotten_owner_is_watched_from_zero() -> None:
     silence: SilenceDetector[str] = SilenceDetector(2 * SECOND)
     silence.look(["a"], 100.0)
     silence.forget()
@@ -27,7 +27,7 @@ def test_what_was_forgotten_is_watched_from_the_beginning() -> None:
     assert silence.look(["a"], 103.0) == {"a": SECOND}
 
 
-async def test_a_lease_is_renewed_every_third_also_after_the_store_was_away(clock: FakeClock) -> None:
+async def test_lease_is_renewed_every_third_of_it_also_after_an_outage(clock: FakeClock) -> None:
     renewed: list[float] = []
     started = clock.monotonic()
 

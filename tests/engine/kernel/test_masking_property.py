@@ -1,4 +1,4 @@
-"""Whatever surrounds it, a person's number does not survive; an id or an instant does; and once is enough."""
+"""Personal numbers never survive masking, whatever surrounds them; ids and instants do; and masking is idempotent."""
 
 import re
 from datetime import datetime, timedelta, timezone
@@ -12,7 +12,7 @@ from batuta.kernel.masking import mask
 from batuta.kernel.masking.numbers import is_cnpj, is_cpf
 
 AREAS = [str(area) for area in (11, 12, 19, 21, 27, 31, 41, 48, 51, 61, 62, 71, 81, 85, 92, 98)]
-# Whatever a line may hold next to a number; digits are set apart, since beside a digit it would be another number.
+# Text that may stand next to a number; without adjacent digits, which would make it another number.
 words = st.text(max_size=20) | st.sampled_from(
     ["", "tel: ", "+", "(", "id_", "-", ".", '{"a":"', "x=", "\n", "%20", "55 "]
 )
@@ -26,7 +26,7 @@ def digits(count: int) -> st.SearchStrategy[str]:
 
 @st.composite
 def cpfs(draw: st.DrawFn) -> str:
-    """Eleven digits with the right checks."""
+    """Eleven digits with valid check digits."""
     base = [int(sign) for sign in draw(digits(9).filter(lambda nine: len(set(nine)) > 1))]
     for _ in range(2):
         rest = sum(digit * weight for digit, weight in zip(base, range(len(base) + 1, 1, -1), strict=True)) * 10 % 11
@@ -60,23 +60,23 @@ def dotted(cpf: str) -> str:
 
 
 @given(cpfs())
-def test_the_generated_numbers_are_what_they_claim(cpf: str) -> None:
+def test_generated_numbers_are_valid(cpf: str) -> None:
     assert is_cpf(cpf)
 
 
 @given(around, cpfs(), st.sampled_from([str, dotted]), after)
-def test_a_cpf_never_survives(before: str, cpf: str, written: type[str], behind: str) -> None:
+def test_cpf_never_survives(before: str, cpf: str, written: type[str], behind: str) -> None:
     number = written(cpf)
     assert number not in mask(f"{before}{number}{behind}")
 
 
 @given(around, digits(11).map(dotted), after)
-def test_a_formatted_cpf_never_survives_even_with_wrong_checks(before: str, number: str, behind: str) -> None:
+def test_formatted_cpf_never_survives_even_with_wrong_check_digits(before: str, number: str, behind: str) -> None:
     assert number not in mask(f"{before}{number}{behind}")
 
 
 @given(around, cnpjs(), after)
-def test_a_cnpj_never_survives(before: str, cnpj: str, behind: str) -> None:
+def test_cnpj_never_survives(before: str, cnpj: str, behind: str) -> None:
     assert is_cnpj(cnpj)
     written = f"{cnpj[:2]}.{cnpj[2:5]}.{cnpj[5:8]}/{cnpj[8:12]}-{cnpj[12:]}"
     masked = mask(f"{before}{cnpj}{behind} {before}{written}{behind}")
@@ -85,19 +85,19 @@ def test_a_cnpj_never_survives(before: str, cnpj: str, behind: str) -> None:
 
 
 @given(around, phones(), after)
-def test_a_phone_never_survives(before: str, phone: str, behind: str) -> None:
+def test_phone_never_survives(before: str, phone: str, behind: str) -> None:
     masked = mask(f"{before}{phone}{behind}")
     assert phone not in masked
     assert phone[-9:] not in masked
 
 
 @given(around, digits(11), st.sampled_from(["s.whatsapp.net", "c.us", "lid", "g.us"]), after)
-def test_a_whatsapp_address_never_survives(before: str, number: str, server: str, behind: str) -> None:
+def test_whatsapp_address_never_survives(before: str, number: str, server: str, behind: str) -> None:
     assert f"{number}@{server}" not in mask(f"{before}{number}@{server} {behind}")
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**12 - 1), st.integers(0, 2**62 - 1))
-def test_an_id_of_ours_always_survives(unix_ms: int, counter: int, tail: int) -> None:
+def test_engine_id_always_survives(unix_ms: int, counter: int, tail: int) -> None:
     made = uuid7(unix_ms, counter, tail)
     assert mask(made) == made
     assert mask(f"execution {made} of job x") == f"execution {made} of job x"
@@ -105,7 +105,7 @@ def test_an_id_of_ours_always_survives(unix_ms: int, counter: int, tail: int) ->
 
 @given(st.uuids() | st.integers(0, 10**32 - 1).map(lambda number: UUID(f"{number:032d}")))
 def test_any_uuid_always_survives(made: UUID) -> None:
-    """Also one made of digits alone, parts of which look like phones."""
+    """Including one of digits alone, parts of which look like phones."""
     assert mask(f"id={made} n={made.hex}") == f"id={made} n={made.hex}"
 
 
@@ -113,7 +113,7 @@ offsets = st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31), timezones=st.one_of(st.none(), offsets)))
-def test_an_instant_always_survives(moment: datetime) -> None:
+def test_instant_always_survives(moment: datetime) -> None:
     for written in (moment.isoformat(), moment.isoformat(" "), moment.isoformat(timespec="seconds")):
         assert mask(f"at {written}, then") == f"at {written}, then"
     compact = f"{moment:%Y%m%dT%H%M%S.%f%z}"
@@ -121,7 +121,7 @@ def test_an_instant_always_survives(moment: datetime) -> None:
 
 
 @given(st.integers(1_500_000_000_000_000, 2_000_000_000_999_999))
-def test_a_count_of_microseconds_always_survives(microseconds: int) -> None:
+def test_count_of_microseconds_always_survives(microseconds: int) -> None:
     assert mask(f"at {microseconds}") == f"at {microseconds}"
     assert mask(f"at {microseconds // 1000}") == f"at {microseconds // 1000}"
 
@@ -176,14 +176,14 @@ PIECES = [
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-@example("1120000000sk-0000000000")  # a key stuck to a phone
-@example("0@0.AA0@0.AA")  # an address stuck to another
-def test_masking_twice_is_masking_once(text: str) -> None:
+@example("1120000000sk-0000000000")  # a key directly before a phone
+@example("0@0.AA0@0.AA")  # two addresses without a separator
+def test_masking_is_idempotent(text: str) -> None:
     once = mask(text)
     assert mask(once) == once
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="0123456789@%=:'\"?&()", exclude_categories=["Cs"])))
-def test_plain_words_are_left_alone(text: str) -> None:
+def test_plain_words_are_unchanged(text: str) -> None:
     if not re.search(r"(?i)bearer|eyj|sk-|bat_|gh._|xox|k_(live|test)_|a[ks]ia|aiza", text):
         assert mask(text) == text

@@ -16,15 +16,15 @@ JOBS = ["snapshot_chips_diario", "normalizacao", "processar_campanhas_agendadas"
         ("p", None),
     ],
 )
-def test_only_real_likeness_is_a_guess(word: str, near: str | None) -> None:
+def test_nearest_returns_only_similar_words(word: str, near: str | None) -> None:
     assert nearest(word, JOBS) == near
 
 
-def test_a_beginning_that_two_words_share_is_no_guess() -> None:
+def test_beginning_shared_by_two_words_has_no_nearest() -> None:
     assert nearest("envio", ["envio_noturno_de_ofertas", "envio_diurno_de_respostas"]) is None
 
 
-def test_where_nothing_is_like_it_those_there_are_are_told_and_not_all_of_many() -> None:
+def test_error_without_a_similar_word_lists_some_known_words() -> None:
     assert str(unknown("queue", "nada", ["outbound"])) == "there is no queue 'nada', only outbound"
     many = [f"fila_{letter}" for letter in "abcdefghijk"]
     assert str(unknown("queue", "xyz", many)).endswith("fila_g, fila_h, …")

@@ -42,7 +42,7 @@ def codes() -> list[ReasonCode]:
     return all_codes()
 
 
-def test_every_code_has_a_portuguese_sentence_about_facts_it_has(codes: list[ReasonCode]) -> None:
+def test_every_code_has_a_portuguese_sentence_that_uses_its_facts(codes: list[ReasonCode]) -> None:
     table = {**read_table(APP_TEXTS, "pt-BR"), **read_table(HERE, "pt-BR")}
     assert len(codes) > 80
     missing = [str(code) for code in codes if f"reason.{code}" not in table]
@@ -65,7 +65,7 @@ def test_every_code_is_rendered_in_both_languages_after_storage(codes: list[Reas
         assert all(str(facts[name]) in portuguese for name in fields(PORTUGUESE.get(f"reason.{code}", "")))
 
 
-def test_a_reason_within_a_reason_is_rendered_in_the_same_language() -> None:
+def test_nested_reason_is_rendered_in_the_same_language() -> None:
     stored = decode(encode(CLOSED))
     assert stored == "held: window manha is closed"
     assert PORTUGUESE.reason(stored or "") == "suspensa: janela manha fechada"
@@ -85,33 +85,33 @@ def test_instants_and_durations_have_the_format_of_the_language() -> None:
     "text",
     ["", "its own words", '{"code": "x"}', '{"code":"x"}', '{"code":"x","facts":{},"text":"t"}', '{"code":', "ç"],
 )
-def test_a_plain_text_is_stored_and_shown_as_it_is(text: str) -> None:
+def test_plain_text_is_stored_and_shown_unchanged(text: str) -> None:
     assert decode(encode(text)) == text
     assert code_of(decode(encode(text))) is None
     assert PORTUGUESE.reason(text) == text
 
 
 @pytest.mark.parametrize("row", ['{"code":', '{"code":7}', '{"code":"x","facts":[],"text":"t"}', "not implemented yet"])
-def test_a_row_of_another_origin_is_shown_as_it_is(row: str) -> None:
+def test_row_of_another_program_is_shown_unchanged(row: str) -> None:
     assert decode(row) == row
 
 
-def test_an_unknown_code_is_shown_in_the_words_it_was_stored_with() -> None:
+def test_unknown_code_is_shown_with_its_stored_text() -> None:
     newer = decode('{"code":"of_a_newer_version","facts":{"x":1},"text":"the newer one: 1"}')
     assert PORTUGUESE.reason(newer or "") == "the newer one: 1"
 
 
-def test_a_code_without_the_facts_of_its_sentence_is_shown_in_the_words_it_was_stored_with() -> None:
+def test_code_without_the_facts_of_its_sentence_is_shown_with_its_stored_text() -> None:
     assert PORTUGUESE.reason(Reason.restore("partial", "partial: 3 of 5", {})) == "partial: 3 of 5"
 
 
-def test_an_error_is_stored_as_a_reason_and_told_by_its_class() -> None:
+def test_error_is_stored_as_a_reason_with_its_class() -> None:
     stored = decode(encode(reason_of_error(DeadlineExceeded(what="job x", deadline="07:30"))))
     assert code_of(stored) == "error.DeadlineExceeded"
     assert PORTUGUESE.reason(stored or "").startswith("job x não terminou até 07:30")
 
 
-def test_another_process_hears_the_reason_that_was_sent() -> None:
+def test_reason_survives_the_transport_to_another_process() -> None:
     sent = {"reason": str(CLOSED), **describe_reason(CLOSED)}
     reason = read_reason(str(sent["reason"]), sent["reason_code"], sent["reason_facts"])
     assert PORTUGUESE.reason(reason) == "suspensa: janela manha fechada"
@@ -126,13 +126,13 @@ def test_personal_data_is_masked_in_the_sentence_and_in_the_facts() -> None:
 
 @pytest.mark.parametrize("longest", [120, 500])
 @pytest.mark.parametrize("said", ["x" * 900, '"' * 900, "\n" * 900])
-def test_a_reason_too_long_for_its_column_keeps_its_code(longest: int, said: str) -> None:
+def test_reason_too_long_for_its_column_keeps_its_code(longest: int, said: str) -> None:
     stored = encode(HELD(why=said), longest) or ""
     assert len(stored) <= longest
     assert code_of(decode(stored)) == HELD
 
 
-def test_a_reason_survives_copies() -> None:
+def test_reason_survives_copies() -> None:
     for again in (copy.deepcopy(CLOSED), pickle.loads(pickle.dumps(CLOSED))):
         assert (again, again.code, again.facts) == (CLOSED, CLOSED.code, CLOSED.facts)
 

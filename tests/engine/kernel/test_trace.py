@@ -1,4 +1,4 @@
-"""W3C trace context: strictly read, handed on, and in every line that is logged."""
+"""W3C trace context: strictly parsed, passed on, and in every log line."""
 
 import asyncio
 import io
@@ -16,7 +16,7 @@ from tests.engine.logs.log_lines import json_lines, logging_to
 GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def test_what_was_written_can_be_read() -> None:
+def test_written_traceparent_reads_back() -> None:
     for _ in range(200):
         begun = trace.begin()
         assert trace.read(begun.traceparent) == begun
@@ -33,43 +33,43 @@ def test_what_was_written_can_be_read() -> None:
         GIVEN.upper(),
         GIVEN + " ",
         GIVEN + "\n",
-        GIVEN + "-more",  # not in version 00
+        GIVEN + "-more",  # version 00 has no such field
         GIVEN[:-1],
         "ff" + GIVEN[2:],
         "0x" + GIVEN[2:],
         "00-" + "0" * 32 + "-b7ad6b7169203331-01",
         "00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01",
-        "00-00000000000000000000551190000001-b7ad6b7169203331-01",  # a number of somebody's
+        "00-00000000000000000000551190000001-b7ad6b7169203331-01",  # contains a phone number
         "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-" + "x" * 600,
         "٠٠-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     ],
 )
-def test_a_malformed_one_is_replaced_and_never_trusted(wrong: object) -> None:
+def test_malformed_traceparent_is_replaced(wrong: object) -> None:
     assert trace.read(wrong) is None
     followed = trace.follow(wrong)
     assert trace.read(followed.traceparent) == followed
     assert followed.trace_id not in str(wrong)
 
 
-def test_a_later_version_is_understood_as_far_as_it_is_known() -> None:
+def test_traceparent_of_a_later_version_is_read_as_far_as_it_is_known() -> None:
     followed = trace.follow("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03-what-will-be")
     assert followed.traceparent.startswith("00-0af7651916cd43dd8448eb211c80319c-")
     assert followed.flags == "01"
 
 
-def test_a_step_keeps_the_trace_and_has_a_span_of_its_own() -> None:
+def test_child_keeps_the_trace_and_has_its_own_span() -> None:
     first = trace.follow(GIVEN)
     assert (first.trace_id, first.flags) == ("0af7651916cd43dd8448eb211c80319c", "01")
     assert len({first.span_id, first.child().span_id, "b7ad6b7169203331"}) == 3
 
 
-def test_a_run_has_the_trace_of_its_id_in_every_process(clock: FakeClock) -> None:
+def test_run_has_the_trace_of_its_id_in_every_process(clock: FakeClock) -> None:
     id = Ids(clock).new()
     assert trace.trace_of_run(id).trace_id == trace.trace_of_run(id).trace_id == id.replace("-", "")
     assert trace.read(trace.trace_of_run("run-1").traceparent) is not None
 
 
-def test_every_line_says_which_work_it_belongs_to_also_a_librarys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_log_line_has_its_trace_also_those_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random, "getrandbits", lambda bits: int("a1" * (bits // 8), 16))
 
     def speak() -> None:
@@ -84,7 +84,7 @@ def test_every_line_says_which_work_it_belongs_to_also_a_librarys(monkeypatch: p
     assert "trace_id" not in outside
 
 
-async def test_what_a_task_starts_belongs_to_the_same_work_and_its_neighbour_does_not() -> None:
+async def test_subtask_inherits_the_trace_and_a_sibling_does_not() -> None:
     async def work(given: str) -> tuple[str, str]:
         trace.bind(trace.follow(given))
         await asyncio.sleep(0)

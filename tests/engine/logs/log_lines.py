@@ -1,4 +1,4 @@
-"""Logging as a process has it, for the length of a test."""
+"""Configure logging as a process does, for the length of a test."""
 
 import io
 import json
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 @contextmanager
 def logging_restored() -> Iterator[None]:
-    """Whatever the block does to the process's logging is undone."""
+    """Restore the process's logging after the block."""
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.Logger.manager.loggerDict))]
     before = [(logger, list(logger.handlers), logger.level, logger.propagate) for logger in loggers]
     ours = structlog.get_config() if structlog.is_configured() else None

@@ -1,4 +1,4 @@
-"""What must never be in a log is sent down every road that leads to one."""
+"""Personal data and secrets (canaries) never reach a log, through any path that writes one."""
 
 import asyncio
 import io
@@ -187,7 +187,7 @@ ROADS: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("format", ["json", "pretty"])
 @pytest.mark.parametrize("road", ROADS)
-def test_nothing_of_a_person_and_no_secret_comes_out(
+def test_log_contains_no_personal_data_and_no_secret(
     road: str, format: Literal["json", "pretty"], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with logging_to(stream := io.StringIO(), format):
@@ -201,8 +201,8 @@ def test_nothing_of_a_person_and_no_secret_comes_out(
     assert [number for number in DIGITS_GIVEN_AWAY if number in digits] == []
 
 
-def test_the_canaries_do_come_out_where_nobody_masks() -> None:
-    """Or the test above could not fail."""
+def test_canaries_appear_in_an_unmasked_log() -> None:
+    """Otherwise the test above could not fail."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     theirs.addHandler(handler)

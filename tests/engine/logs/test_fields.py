@@ -37,16 +37,16 @@ SHOWN = words(
 
 
 @pytest.mark.parametrize("field", [*sorted(SENSITIVE_FIELDS), *HIDDEN])
-def test_a_field_of_a_person_or_a_secret_is_hidden_by_its_name(field: str) -> None:
+def test_sensitive_field_is_hidden_by_its_name(field: str) -> None:
     assert is_sensitive(field)
 
 
 @pytest.mark.parametrize("field", [*SHOWN, ""])
-def test_a_harmless_field_is_shown(field: str) -> None:
+def test_harmless_field_is_shown(field: str) -> None:
     assert not is_sensitive(field)
 
 
-def test_of_a_text_the_length_is_told_and_of_the_rest_nothing() -> None:
+def test_sensitive_text_shows_its_length_and_other_values_nothing() -> None:
     assert scrub_field("conteudo", "x" * 42) == "[texto: 42 caracteres]"
     assert scrub_field("nome", "Fulano") == "[oculto]"
     assert scrub_field("senha", "abc") == "[oculto]"
@@ -55,13 +55,13 @@ def test_of_a_text_the_length_is_told_and_of_the_rest_nothing() -> None:
     assert scrub_field("nomes", ["Fulano"]) == "[oculto]"
 
 
-def test_a_yes_a_no_nothing_and_a_count_of_texts_are_shown() -> None:
+def test_boolean_none_and_count_are_shown() -> None:
     assert scrub_field("password", None) is None
     assert scrub_field("session", False) is False
     assert scrub_field("messages", 7) == 7
 
 
-def test_fields_are_hidden_however_deep_they_are() -> None:
+def test_fields_are_hidden_at_any_depth() -> None:
     payload = {"data": [{"message": {"conversation": "oi"}, "key": {"remoteJid": "x", "id": "3EB0"}}], b"senha": b"x"}
     assert scrub(payload) == {
         "data": [{"message": "[oculto]", "key": {"remoteJid": "[oculto]", "id": "3EB0"}}],
@@ -92,7 +92,7 @@ class Opaque:
         raise AssertionError("nobody asked for it")
 
 
-def test_records_are_looked_into_and_unknown_objects_are_not() -> None:
+def test_fields_of_records_are_scrubbed_and_unknown_objects_show_their_type() -> None:
     assert scrub(Doctor("Fulano", 3)) == {"nome": "[oculto]", "rank": 3}
     assert scrub(Row("11987654321", 3)) == {"telefone": "[oculto]", "rank": 3}
     assert scrub(Opaque()) == "<Opaque>"
@@ -101,7 +101,7 @@ def test_records_are_looked_into_and_unknown_objects_are_not() -> None:
     assert scrub(KeyError("Fulano")) == "KeyError: <message withheld>"
 
 
-def test_values_become_what_json_can_hold() -> None:
+def test_values_become_json_values() -> None:
     assert scrub(timedelta(milliseconds=1234, microseconds=567)) == 1.235
     assert scrub(datetime(2026, 1, 5, 12, tzinfo=UTC)) == "2026-01-05T12:00:00+00:00"
     assert scrub(UUID(int=7)) == "00000000-0000-0000-0000-000000000007"
@@ -113,7 +113,7 @@ def test_values_become_what_json_can_hold() -> None:
     assert scrub(10**5000) == hex(10**5000)
 
 
-def test_a_number_that_is_somebodys_is_masked_and_others_stay_numbers() -> None:
+def test_personal_number_is_masked_and_other_numbers_stay() -> None:
     assert scrub(5511987654321) == "[telefone]"
     assert scrub(5511987654321.0) == "[telefone]"
     assert scrub(12345678909) == "[cpf]"
@@ -127,18 +127,18 @@ def test_keys_are_masked_too() -> None:
     assert scrub({"5511987654321@s.whatsapp.net": 1}) == {"[whatsapp]": 1}
 
 
-def test_what_contains_itself_ends() -> None:
+def test_recursive_value_is_cut() -> None:
     knot: list[object] = []
     knot.append(knot)
     assert scrub(knot) == [[[[[["[…]"]]]]]]
 
 
-def test_text_cannot_move_a_terminals_cursor_nor_break_the_stream() -> None:
+def test_text_cannot_move_the_cursor_nor_break_the_stream() -> None:
     assert scrub("a\x1b[2Jb\rc\x9bd\u202ee\tf\ng") == "a\ufffd[2Jbc\ufffdd\ufffde\tf\ng"
     assert scrub("a\ud800b") == "a?b"
 
 
-def test_a_very_long_text_is_cut_between_words() -> None:
+def test_very_long_text_is_cut_between_words() -> None:
     shown = scrub("palavra 11987654321 " * 5000)
     assert isinstance(shown, str)
     assert len(shown) < 40_000

@@ -18,7 +18,7 @@ from tests.engine.logs.log_lines import Terminal, json_lines, logging_restored, 
 ESCAPE = "\x1b["
 
 
-def test_a_json_line_holds_when_how_loud_what_who_and_the_fields_in_that_order() -> None:
+def test_json_line_has_time_level_event_service_logger_and_fields_in_order() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         structlog.stdlib.get_logger("ours").info("pronto", items=3, took=timedelta(seconds=1.5))
         logging.getLogger("theirs").warning("got %d of %s", 3, "five", extra={"shard": 7})
@@ -30,13 +30,13 @@ def test_a_json_line_holds_when_how_loud_what_who_and_the_fields_in_that_order()
     assert (theirs["service"], theirs["shard"]) == ("test", 7)
 
 
-def test_a_field_cannot_take_the_place_of_the_lines_own() -> None:
+def test_field_cannot_replace_a_standard_field() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         structlog.stdlib.get_logger("x").info("a", service="forged", level="forged", timestamp="forged")
     assert "forged" not in stream.getvalue()
 
 
-def test_one_line_is_one_object_whatever_is_in_it() -> None:
+def test_each_line_is_one_json_object() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         log = structlog.stdlib.get_logger("x")
         log.info('a "quoted"\nword with token: ', note='token: ","level', number=5511987654321, text={"a": 1})
@@ -63,7 +63,7 @@ def test_configuring_twice_does_not_double_lines() -> None:
     assert [line["event"] for line in json_lines(second)] == ["after", "after"]
 
 
-def test_a_handler_a_library_had_put_up_writes_no_more() -> None:
+def test_handler_of_a_library_is_removed() -> None:
     theirs = io.StringIO()
     library = logging.getLogger("library.with.handler")
     with logging_restored():
@@ -76,7 +76,7 @@ def test_a_handler_a_library_had_put_up_writes_no_more() -> None:
 
 
 @pytest.mark.parametrize("level", ["warning", "WARNING"])
-def test_what_is_quieter_than_the_level_is_not_written(level: str) -> None:
+def test_lines_below_the_level_are_not_written(level: str) -> None:
     with logging_to(stream := io.StringIO(), "json", level):
         structlog.stdlib.get_logger("x").info("quiet")
         logging.getLogger("y").info("quiet")
@@ -84,7 +84,7 @@ def test_what_is_quieter_than_the_level_is_not_written(level: str) -> None:
     assert [line["event"] for line in json_lines(stream)] == ["loud"]
 
 
-def test_a_level_nobody_knows_is_refused() -> None:
+def test_unknown_level_is_refused() -> None:
     with logging_restored(), pytest.raises(InvalidSetting, match="LOG_LEVEL"):
         configure(level="loud", format="json", stream=io.StringIO(), service="test")
 
@@ -99,7 +99,7 @@ def test_auto_is_pretty_on_a_terminal_and_json_elsewhere() -> None:
     assert json_lines(pipe)[0]["event"] == "hello"
 
 
-def test_colour_is_for_terminals_that_want_it() -> None:
+def test_only_terminals_that_accept_colour_get_it() -> None:
     with logging_to(terminal := Terminal(), "pretty"):
         logging.getLogger("x").info("hello")
     with logging_to(pipe := io.StringIO(), "pretty"):
@@ -114,7 +114,7 @@ def test_colour_is_for_terminals_that_want_it() -> None:
     assert ESCAPE in passed_on.getvalue()
 
 
-def test_a_pretty_line_shows_words_fields_and_traceback() -> None:
+def test_pretty_line_shows_event_fields_and_traceback() -> None:
     with logging_to(stream := io.StringIO(), "pretty"):
         try:
             raise OSError("disk full")
@@ -127,27 +127,27 @@ def test_a_pretty_line_shows_words_fields_and_traceback() -> None:
     assert shown.endswith("OSError: disk full\n")
 
 
-def test_what_is_bound_to_the_context_is_on_every_line() -> None:
+def test_context_variables_are_on_every_line() -> None:
     with logging_to(stream := io.StringIO(), "json"), structlog.contextvars.bound_contextvars(request_id="r1"):
         structlog.stdlib.get_logger("x").info("hello")
     assert json_lines(stream)[0]["request_id"] == "r1"
 
 
-def test_our_arguments_are_put_into_our_words() -> None:
+def test_positional_arguments_are_formatted_into_the_event() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         structlog.stdlib.get_logger("x").info("%d of %s", 3, {"senha": "x"})
     assert json_lines(stream)[0]["event"] == "3 of {'senha': '[oculto]'}"
 
 
-def test_a_stack_is_shown_when_asked_for() -> None:
+def test_stack_is_shown_on_request() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         structlog.stdlib.get_logger("x").info("here", stack_info=True)
         logging.getLogger("y").info("here", stack_info=True)
     for line in json_lines(stream):
-        assert "test_a_stack_is_shown_when_asked_for" in line["stack"]
+        assert "test_stack_is_shown_on_request" in line["stack"]
 
 
-def test_arguments_that_do_not_fit_cost_the_arguments_and_not_the_line() -> None:
+def test_line_with_wrong_arguments_is_written_without_them() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         logging.getLogger("x").info("%d of %d", "three", 5)
         logging.getLogger("x").info("%s")
@@ -159,7 +159,7 @@ class Unspeakable:
         raise RuntimeError("canary")
 
 
-def test_a_line_that_cannot_be_made_is_told_without_what_was_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_that_cannot_be_formatted_is_reported_without_its_content(capsys: pytest.CaptureFixture[str]) -> None:
     with logging_to(stream := io.StringIO(), "json"):
         logging.getLogger("x").info("see %s", Unspeakable())
     line = json_lines(stream)[0]
@@ -169,14 +169,14 @@ def test_a_line_that_cannot_be_made_is_told_without_what_was_in_it(capsys: pytes
     assert "canary" not in stream.getvalue() + "".join(capsys.readouterr())
 
 
-def test_a_stream_that_is_gone_harms_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_closed_stream_is_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with logging_to(stream := io.StringIO(), "json"):
         stream.close()
         logging.getLogger("x").info("hello")
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_warning_of_the_interpreter_is_a_line_and_anybody_elses_words_are_withheld() -> None:
+def test_python_warning_is_a_line_and_other_messages_are_withheld() -> None:
     with warnings.catch_warnings(), logging_to(stream := io.StringIO(), "json"):
         warnings.simplefilter("always")
         warnings.warn("f is old: use g", DeprecationWarning, stacklevel=1)
@@ -193,7 +193,7 @@ class Unfinishable:
         raise ValueError("canary")
 
 
-def test_an_exception_nobody_caught_is_a_line() -> None:
+def test_uncaught_exception_is_a_line() -> None:
     with logging_to(stream := io.StringIO(), "json"):
         try:
             raise ValueError("canary")
@@ -210,7 +210,7 @@ def test_an_exception_nobody_caught_is_a_line() -> None:
     assert other["exception"].endswith("KeyError: <message withheld>")
 
 
-def test_what_asyncio_says_of_a_failure_shows_no_argument_and_no_message() -> None:
+def test_asyncio_failure_shows_no_argument_and_no_message() -> None:
     def fail(word: str) -> None:
         raise ValueError(word)
 
@@ -229,7 +229,7 @@ def test_what_asyncio_says_of_a_failure_shows_no_argument_and_no_message() -> No
     assert "canary" not in stream.getvalue()
 
 
-def test_nothing_happens_at_import() -> None:
+def test_import_configures_nothing() -> None:
     code = (
         "import logging, sys, warnings; before = (sys.excepthook, warnings.showwarning, logging.getLogger().handlers[:])\n"
         "import batuta.logs, structlog\n"
@@ -239,7 +239,7 @@ def test_nothing_happens_at_import() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
-def test_at_a_terminal_a_line_shows_local_time_and_not_what_the_reader_knows() -> None:
+def test_terminal_line_shows_local_time_and_omits_known_fields() -> None:
     with logging_restored():
         configure(
             level="INFO",

@@ -53,30 +53,30 @@ def log_line(stream: io.StringIO, event: Event) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_fact_has_its_words(kind: type) -> None:
+def test_every_event_has_a_line(kind: type) -> None:
     assert kind in LINES
 
 
-def test_no_words_are_kept_for_a_fact_that_is_no_more() -> None:
+def test_no_line_is_left_for_a_removed_event() -> None:
     assert set(LINES) <= set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_field_of_ours_is_hidden_or_hides_one_of_the_lines_own(kind: type) -> None:
+def test_no_event_field_is_hidden_or_replaces_a_standard_field(kind: type) -> None:
     for field in fields(kind):
         name = field_label(kind, field.name)
         assert not is_sensitive(name)
         assert name not in {"timestamp", "level", "event", "service", "logger", "exception", "exc_info"}
 
 
-def test_an_application_has_its_own_phrases_and_field_names(stream: io.StringIO) -> None:
+def test_application_has_its_own_phrases_and_field_names(stream: io.StringIO) -> None:
     wording = Wording(phrases={ProcessStarted: lambda event: f"hello {event.role}"}, fields={"version": "edition"})
     LogSubscriber(wording)(ProcessStarted("jobs", "0.1.0", datetime(2026, 1, 5, 9, 0, tzinfo=BRASILIA)))
     (line,) = json_lines(stream)
     assert (line["event"], line["edition"], "version" in line) == ("hello jobs", "0.1.0", False)
 
 
-def test_a_start_tells_the_local_time(stream: io.StringIO) -> None:
+def test_process_start_shows_the_local_time(stream: io.StringIO) -> None:
     line = log_line(stream, ProcessStarted("jobs", "0.1.0", datetime(2026, 1, 5, 9, 0, tzinfo=BRASILIA)))
     assert line["event"] == "process started at 2026-01-05 09:00:00 -0300"
     assert line["local_time"] == "2026-01-05T09:00:00-03:00"
@@ -85,7 +85,7 @@ def test_a_start_tells_the_local_time(stream: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["error", "timeout"])
-def test_a_job_that_failed_says_fail(stream: io.StringIO, outcome: str) -> None:
+def test_failed_job_is_logged_as_fail(stream: io.StringIO, outcome: str) -> None:
     line = log_line(stream, JobAnswered("sincronizar", outcome, "no answer", None, SECOND * 1.23456))
     assert "FAIL" in line["event"]
     assert line["level"] == "error"
@@ -93,7 +93,7 @@ def test_a_job_that_failed_says_fail(stream: io.StringIO, outcome: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["ok", "partial", "skipped"])
-def test_a_job_that_did_not_fail_does_not_say_fail(stream: io.StringIO, outcome: str) -> None:
+def test_job_that_did_not_fail_is_not_logged_as_fail(stream: io.StringIO, outcome: str) -> None:
     line = log_line(stream, JobAnswered("sincronizar", outcome, None, 3, SECOND))
     assert "FAIL" not in line["event"]
     assert line["level"] == "info"
@@ -102,11 +102,11 @@ def test_a_job_that_did_not_fail_does_not_say_fail(stream: io.StringIO, outcome:
 @pytest.mark.parametrize(
     ("status", "level"), [(200, "info"), (404, "info"), (499, "info"), (500, "error"), (503, "error")]
 )
-def test_an_answer_is_an_error_when_it_is_our_fault(stream: io.StringIO, status: int, level: str) -> None:
+def test_only_server_errors_are_logged_as_errors(stream: io.StringIO, status: int, level: str) -> None:
     assert log_line(stream, RequestAnswered("GET", "/x/{id}", status, SECOND, "r1"))["level"] == level
 
 
-def test_whoever_watches_over_us_is_told_at_debug_alone_unless_something_is_wrong(stream: io.StringIO) -> None:
+def test_successful_health_request_is_logged_at_debug(stream: io.StringIO) -> None:
     assert log_line(stream, RequestAnswered("GET", "/health/ready", 200, SECOND, "r1"))["level"] == "debug"
     assert log_line(stream, RequestAnswered("GET", "/health/ready", 503, SECOND, "r1"))["level"] == "error"
 
@@ -115,7 +115,7 @@ def failure(number: int) -> LoopFailed:
     return LoopFailed("sync", StoreUnavailable(where="db", why="refused"), number, SECOND)
 
 
-def test_an_outage_is_told_now_and_then_and_with_its_frames_once(stream: io.StringIO) -> None:
+def test_outage_is_logged_at_growing_intervals_and_with_its_traceback_once(stream: io.StringIO) -> None:
     lines = [log_line(stream, failure(number)) for number in range(1, 17)]
     assert [number for number, line in enumerate(lines, 1) if line["level"] == "warning"] == [1, 2, 4, 8, 16]
     assert {line["level"] for line in lines} == {"warning", "debug"}
@@ -138,7 +138,7 @@ def crashed() -> ValueError:
         SubscriberFailed("metrics", "ItemSettled", crashed()),
     ],
 )
-def test_a_crash_is_told_with_its_frames_and_without_its_message(stream: io.StringIO, event: Event) -> None:
+def test_crash_is_logged_with_its_traceback_and_without_its_message(stream: io.StringIO, event: Event) -> None:
     line = log_line(stream, event)
     assert line["level"] == "error"
     assert line["error"] == "ValueError: <message withheld>"
@@ -161,29 +161,29 @@ def test_a_crash_is_told_with_its_frames_and_without_its_message(stream: io.Stri
         (MigrationApplied("0001_engine", SECOND), "info"),
     ],
 )
-def test_what_somebody_should_look_at_is_a_warning(stream: io.StringIO, event: Event, level: str) -> None:
+def test_event_that_needs_attention_is_a_warning(stream: io.StringIO, event: Event, level: str) -> None:
     assert log_line(stream, event)["level"] == level
 
 
-def test_a_switch_says_which_way_it_was_turned(stream: io.StringIO) -> None:
+def test_switch_line_shows_on_or_off(stream: io.StringIO) -> None:
     on = log_line(stream, SwitchChanged("pausa", True, "op", "teste", datetime(2026, 1, 5, tzinfo=BRASILIA)))
     off = log_line(stream, SwitchChanged("pausa", False, "op", "teste", None))
     assert (on["event"], off["event"]) == ("switch turned on", "switch turned off")
     assert (on["key"], on["until"], off["until"]) == ("pausa", "2026-01-05T00:00:00-03:00", None)
 
 
-def test_a_misspelt_setting_is_told_with_the_nearest(stream: io.StringIO) -> None:
+def test_misspelt_setting_is_logged_with_the_nearest(stream: io.StringIO) -> None:
     line = log_line(stream, SettingWarned("LOG_LEVL", "LOG_LEVEL"))
     assert line["event"] == "LOG_LEVL is not a setting: did you mean LOG_LEVEL?"
     assert (line["setting"], line["nearest"], line["level"]) == ("LOG_LEVL", "LOG_LEVEL", "warning")
 
 
-def test_a_failed_subscriber_says_on_which_fact(stream: io.StringIO) -> None:
+def test_failed_subscriber_is_logged_with_its_event(stream: io.StringIO) -> None:
     line = log_line(stream, SubscriberFailed("metrics", "ItemSettled", crashed()))
     assert (line["event"], line["failed_on"]) == ("subscriber failed", "ItemSettled")
 
 
-def test_what_the_watchdog_does_can_be_found_by_its_word(stream: io.StringIO) -> None:
+def test_watchdog_lines_contain_its_keyword(stream: io.StringIO) -> None:
     silent = log_line(stream, ChildSilent("worker-2", 7, 31 * SECOND, "stopped"))
     assert silent["event"] == "[WATCHDOG] worker-2 silent for 31 s (stopped): it is ended"
     looping = log_line(stream, ChildLooping("api", 5, 600 * SECOND, 60 * SECOND))
@@ -191,7 +191,7 @@ def test_what_the_watchdog_does_can_be_found_by_its_word(stream: io.StringIO) ->
     assert silent["level"] == looping["level"] == "error"
 
 
-def test_the_end_of_a_child_says_how_and_where_it_was(stream: io.StringIO) -> None:
+def test_end_of_a_child_is_logged_with_its_cause_and_stack(stream: io.StringIO) -> None:
     line = log_line(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
     assert line["event"] == "child worker ended badly: killed by SIGABRT; again in 1.0 s"
     assert line["stack"] == 'File "a.py", line 1 in f'

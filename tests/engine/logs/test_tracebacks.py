@@ -26,7 +26,7 @@ def raise_it(error: BaseException) -> None:
     raise error
 
 
-def test_a_traceback_shows_file_line_function_and_source() -> None:
+def test_traceback_shows_file_line_function_and_source() -> None:
     text = describe(caught(lambda: raise_it(StoreUnavailable(where="db:5432", why="refused"))))
     assert text.startswith("Traceback (most recent call last):\n")
     assert f'File "{__file__}", line ' in text
@@ -34,7 +34,7 @@ def test_a_traceback_shows_file_line_function_and_source() -> None:
     assert text.endswith("cannot be used now (refused): check that it runs and is reachable, then try again")
 
 
-def test_a_traceback_shows_no_variables() -> None:
+def test_traceback_shows_no_variables() -> None:
     assert CANARY not in describe(caught(lambda: raise_it(ValueError())))
 
 
@@ -53,7 +53,7 @@ def test_a_traceback_shows_no_variables() -> None:
         socket.gaierror(-2, "Name or service not known"),
     ],
 )
-def test_a_message_that_speaks_of_code_and_machines_is_shown(error: BaseException) -> None:
+def test_message_about_code_or_machines_is_shown(error: BaseException) -> None:
     assert str(error) in summary(error)
 
 
@@ -62,7 +62,7 @@ class Model(BaseModel):
 
 
 class ForeignOSError(OSError):
-    """As requests has: an OSError that quotes a URL."""
+    """An OSError that quotes a URL, as in requests."""
 
 
 class ForeignTypeError(TypeError):
@@ -99,17 +99,17 @@ def test_any_other_message_is_withheld(error: BaseException) -> None:
     assert type(error).__name__ in summary(error)
 
 
-def test_a_shown_message_is_masked() -> None:
+def test_shown_message_is_masked() -> None:
     assert PHONE not in summary(OSError(f"no such file: {PHONE}"))
     assert summary(StoreUnavailable(where="x", why=PHONE)).count("[telefone]") == 1
 
 
-def test_nothing_is_said_to_be_withheld_where_there_is_nothing() -> None:
+def test_empty_message_is_not_marked_as_withheld() -> None:
     assert summary(ValueError()) == "ValueError"
     assert summary(TimeoutError()) == "TimeoutError"
 
 
-def test_what_the_database_calls_its_error_is_shown() -> None:
+def test_error_code_of_the_database_is_shown() -> None:
     def twice() -> None:
         connection = sqlite3.connect(":memory:")
         try:
@@ -132,7 +132,7 @@ def chained() -> None:
             raise StoreUnavailable(where="db", why="refused") from None
 
 
-def test_a_chain_is_told_from_its_beginning_with_the_words_of_python() -> None:
+def test_exception_chain_is_shown_in_the_order_and_words_of_python() -> None:
     def causes() -> None:
         try:
             raise_it(KeyError(CANARY))
@@ -157,11 +157,11 @@ def test_a_chain_is_told_from_its_beginning_with_the_words_of_python() -> None:
     assert CANARY not in text
 
 
-def test_a_context_that_was_suppressed_is_not_told() -> None:
+def test_suppressed_context_is_not_shown() -> None:
     assert "ValueError" not in describe(caught(chained))
 
 
-def test_every_member_of_a_group_is_told_and_none_says_what_it_should_not() -> None:
+def test_every_member_of_a_group_is_shown_without_its_message() -> None:
     group = ExceptionGroup(CANARY, [ValueError(CANARY), ExceptionGroup("in", [caught(chained), KeyError(CANARY)])])
     text = describe(group)
     assert text.startswith("ExceptionGroup: <message withheld> (2 sub-exceptions)")
@@ -171,13 +171,13 @@ def test_every_member_of_a_group_is_told_and_none_says_what_it_should_not() -> N
     assert CANARY not in text
 
 
-def test_a_chain_that_returns_to_itself_ends() -> None:
+def test_recursive_chain_is_cut() -> None:
     first, second = ValueError(), KeyError()
     first.__context__, second.__context__ = second, first
     assert describe(first).count("ValueError") == 1
 
 
-def test_a_very_long_chain_is_cut() -> None:
+def test_very_long_chain_is_cut() -> None:
     error = ValueError()
     for _ in range(5000):
         outer = ValueError()
@@ -186,13 +186,13 @@ def test_a_very_long_chain_is_cut() -> None:
     assert describe(error).count("ValueError") < 50
 
 
-def test_a_very_deep_stack_is_cut_to_its_innermost_frames() -> None:
+def test_very_deep_stack_is_cut_to_its_innermost_frames() -> None:
     def fall(depth: int) -> None:
         if depth == 0:
             raise_it(OSError("ground"))
         fall_on(depth - 1)
 
-    def fall_on(depth: int) -> None:  # two functions, since Python itself tells a single one's frames but once
+    def fall_on(depth: int) -> None:  # two functions: Python folds the repeated frames of a single recursive one
         fall(depth)
 
     text = describe(caught(lambda: fall(300)))
@@ -200,13 +200,13 @@ def test_a_very_deep_stack_is_cut_to_its_innermost_frames() -> None:
     assert "in raise_it" in text
 
 
-def test_a_note_is_not_shown() -> None:
+def test_exception_note_is_not_shown() -> None:
     error = OSError("disk full")
     error.add_note(CANARY)
     assert CANARY not in describe(error)
 
 
-def test_a_source_line_is_masked() -> None:
+def test_source_line_is_masked() -> None:
     def with_a_literal() -> None:
         raise OSError("call (11) 98765-4321")
 

@@ -1,4 +1,4 @@
-"""``/metrics`` of every process: its own facts, and on the api's page what the database knows of all of them."""
+"""``/metrics`` of every process: its own figures, and on the api's page also those from the database."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from tests.servers import free_port
 
 
 def readable(text: str) -> dict[str, float]:
-    """Every sample by its name with its labels; what a scraper could not parse fails here."""
+    """Every sample by its name and labels; fails on text that a scraper cannot parse."""
     return {
         f"{sample.name}{{{','.join(f'{k}={v}' for k, v in sorted(sample.labels.items()))}}}": sample.value
         for family in text_string_to_metric_families(text)
@@ -75,7 +75,7 @@ async def running(supervisor: Supervisor) -> AsyncIterator[None]:
         await going
 
 
-async def test_the_queue_is_counted_by_state_and_what_waits_for_its_time_is_not_late(work: Batuta) -> None:
+async def test_items_are_counted_by_state_and_future_items_are_not_late(work: Batuta) -> None:
     await work.enqueue("normaliza", delay=3600)
     figures = await scraped(work)
     assert figures["batuta_queue_items{queue=default,state=later}"] == 1
@@ -86,7 +86,7 @@ async def test_the_queue_is_counted_by_state_and_what_waits_for_its_time_is_not_
     assert 0 < figures["batuta_queue_oldest_due_age_seconds{queue=default}"] < 60
 
 
-async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, events: EventRecorder) -> None:
+async def test_dead_items_and_the_work_of_a_worker_are_counted(work: Batuta, events: EventRecorder) -> None:
     await work.enqueue("normaliza")
     await work.enqueue("quebra")
     supervisor = work.supervisor()
@@ -110,13 +110,13 @@ async def test_the_dead_are_counted_and_so_is_what_a_worker_did(work: Batuta, ev
     assert own["batuta_loop_last_progress_timestamp_seconds{loop=worker:default}"] > 1.7e9
     assert own["batuta_loop_failing{loop=worker:default}"] == 0
     assert own["batuta_database_call_duration_seconds_count{call=statement}"] > 0
-    assert not any(name.startswith("batuta_queue_items{") for name in own)  # that is the api's to say
+    assert not any(name.startswith("batuta_queue_items{") for name in own)  # only the api's page has it
     figures = await scraped(work)
     assert figures["batuta_queue_items{queue=default,state=dead}"] == 1
     assert figures["batuta_queue_items{queue=default,state=due}"] == 0
 
 
-async def test_the_jobs_are_seen_as_health_sees_them(work: Batuta) -> None:
+async def test_job_figures_agree_with_health(work: Batuta) -> None:
     (job,) = work.registry
     await work.scheduler().run_by_hand(job)
     figures = await scraped(work)
@@ -125,7 +125,7 @@ async def test_the_jobs_are_seen_as_health_sees_them(work: Batuta) -> None:
     assert figures["batuta_job_next_fire_timestamp_seconds{job=resumo}"] > 1.7e9
 
 
-async def test_a_circuit_is_seen_by_its_state_and_a_family_as_one(work: Batuta) -> None:
+async def test_circuits_are_counted_by_state_and_a_family_as_one(work: Batuta) -> None:
     work.circuit("evolution")
     work.circuit("chip:*", failures=1)
     await work.circuits.breaker("chip:5511900000001").trip("o número caiu")
@@ -135,7 +135,7 @@ async def test_a_circuit_is_seen_by_its_state_and_a_family_as_one(work: Batuta) 
     assert not any("5511900000001" in name for name in figures)
 
 
-async def test_a_rate_limit_is_seen_with_what_is_used_of_it_and_no_persons_own(work: Batuta) -> None:
+async def test_rate_limit_shows_its_use_and_none_per_person(work: Batuta) -> None:
     everybody = work.limit(Limit(name="hora", key="envios", most=20, per=timedelta(hours=1)))
     work.limit(Limit(name="médico", key="medico", most=3, per=timedelta(hours=1), each=True))
     await work.rates.reserve([everybody])
@@ -145,7 +145,7 @@ async def test_a_rate_limit_is_seen_with_what_is_used_of_it_and_no_persons_own(w
     assert not any("médico" in name for name in figures)
 
 
-async def test_a_database_that_is_away_takes_only_its_own_figures_from_the_page(work: Batuta) -> None:
+async def test_unavailable_database_removes_only_its_own_figures(work: Batuta) -> None:
     await work.close()
     figures = await scraped(work)
     assert figures["batuta_reading_up{reading=jobs}"] == figures["batuta_reading_up{reading=queues}"] == 0
@@ -155,7 +155,7 @@ async def test_a_database_that_is_away_takes_only_its_own_figures_from_the_page(
     await work.open()
 
 
-async def test_a_port_that_is_taken_is_one_sentence(work: Batuta) -> None:
+async def test_taken_port_is_one_sentence(work: Batuta) -> None:
     from batuta.kernel.errors import AddressTaken
 
     settings = load_settings(EngineSettings, {"BATUTA_METRICS_PORT": str(free_port())})
@@ -167,7 +167,7 @@ async def test_a_port_that_is_taken_is_one_sentence(work: Batuta) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[int]:
-    """`batuta up`, with room for its ports; gives the parent's."""
+    """Run `batuta up` with room for its ports; yield the parent's port."""
     base, port = free_port(3), free_port()
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},
@@ -182,7 +182,7 @@ def tree(tmp_path: Path) -> Iterator[int]:
     up.wait(60)
 
 
-async def test_under_up_each_process_has_its_page(tree: int) -> None:
+async def test_each_process_under_up_has_its_page(tree: int) -> None:
     roles: list[str] = []
     async with httpx2.AsyncClient() as client:
         for port in range(tree, tree + 3):

@@ -1,4 +1,4 @@
-"""Figures as a scraper sees them: names by the field's habit, bounded labels, and no reading that can break the page."""
+"""Figures as a scraper sees them: conventional names, bounded labels, and no reading that can break the page."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
     return registry.get_sample_value(f"batuta_{name}", labels)
 
 
-def test_a_run_is_counted_by_its_end_timed_and_late() -> None:
+def test_run_is_counted_by_ending_with_duration_and_lateness() -> None:
     registry = counted(
         ExecutionStarted("resumo", "report", "id", "schedule", AT, 1, timedelta(milliseconds=30)),
         ExecutionEnded("resumo", "report", "id", "success", None, None, 3, 2 * SECOND),
@@ -57,12 +57,12 @@ def test_a_run_is_counted_by_its_end_timed_and_late() -> None:
     assert value(registry, "job_lateness_seconds_bucket", category="report", le="0.05") == 1
 
 
-def test_a_clock_that_went_back_makes_nothing_shorter_than_nothing() -> None:
+def test_duration_is_never_negative_when_the_clock_is_set_back() -> None:
     registry = counted(ExecutionEnded("resumo", "report", "id", "success", None, None, 3, -SECOND))
     assert value(registry, "job_run_duration_seconds_sum", job="resumo") == 0
 
 
-def test_items_are_counted_by_what_became_of_them_and_timed_both_ways() -> None:
+def test_items_are_counted_by_outcome_with_wait_and_duration() -> None:
     registry = counted(
         ItemsClaimed("default", (0.2, 0.7, 3.0)),
         ItemsSettled("default", {"done": 2, "retried": 1}, 1, (0.01, 4.0)),
@@ -77,18 +77,18 @@ def test_items_are_counted_by_what_became_of_them_and_timed_both_ways() -> None:
     assert value(registry, "queue_items_rescued_total", queue="default") == 3
 
 
-def test_a_method_nobody_knows_makes_no_series_of_its_own() -> None:
+def test_unknown_http_methods_share_one_series() -> None:
     registry = counted(*(RequestAnswered(f"X{n}", "/jobs", 405, SECOND, "id") for n in range(50)))
     assert value(registry, "http_request_duration_seconds_count", method="other", route="/jobs", status="405") == 50
 
 
-def test_a_child_that_is_started_again_is_a_restart() -> None:
+def test_restarted_child_counts_as_a_restart() -> None:
     registry = counted(ChildEnded("api", 7, 1, SECOND), ChildEnded("api", 8, 0, None))
     assert value(registry, "process_restarts_total", role="api") == 1
 
 
 @pytest.mark.parametrize("kind", list_events(), ids=lambda kind: kind.__name__)
-def test_no_fact_can_break_the_count(kind: type[Any]) -> None:
+def test_every_event_can_be_counted(kind: type[Any]) -> None:
     samples: dict[object, Any] = {
         str: "x",
         int: 1,
@@ -109,7 +109,7 @@ def test_no_fact_can_break_the_count(kind: type[Any]) -> None:
     assert all(sample.value >= 0 for family in text_string_to_metric_families(scraped) for sample in family.samples)
 
 
-def test_names_are_in_base_units_and_say_what_they_are() -> None:
+def test_metrics_have_base_units_and_a_description() -> None:
     registry = process_registry("1.2.3", "worker")
     MetricsSubscriber(registry)
     text = generate_latest(registry).decode()
@@ -133,7 +133,7 @@ def reading(*values: float) -> Callable[[], Awaitable[Sequence[Metric]]]:
     return read
 
 
-async def test_one_reading_that_fails_or_never_ends_harms_neither_the_others_nor_the_page(clock: FakeClock) -> None:
+async def test_reading_that_fails_or_hangs_harms_neither_the_others_nor_the_page(clock: FakeClock) -> None:
     async def away() -> Sequence[Metric]:
         raise StoreUnavailable(where="there", why="away")
 
@@ -157,7 +157,7 @@ async def test_one_reading_that_fails_or_never_ends_harms_neither_the_others_nor
     assert up == {"fine": 1, "away": 0, "broken": 0, "hangs": 0}
 
 
-async def test_what_was_read_is_kept_for_a_moment_and_then_asked_again(clock: FakeClock) -> None:
+async def test_reading_is_cached_for_a_moment(clock: FakeClock) -> None:
     registry = CollectorRegistry()
     readings = Readings({"thing": reading(1, 2)}, clock, registry)
     await asyncio.gather(readings.refresh(), readings.refresh())
@@ -168,7 +168,7 @@ async def test_what_was_read_is_kept_for_a_moment_and_then_asked_again(clock: Fa
     assert registry.get_sample_value("batuta_thing") == 2
 
 
-async def test_a_scraper_that_leaves_does_not_take_the_look_with_it(clock: FakeClock) -> None:
+async def test_cancelled_scraper_does_not_cancel_the_shared_reading(clock: FakeClock) -> None:
     gate = asyncio.Event()
 
     async def slow() -> Sequence[Metric]:

@@ -1,4 +1,4 @@
-"""A process whose work is over ends, whatever it has started."""
+"""A process ends after its work, whatever it has started."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ def ended(leaves: str, code: str) -> tuple[int, str]:
         ("task", "0", 0, "held by deaf"),
     ],
 )
-def test_whatever_it_has_started_a_process_whose_work_is_over_ends_and_says_what_held_it(
+def test_process_ends_after_its_work_and_reports_what_blocked_it(
     leaves: str, code: str, expected: int, holder: str
 ) -> None:
     exit_code, said = ended(leaves, code)

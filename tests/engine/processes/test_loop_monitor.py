@@ -1,4 +1,4 @@
-"""The watchdog thread acts on an event loop that does not answer; the test moves the time by hand."""
+"""The watchdog thread acts on an event loop that does not answer; the test moves the clock."""
 
 import asyncio
 import faulthandler
@@ -30,7 +30,7 @@ LIMIT = 15 * SECOND
 
 
 class Home:
-    """An event loop that answers when it is told to."""
+    """Event loop that answers only when the test calls ``answer``."""
 
     def __init__(self) -> None:
         self.asked: list[Callable[[], None]] = []
@@ -60,7 +60,7 @@ def home() -> Home:
 @pytest.fixture
 def monitor(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> LoopMonitor:
     Parent.signs = 0
-    monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # it works all the time
+    monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # the process uses CPU all the time
     words: list[str] = []
 
     async def report_block(stack: str, silent: timedelta) -> None:
@@ -91,7 +91,7 @@ async def passes(monitor: LoopMonitor, clock: FakeClock, seconds: int) -> None:
         await monitor.tick()
 
 
-async def test_while_the_loop_answers_the_parent_hears_that_we_live(
+async def test_parent_gets_a_keep_alive_while_the_loop_answers(
     monitor: LoopMonitor, home: Home, clock: FakeClock
 ) -> None:
     for _ in range(30):
@@ -102,7 +102,7 @@ async def test_while_the_loop_answers_the_parent_hears_that_we_live(
     assert not monitor.is_blocked
 
 
-async def test_a_blocked_loop_is_warned_of_then_told_with_its_stack_and_ended_at_the_limit(
+async def test_blocked_loop_is_reported_with_its_stack_and_ended_at_the_limit(
     monitor: LoopMonitor, clock: FakeClock, events: EventRecorder
 ) -> None:
     await monitor.tick()
@@ -110,16 +110,16 @@ async def test_a_blocked_loop_is_warned_of_then_told_with_its_stack_and_ended_at
     warned, stacked = events.of(EventLoopBlocked)
     assert (warned.silent_for, warned.stack) == (2 * SECOND, None)
     assert stacked.stack is not None
-    assert "in passes" in stacked.stack or "in tick" in stacked.stack  # this very thread, here
+    assert "in passes" in stacked.stack or "in tick" in stacked.stack  # the stack of this thread
     assert (Parent.signs, made_words[id(monitor)]) == (15, [])
     await passes(monitor, clock, 1)
     stack, exit = made_words[id(monitor)]
     assert stack
     assert exit == f"exit {EXIT_AGAIN}"
-    assert Parent.signs == 15  # from here on the parent hears nothing
+    assert Parent.signs == 15  # the parent gets no further keep-alive
 
 
-async def test_a_stack_that_the_database_does_not_take_is_left_for_the_next_process(
+async def test_stack_that_the_database_refuses_is_left_for_the_next_process(
     monitor: LoopMonitor, clock: FakeClock, tmp_path: Path
 ) -> None:
     async def refused(stack: str, silent: timedelta) -> None:
@@ -138,7 +138,7 @@ async def test_a_stack_that_the_database_does_not_take_is_left_for_the_next_proc
     assert made_words[id(monitor)] == [f"exit {EXIT_AGAIN}"]
 
 
-async def test_a_loop_that_comes_back_is_told_of_once(
+async def test_recovered_loop_is_reported_once(
     monitor: LoopMonitor, home: Home, clock: FakeClock, events: EventRecorder
 ) -> None:
     await monitor.tick()
@@ -152,28 +152,28 @@ async def test_a_loop_that_comes_back_is_told_of_once(
     assert events.of(EventLoopAnswers) == [EventLoopAnswers(5 * SECOND)]
 
 
-async def test_who_slept_with_the_whole_process_blames_nobody_and_who_worked_all_along_is_blamed(
+async def test_suspended_process_is_not_blocked_and_a_busy_one_is(
     monitor: LoopMonitor, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await monitor.tick()
-    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: 1000.0)  # nothing was worked
+    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: 1000.0)  # no CPU time was used
     await clock.advance(100)
     await monitor.tick()
     assert (monitor.is_blocked, made_words[id(monitor)]) == (False, [])
-    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: clock.monotonic() * 2)  # somebody held the interpreter
+    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: clock.monotonic() * 2)  # a thread held the interpreter
     await monitor.tick()
     await clock.advance(100)
     await monitor.tick()
     assert made_words[id(monitor)][-1] == f"exit {EXIT_AGAIN}"
 
 
-def test_it_looks_often_enough_for_the_limit_and_for_the_parent() -> None:
+def test_monitor_checks_often_enough_for_the_limit_and_the_parent() -> None:
     assert looking(LIMIT, Notifier()).every == SECOND
     assert looking(SECOND, Notifier()).every == SECOND / 10
     assert looking(LIMIT, Notifier("/run/x", 2 * SECOND)).every == SECOND / 2
 
 
-async def test_a_process_that_is_too_large_or_too_old_is_recycled_once(clock: FakeClock) -> None:
+async def test_process_that_is_too_large_or_too_old_is_recycled_once(clock: FakeClock) -> None:
     reasons: list[str] = []
     size = 100 * MEGABYTE
     recycler = Recycler(
@@ -192,7 +192,7 @@ async def test_a_process_that_is_too_large_or_too_old_is_recycled_once(clock: Fa
     assert reasons[1:] == ["has run for 2 h, longer than 2 h"]
 
 
-async def test_the_watchdog_thread_runs_while_this_event_loop_is_blocked_and_ends_on_request(
+async def test_watchdog_thread_runs_while_the_event_loop_is_blocked(
     events: EventRecorder,
 ) -> None:
     from batuta.kernel.clock import SystemClock
@@ -206,13 +206,13 @@ async def test_the_watchdog_thread_runs_while_this_event_loop_is_blocked_and_end
     supervisor.add(FunctionLoop("beat", beat), LoopPolicy(every=SECOND / 100, stuck_after=SECOND * 10))
     thread = WatchdogThread(supervisor)
     thread.begin()
-    for _ in range(3):  # this loop waits without giving anybody a turn
+    for _ in range(3):  # blocks this event loop
         ticked.clear()
         assert ticked.wait(30)
     await thread.end()
 
 
-def test_what_a_process_left_is_found_once_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
+def test_stack_of_a_dead_process_is_found_once_and_that_of_a_live_one_never(tmp_path: Path) -> None:
     folder = StackFolder(tmp_path / "stacks")
     for role, pid, text in (
         ("worker", 2**22 + 1, "Timeout (0:00:16)!\nThread 1"),
@@ -230,7 +230,7 @@ def test_what_a_process_left_is_found_once_and_that_of_a_living_one_is_not(tmp_p
     assert oct((tmp_path / "stacks").stat().st_mode)[-3:] == "700"
 
 
-def test_where_no_folder_takes_a_file_there_are_no_stacks_and_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_temporary_folder_disables_only_the_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
@@ -239,7 +239,7 @@ def test_where_no_folder_takes_a_file_there_are_no_stacks_and_everything_else(mo
     assert (folder.take("worker", 2**22 + 1), folder.list_orphaned("worker")) == (None, [])
 
 
-def test_the_main_thread_comes_first_and_the_reason_is_read_from_the_first_line() -> None:
+def test_main_thread_comes_first_and_the_first_line_gives_the_reason() -> None:
     dump = "Timeout (0:00:16)!\nThread 0x1 (most recent call first):\n  a\n\nThread 0x2 (most recent call first):\n  main\n"
     assert main_thread_first(dump).splitlines()[:3] == [
         "Timeout (0:00:16)!",
@@ -251,7 +251,7 @@ def test_the_main_thread_comes_first_and_the_reason_is_read_from_the_first_line(
     assert reason_of_dump("Fatal Python error: Segmentation fault\n") is Reason.CRASHED
 
 
-async def test_the_stack_of_a_task_goes_down_to_what_it_waits_for() -> None:
+async def test_task_stack_reaches_the_innermost_await() -> None:
     async def outer() -> None:
         await inner()
 
@@ -265,7 +265,7 @@ async def test_the_stack_of_a_task_goes_down_to_what_it_waits_for() -> None:
     assert stack.index("in outer") < stack.index("in inner") < stack.index("in wait")
 
 
-def test_a_process_is_degraded_as_soon_as_one_of_its_loops_is_and_says_which() -> None:
+def test_process_with_a_degraded_loop_is_degraded_and_names_it() -> None:
     async def tick() -> None: ...
 
     policy = LoopPolicy(every=SECOND, stuck_after=60 * SECOND)

@@ -1,4 +1,4 @@
-"""The words between a child and its parent, over real sockets."""
+"""Messages from a child to its parent, over real sockets."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
         yield name, listening
 
 
-def test_what_is_said_arrives_in_systemds_words(inbox: tuple[str, socket.socket]) -> None:
+def test_notifications_follow_the_protocol_of_systemd(inbox: tuple[str, socket.socket]) -> None:
     address, listening = inbox
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": address})
     assert notifier.ready()
@@ -35,35 +35,35 @@ def test_what_is_said_arrives_in_systemds_words(inbox: tuple[str, socket.socket]
 
 
 @pytest.mark.parametrize("env", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "vsock:2:1"}])
-def test_without_somebody_who_listens_nothing_is_said(env: dict[str, str]) -> None:
+def test_notifier_without_a_socket_sends_nothing(env: dict[str, str]) -> None:
     notifier = Notifier.from_environment(env)
     assert not any([notifier.ready(), notifier.alive(), notifier.stopping(), notifier.status("well")])
 
 
 @pytest.mark.parametrize("address", ["/nowhere/at/all", "/with\0null", "@nobody-has-this-name", "/" + "x" * 300])
-def test_a_socket_that_is_not_there_harms_nobody(address: str) -> None:
+def test_missing_socket_is_not_an_error(address: str) -> None:
     assert not Notifier.from_environment({"NOTIFY_SOCKET": address}).alive()
 
 
-def test_a_parent_that_reads_nothing_does_not_hold_us_up(inbox: tuple[str, socket.socket]) -> None:
+def test_parent_that_reads_nothing_does_not_block_the_child(inbox: tuple[str, socket.socket]) -> None:
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": inbox[0]})
-    # More than any inbox of datagrams holds: a send that waited would never come back.
+    # More datagrams than any inbox holds: a blocking send would never return.
     assert not all(notifier.alive() for _ in range(10_000))
 
 
-def test_a_sign_is_due_twice_within_the_limit() -> None:
+def test_keep_alive_is_due_twice_within_the_limit() -> None:
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": "30000000"})
     assert notifier.watchdog_limit == timedelta(seconds=30)
     assert notifier.watchdog_every == timedelta(seconds=15)
 
 
 @pytest.mark.parametrize("limit", ["", "0", "-5", "soon", "٣", "9" * 30, "9" * 5000])
-def test_a_limit_that_is_none_asks_for_no_sign(limit: str) -> None:
+def test_invalid_limit_requires_no_keep_alive(limit: str) -> None:
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": "/s", "WATCHDOG_USEC": limit})
     assert (notifier.watchdog_limit, notifier.watchdog_every) == (None, None)
 
 
-def test_a_limit_meant_for_another_process_is_not_ours() -> None:
+def test_limit_of_another_process_is_ignored() -> None:
     env = {"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": str(os.getpid())}
     assert Notifier.from_environment(env).watchdog_limit == timedelta(seconds=1)
     assert Notifier.from_environment(env, pid=os.getpid() + 1).watchdog_limit is None

@@ -1,4 +1,6 @@
-"""Processes that ended while they held leases are found by their presence files, and recovered without a look into the database."""
+"""Find processes that died while they held leases by their presence files, and recover their work without polling the
+database.
+"""
 
 import os
 from collections.abc import Collection
@@ -30,7 +32,7 @@ class Host:
     folder: Path
     clock: FakeClock = field(default_factory=FakeClock)
     recovered: list[list[str]] = field(default_factory=list)
-    batches: list[int] = field(default_factory=list)  # items that each recovery finds; then none
+    batches: list[int] = field(default_factory=list)  # items of each recovery in turn; then none
     is_away: bool = False
 
     def __post_init__(self) -> None:
@@ -62,26 +64,26 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path / "owners")
 
 
-async def test_only_owners_that_are_proven_dead_are_recovered(host: Host) -> None:
+async def test_only_owners_proven_dead_are_recovered(host: Host) -> None:
     host.announce(DEAD, ALIVE, FOREIGN)
     await host.watch.tick()
     assert host.recovered == [[DEAD]]
 
 
-async def test_a_crash_with_more_work_than_a_batch_is_recovered_batch_by_batch(host: Host) -> None:
+async def test_crash_with_more_items_than_a_batch_is_recovered_in_batches(host: Host) -> None:
     host.announce(DEAD)
     host.batches = [100, 100, 7]
     await host.watch.tick()
     assert host.recovered == [[DEAD]] * 4
 
 
-async def test_a_look_that_finds_nobody_dead_asks_nothing_of_the_database(host: Host) -> None:
+async def test_look_without_dead_owners_makes_no_query(host: Host) -> None:
     host.announce(ALIVE, FOREIGN)
     await host.look(60)
     assert host.recovered == []
 
 
-async def test_a_crash_is_recovered_a_few_times_and_its_file_goes_a_minute_later(host: Host) -> None:
+async def test_crash_is_recovered_a_few_times_and_its_file_deleted_a_minute_later(host: Host) -> None:
     host.announce(DEAD)
     await host.look(CRASH_FILE_RETENTION - 1)
     assert host.recovered == [[DEAD]] * 5
@@ -92,7 +94,7 @@ async def test_a_crash_is_recovered_a_few_times_and_its_file_goes_a_minute_later
     assert host.recovered == [[DEAD]] * 5
 
 
-async def test_a_crash_is_recovered_when_the_database_is_back_and_as_often(host: Host) -> None:
+async def test_crash_is_recovered_as_often_after_an_outage(host: Host) -> None:
     host.announce(DEAD)
     host.is_away = True
     for _ in range(300):
@@ -106,7 +108,7 @@ async def test_a_crash_is_recovered_when_the_database_is_back_and_as_often(host:
     assert DEAD not in host.files
 
 
-async def test_a_table_that_cannot_be_recovered_delays_no_other(host: Host) -> None:
+async def test_table_that_cannot_be_recovered_delays_no_other(host: Host) -> None:
     async def time_out(owners: Collection[str]) -> int:
         raise StoreTimeout(where="here", why="its table is locked")
 
@@ -117,7 +119,7 @@ async def test_a_table_that_cannot_be_recovered_delays_no_other(host: Host) -> N
     assert host.recovered == [[DEAD]]
 
 
-async def test_a_clock_that_is_set_makes_nobody_dead(host: Host) -> None:
+async def test_clock_change_makes_no_owner_dead(host: Host) -> None:
     host.announce(ALIVE)
     for hours in (-24, 48):
         host.clock.step(timedelta(hours=hours))
@@ -125,19 +127,19 @@ async def test_a_clock_that_is_set_makes_nobody_dead(host: Host) -> None:
     assert host.recovered == []
 
 
-async def test_a_process_announces_itself_while_it_runs_and_withdraws_when_it_has_drained(host: Host) -> None:
+async def test_process_announces_itself_until_it_has_drained(host: Host) -> None:
     announcement = Announcement(host.presence, MINE)
     await announcement.tick()
     assert host.files == {MINE}
-    await host.watch.tick()  # it is not judged by itself
-    (host.folder / MINE).unlink()  # as a service that tidies temporary folders does
+    await host.watch.tick()  # a process does not judge itself
+    (host.folder / MINE).unlink()  # like a service that cleans temporary folders
     await announcement.tick()
     assert host.files == {MINE}
     await announcement.drain(timedelta(seconds=1))
     assert not host.folder.exists()
 
 
-async def test_where_the_folder_cannot_be_made_nothing_is_announced_and_nothing_fails(tmp_path: Path) -> None:
+async def test_missing_folder_disables_announcements_without_an_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     host = Host(file / "owners")
@@ -149,7 +151,7 @@ async def test_where_the_folder_cannot_be_made_nothing_is_announced_and_nothing_
     assert host.recovered == []
 
 
-async def test_a_folder_of_another_user_is_not_used(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_folder_of_another_user_is_not_used(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     host.announce(DEAD)
     user = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: user + 1)
@@ -158,13 +160,13 @@ async def test_a_folder_of_another_user_is_not_used(host: Host, monkeypatch: pyt
     assert not host.presence.is_usable()
 
 
-async def test_an_owner_that_nobody_could_prove_dead_leaves_no_file(tmp_path: Path) -> None:
+async def test_owner_that_cannot_be_proven_dead_leaves_no_file(tmp_path: Path) -> None:
     for owner in ("ann", "alpha:12:-:-:0190a1b2", "alpha:12:0190a1b2-0000-7000-8000-000000000000"):
         PresenceFolder(tmp_path / "owners").announce(owner)
     assert not (tmp_path / "owners").exists()
 
 
-async def test_an_owner_of_this_process_is_judged_alive_by_another_watch(tmp_path: Path) -> None:
+async def test_other_watch_judges_an_owner_of_this_process_alive(tmp_path: Path) -> None:
     owner = make_owner(Ids(FakeClock()))
     first = PresenceFolder(tmp_path / "owners")
     with first.present(owner):
@@ -172,11 +174,11 @@ async def test_an_owner_of_this_process_is_judged_alive_by_another_watch(tmp_pat
     assert not (tmp_path / "owners").exists()
 
 
-def test_whether_a_folder_can_be_used_is_found_out_without_leaving_one(tmp_path: Path) -> None:
+def test_check_of_a_folder_leaves_no_folder_behind(tmp_path: Path) -> None:
     assert PresenceFolder(tmp_path / "owners").is_usable()
     assert not (tmp_path / "owners").exists()
 
 
-def test_databases_have_folders_of_their_own() -> None:
+def test_each_database_has_its_own_folder() -> None:
     assert PresenceFolder.for_database("/a.db").folder != PresenceFolder.for_database("/b.db").folder
     assert PresenceFolder.for_database("/a.db").folder == PresenceFolder.for_database("/a.db").folder

@@ -1,4 +1,4 @@
-"""A process whose database file was lost stops at once, and is ended if it does not stop in time."""
+"""A process whose database file was lost stops at once, and is killed if it does not stop in time."""
 
 import pytest
 
@@ -39,12 +39,12 @@ def watch(process: Process, clock: FakeClock) -> FileWatch:
     )
 
 
-async def test_while_the_file_is_in_place_nothing_happens(watch: FileWatch, process: Process) -> None:
+async def test_process_with_its_file_in_place_continues(watch: FileWatch, process: Process) -> None:
     assert await watch.tick() == Idle()
     assert (process.stops, process.codes, watch.lost) == (0, [], None)
 
 
-async def test_a_lost_file_stops_the_process_once_and_ends_it_after_the_grace(
+async def test_lost_file_stops_the_process_once_and_ends_it_after_the_grace_period(
     watch: FileWatch, process: Process, clock: FakeClock
 ) -> None:
     process.is_lost = True

@@ -1,4 +1,4 @@
-"""What a parent writes down of its children, on both databases: late if need be, and never at the cost of the parent."""
+"""A parent records the ends of its children on both databases: late if necessary, and without blocking the parent."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Parent:
-    """A restart log on a real database that the test can take away."""
+    """Restart log on a real database that the test can make unavailable."""
 
     def __init__(self, database: Database, ids: Ids, clock: FakeClock) -> None:
         self.clock = clock
@@ -57,9 +57,9 @@ def parent(database: Database, ids: Ids, clock: FakeClock) -> Parent:
     return Parent(database, ids, clock)
 
 
-async def test_what_is_noted_is_written_in_its_order_and_then_there_is_nothing_to_do(parent: Parent) -> None:
+async def test_noted_ends_are_written_in_order(parent: Parent) -> None:
     assert await parent.restart_log.tick() == Idle()
-    assert parent.opened == 0  # nobody needs the database while all is well
+    assert parent.opened == 0  # no database connection without an end to write
     parent.note(1)
     parent.clock.step(MINUTE)
     parent.note(2)
@@ -68,7 +68,7 @@ async def test_what_is_noted_is_written_in_its_order_and_then_there_is_nothing_t
     assert parent.opened == 1
 
 
-async def test_a_database_file_that_was_replaced_is_opened_again(parent: Parent) -> None:
+async def test_replaced_database_file_is_opened_again(parent: Parent) -> None:
     parent.note(1)
     await parent.restart_log.tick()
     parent.is_replaced = True
@@ -80,19 +80,19 @@ async def test_a_database_file_that_was_replaced_is_opened_again(parent: Parent)
     assert parent.opened == 2
 
 
-async def test_what_a_silent_child_cannot_say_its_parent_says(parent: Parent, clock: FakeClock) -> None:
+async def test_parent_records_the_stall_of_a_silent_child(parent: Parent, clock: FakeClock) -> None:
     await parent.beats.beat("here:7:a", "worker", {"heartbeat": {}}, now=clock.now(), host="here", pid=7)
     parent.restart_log.record_stall("here", 7)
     await parent.restart_log.tick()
     assert not await parent.beats.record_stall(host="here", pid=8)
 
 
-async def test_while_the_database_is_away_nothing_is_lost_and_the_time_stays_what_it_was(parent: Parent) -> None:
+async def test_outage_loses_no_end_and_keeps_its_time(parent: Parent) -> None:
     first = parent.clock.now()
     parent.note(1)
     parent.is_away = True
     for _ in range(3):
-        with pytest.raises(StoreUnavailable):  # the supervisor rests, and tries again for ever
+        with pytest.raises(StoreUnavailable):  # the supervisor backs off and retries without limit
             await parent.restart_log.tick()
     parent.clock.step(10 * MINUTE)
     parent.is_away = False
@@ -100,7 +100,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_the_time_stays_wha
     assert await parent.written() == [(1, first)]
 
 
-async def test_of_an_outage_that_never_ends_the_newest_are_kept(parent: Parent) -> None:
+async def test_endless_outage_keeps_the_newest_ends(parent: Parent) -> None:
     for pid in range(1, MOST + 11):
         parent.note(pid)
     for _ in range(MOST):
@@ -109,7 +109,7 @@ async def test_of_an_outage_that_never_ends_the_newest_are_kept(parent: Parent) 
     assert {pid for pid, _ in await parent.written()} == set(range(11, MOST + 11))
 
 
-async def test_an_end_that_cannot_be_written_keeps_nobody_from_ending(parent: Parent) -> None:
+async def test_end_that_cannot_be_written_does_not_block_the_shutdown(parent: Parent) -> None:
     parent.note(1)
     parent.is_away = True
     with pytest.raises(StoreUnavailable):

@@ -1,4 +1,4 @@
-"""When a child that ended is started again, and when that happens too often."""
+"""When the parent restarts a child, and when restarts become a crash loop."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ def after(
 
 
 def waits(code: int, step: float, times: int) -> list[float | None]:
-    """What each of so many ends waits, one every ``step`` seconds."""
+    """Waits after ``times`` ends, one every ``step`` seconds."""
     ends: tuple[float, ...] = ()
     found: list[float | None] = []
     for number in range(times):
@@ -33,54 +33,54 @@ def test_each_end_waits_longer_and_the_fifth_begins_a_crash_loop_at_the_cap() ->
     assert waits(KILLED, 1, 7) == [1, 2, 4, 8, 60, 60, 60]
 
 
-def test_chance_halves_a_wait_at_most() -> None:
+def test_jitter_halves_a_wait_at_most() -> None:
     assert after(at=0, chance=0.0).wait == SECOND / 2
 
 
-def test_a_healthy_stretch_gives_the_whole_budget_back() -> None:
+def test_healthy_period_restores_the_whole_budget() -> None:
     decided = after(1, 2, 3, 4, 5, at=5 + 600)
     assert (decided.wait, decided.ends, decided.is_looping) == (SECOND, (605,), False)
 
 
-def test_one_that_ends_now_and_then_never_begins_a_crash_loop() -> None:
+def test_occasional_ends_never_begin_a_crash_loop() -> None:
     assert waits(KILLED, 200, 50) == [1, 2, 4, *[4] * 47]
 
 
-def test_in_a_crash_loop_it_is_tried_for_as_long_as_it_takes() -> None:
+def test_crash_loop_is_retried_without_limit() -> None:
     assert waits(KILLED, 61, 500)[9:] == [60] * 491
 
 
-def test_who_asks_to_be_started_afresh_waits_for_nothing() -> None:
+def test_requested_restart_has_no_wait() -> None:
     assert after(1, 2, at=10, code=EXIT_AGAIN, lived=HOUR).wait == timedelta(0)
 
 
-def test_who_asks_for_it_again_and_again_waits_for_nothing_and_alarms_all_the_same() -> None:
+def test_repeated_requested_restarts_have_no_wait_but_count_as_a_loop() -> None:
     decided = after(1, 100, 200, 300, at=400, code=EXIT_AGAIN, lived=HOUR)
     assert (decided.wait, decided.is_looping) == (timedelta(0), True)
 
 
-def test_who_asks_for_it_within_a_minute_of_starting_has_not_worked() -> None:
+def test_restart_requested_within_a_minute_of_the_start_waits() -> None:
     assert waits(EXIT_AGAIN, 1, 5) == [1, 2, 4, 8, 60]
 
 
 @pytest.mark.parametrize("code", [1, KILLED, -11])
-def test_a_process_that_worked_and_ends_once_is_started_again_at_once(code: int) -> None:
+def test_first_end_of_a_process_that_worked_has_no_wait(code: int) -> None:
     assert after(at=5, code=code, lived=HOUR).wait == timedelta(0)
     assert after(5, at=605, code=code, lived=HOUR).wait == timedelta(0)
 
 
-def test_a_second_end_within_ten_minutes_waits() -> None:
+def test_second_end_within_ten_minutes_waits() -> None:
     assert after(5, at=70, lived=timedelta(seconds=65)).wait == 2 * SECOND
 
 
-def test_a_configuration_that_never_worked_is_hopeless() -> None:
+def test_configuration_error_before_the_first_success_is_final() -> None:
     assert after(at=0, code=EXIT_CONFIG, was_ready=False).wait is None
 
 
-def test_a_configuration_that_worked_before_is_waited_for() -> None:
+def test_configuration_error_after_a_success_is_retried() -> None:
     assert after(at=0, code=EXIT_CONFIG, was_ready=True).wait == BUDGET.cap
 
 
 @pytest.mark.parametrize("code", [0, 1, KILLED, -11])
-def test_however_it_ended_it_comes_back(code: int) -> None:
+def test_child_is_restarted_after_any_exit_code(code: int) -> None:
     assert after(at=0, code=code, was_ready=False).wait == SECOND

@@ -1,4 +1,4 @@
-"""Restarts on both databases: a row each, told newest first."""
+"""Restarts on both databases: one row each, listed newest first."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def of_process(pid: int = 7, **more: object) -> NewRestart:
     return NewRestart(**{**facts, "host": "here", "pid": pid, **more})  # type: ignore[arg-type]
 
 
-async def test_a_restart_is_read_back_as_it_was_told_newest_first(restarts: SqlRestarts, clock: FakeClock) -> None:
+async def test_restart_reads_back_as_stored_newest_first(restarts: SqlRestarts, clock: FakeClock) -> None:
     start = clock.now()
     first = await restarts.add(
         of_process(worker_id="here:7:a", loop="outbound", reason=Reason.STUCK, stack="File a.py, line 1"), now=start
@@ -44,7 +44,7 @@ async def test_a_restart_is_read_back_as_it_was_told_newest_first(restarts: SqlR
     assert await restarts.since(start, limit=1) == [newest]
 
 
-async def test_a_parent_names_its_child_by_host_and_pid_and_the_newest_boot_is_meant(
+async def test_host_and_pid_identify_the_newest_process(
     restarts: SqlRestarts, database: Database, clock: FakeClock
 ) -> None:
     beats = SqlBeats(database, "1")
@@ -57,7 +57,7 @@ async def test_a_parent_names_its_child_by_host_and_pid_and_the_newest_boot_is_m
     assert (known.worker_id, unknown.worker_id) == ("new", "here:8")
 
 
-async def test_a_parent_says_that_a_child_is_stalled_and_one_that_ended_in_order_stays_offline(
+async def test_stall_is_recorded_for_a_running_child_and_not_for_an_offline_one(
     database: Database, clock: FakeClock
 ) -> None:
     beats = SqlBeats(database, "1")
@@ -68,7 +68,7 @@ async def test_a_parent_says_that_a_child_is_stalled_and_one_that_ended_in_order
     assert not await beats.record_stall(host="there", pid=7)
 
 
-async def test_a_stack_without_end_is_cut_and_one_that_cannot_be_stored_is_mended(
+async def test_long_stack_is_cut_and_unstorable_characters_are_replaced(
     restarts: SqlRestarts, clock: FakeClock
 ) -> None:
     await restarts.add(of_process(stack="a\x00\ud800" + "b" * 10 * LONGEST_STACK), now=clock.now())
@@ -78,7 +78,7 @@ async def test_a_stack_without_end_is_cut_and_one_that_cannot_be_stored_is_mende
     assert len(kept.stack) < LONGEST_STACK + 10
 
 
-async def test_old_restarts_are_forgotten(restarts: SqlRestarts, clock: FakeClock) -> None:
+async def test_pruner_deletes_old_restarts(restarts: SqlRestarts, clock: FakeClock) -> None:
     start = clock.now()
     await restarts.add(of_process(), now=start)
     await restarts.add(of_process(), now=start + MINUTE)
@@ -86,7 +86,7 @@ async def test_old_restarts_are_forgotten(restarts: SqlRestarts, clock: FakeCloc
     assert len(await restarts.since(start)) == 1
 
 
-async def test_the_engine_keeps_a_heartbeat_a_week_and_a_restart_a_month(database_url: str, clock: FakeClock) -> None:
+async def test_engine_keeps_heartbeats_for_a_week_and_restarts_for_a_month(database_url: str, clock: FakeClock) -> None:
     start = clock.now()
     async with Batuta(database_url, clock=clock) as work:
         pruner = Pruner(work.retentions())

@@ -1,4 +1,4 @@
-"""What asks a process to end."""
+"""Signals that ask a process to end."""
 
 import asyncio
 import os
@@ -17,13 +17,13 @@ SOURCES = ROOT / "src"
 
 @pytest.fixture
 def hung_up() -> Iterator[None]:
-    """Whatever becomes of the signal, it does not end the tests."""
+    """Keep SIGHUP from ending the test run."""
     before = signal.signal(signal.SIGHUP, lambda number, frame: None)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
-async def test_a_terminal_that_is_closed_asks_for_an_orderly_end_once_however_often_it_says_so(hung_up: None) -> None:
+async def test_closed_terminal_requests_an_orderly_end_once(hung_up: None) -> None:
     stop, asked = asyncio.Event(), []
     with stop_on_signals(stop, lambda: asked.append("to end")):
         os.kill(os.getpid(), signal.SIGHUP)
@@ -34,7 +34,7 @@ async def test_a_terminal_that_is_closed_asks_for_an_orderly_end_once_however_of
     assert asked == ["to end"]
 
 
-async def test_who_was_started_to_outlive_its_terminal_does(hung_up: None) -> None:
+async def test_process_started_with_nohup_ignores_sighup(hung_up: None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     stop = asyncio.Event()
     with stop_on_signals(stop):
@@ -62,8 +62,8 @@ asyncio.run(main())
 """
 
 
-def test_a_signal_for_a_process_that_was_forked_off_is_for_that_process() -> None:
-    """They share the pipe by which asyncio is told of signals."""
+def test_signal_to_a_forked_child_does_not_stop_the_parent() -> None:
+    """Both share the pipe through which asyncio receives signals."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     program = [sys.executable, "-c", FORKING]
     said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout

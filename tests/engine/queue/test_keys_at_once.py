@@ -47,11 +47,11 @@ async def test_concurrent_puts_of_the_same_keys_do_not_deadlock(database: Databa
             raise Undone
 
     holds, may_end = asyncio.Event(), asyncio.Event()
-    somebody = asyncio.create_task(hold_one())
+    holder = asyncio.create_task(hold_one())
     await holds.wait()
     both = [asyncio.create_task(put("a", "b", "c")), asyncio.create_task(put("c", "b", "a"))]
     await waited_for(database, 2)
     may_end.set()
     with pytest.raises(Undone):
-        await somebody
+        await holder
     assert sorted(await asyncio.gather(*both)) == [0, 3]

@@ -1,4 +1,4 @@
-"""How a call of a job is received. The ledger here is a real one in memory; the SQL one passes the contract."""
+"""The reception of job calls. The ledger here is a real one in memory; the SQL one passes the same contract."""
 
 import asyncio
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ def answering(answer: Outcome) -> Endpoint:
         (TimedOut("late"), 504, {"status": "error", "items_processed": None, "error": "late"}),
     ],
 )
-async def test_the_status_tells_the_truth(
+async def test_reply_status_and_body_follow_the_outcome(
     reception: JobReceiver, answer: Outcome, status: int, said: dict[str, Json], events: EventRecorder
 ) -> None:
     assert (reply_status(answer), reply_body(answer)) == (status, said)
@@ -88,12 +88,12 @@ async def test_the_status_tells_the_truth(
     assert len(events.of(JobAnswered)) == 1
 
 
-def test_details_can_never_overwrite_the_truth() -> None:
+def test_result_fields_never_overwrite_status_and_count() -> None:
     assert reply_body(Done(items=1, result={"status": "error", "items_processed": 99}))["status"] == "ok"
     assert reply_body(Done(items=1, result={"items_processed": 99}))["items_processed"] == 1
 
 
-async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
+async def test_handler_that_crashes_fails_its_job_without_personal_data(
     reception: JobReceiver, events: EventRecorder
 ) -> None:
     async def crashes(call: JobCall) -> Outcome:
@@ -106,7 +106,7 @@ async def test_a_handler_that_crashes_is_a_failed_job_whose_text_names_no_data(
     assert isinstance(events.of(JobCrashed)[0].error, ValueError)
 
 
-async def test_the_same_key_runs_once_and_is_answered_twice(reception: JobReceiver) -> None:
+async def test_same_key_runs_once_and_is_answered_twice(reception: JobReceiver) -> None:
     runs = 0
 
     async def counting(call: JobCall) -> Outcome:
@@ -123,7 +123,7 @@ async def test_the_same_key_runs_once_and_is_answered_twice(reception: JobReceiv
     assert await reception.receive(job, {"tipo": "manha"}, key="k", deadline=None) == KeyReused()
 
 
-async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may(reception: JobReceiver) -> None:
+async def test_same_work_does_not_run_concurrently_and_different_work_may(reception: JobReceiver) -> None:
     gate = asyncio.Event()
 
     async def waits(call: JobCall) -> Outcome:
@@ -139,7 +139,7 @@ async def test_the_same_work_does_not_run_twice_at_a_time_and_different_work_may
     assert [type(await task) for task in (first, other)] == [Reply, Reply]
 
 
-async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
+async def test_work_is_cancelled_at_its_deadline_and_the_job_times_out(
     reception: JobReceiver, clock: FakeClock
 ) -> None:
     stopped = asyncio.Event()
@@ -160,7 +160,9 @@ async def test_at_its_deadline_the_work_is_stopped_and_the_job_times_out(
     assert stopped.is_set()
 
 
-async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: JobReceiver, clock: FakeClock) -> None:
+async def test_call_without_a_deadline_has_the_timeout_of_its_endpoint(
+    reception: JobReceiver, clock: FakeClock
+) -> None:
     async def never(call: JobCall) -> Outcome:
         await asyncio.Event().wait()
         return Done()
@@ -172,7 +174,7 @@ async def test_without_a_deadline_the_endpoints_own_timeout_counts(reception: Jo
     assert isinstance(await running, Reply)
 
 
-async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: JobReceiver, clock: FakeClock) -> None:
+async def test_call_that_arrives_after_its_deadline_does_not_run(reception: JobReceiver, clock: FakeClock) -> None:
     async def must_not_run(call: JobCall) -> Outcome:
         raise AssertionError
 
@@ -182,7 +184,7 @@ async def test_a_call_that_comes_after_its_deadline_is_not_run(reception: JobRec
     assert reply.status == 504
 
 
-async def test_a_call_that_is_cut_off_gives_the_work_back(reception: JobReceiver) -> None:
+async def test_interrupted_call_releases_its_work(reception: JobReceiver) -> None:
     async def waits(call: JobCall) -> Outcome:
         await asyncio.Event().wait()
         return Done()
@@ -197,12 +199,12 @@ async def test_a_call_that_is_cut_off_gives_the_work_back(reception: JobReceiver
 
 
 @pytest.mark.parametrize("name", ["", "Processar", "a_b", "a b", "-a", "a--b", "a/b"])
-def test_a_name_that_cannot_stand_in_an_address_is_refused(name: str) -> None:
+def test_name_that_does_not_fit_an_address_is_refused(name: str) -> None:
     with pytest.raises(InvalidName):
         JobEndpoints().add(name, None)  # type: ignore[arg-type]
 
 
-def test_two_handlers_of_one_name_and_no_time_at_all_are_refused() -> None:
+def test_duplicate_handler_name_and_zero_timeout_are_refused() -> None:
     endpoints = JobEndpoints()
     endpoints.add("heartbeat", None)  # type: ignore[arg-type]
     with pytest.raises(InvalidName, match="another handler"):
@@ -213,7 +215,7 @@ def test_two_handlers_of_one_name_and_no_time_at_all_are_refused() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [None, "ok", 3, {"status": "ok"}])
-async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: JobReceiver, nonsense: object) -> None:
+async def test_invalid_outcome_is_a_failure_and_releases_the_work(reception: JobReceiver, nonsense: object) -> None:
     async def answers_nonsense(call: JobCall) -> object:
         return nonsense
 
@@ -232,16 +234,14 @@ async def test_an_answer_that_is_none_is_a_failure_and_frees_the_way(reception: 
         (2**80, None),
     ],
 )
-async def test_what_cannot_be_written_is_left_out_of_the_answer_and_what_happened_stays(
-    reception: JobReceiver, given: object, sent: Json
-) -> None:
+async def test_unstorable_values_are_replaced_in_the_answer(reception: JobReceiver, given: object, sent: Json) -> None:
     reply = await reception.receive(answering(Done(items=2**80, result={"x": given})), {}, key=None, deadline=None)  # type: ignore[dict-item]
     assert reply == Reply(200, {"status": "ok", "items_processed": None, "x": sent})
     odd = await reception.receive(answering(Done(items=1, result=[1])), {}, key=None, deadline=None)
     assert odd == Reply(200, {"status": "ok", "items_processed": 1, "details": "[1]"})
 
 
-async def test_details_without_a_bottom_or_an_end_are_cut(reception: JobReceiver) -> None:
+async def test_endless_details_are_cut(reception: JobReceiver) -> None:
     deep: list[Json] = []
     for _ in range(100_000):
         deep = [deep]
@@ -252,7 +252,7 @@ async def test_details_without_a_bottom_or_an_end_are_cut(reception: JobReceiver
 
 
 @pytest.mark.parametrize("answer", [Failed, Skipped, Partial])
-async def test_the_text_of_an_answer_shows_nobodys_data(reception: JobReceiver, answer: type[Failed]) -> None:
+async def test_answer_contains_no_personal_data(reception: JobReceiver, answer: type[Failed]) -> None:
     said = answer("CPF 529.982.247-25, fone 11 98765-4321, ana@example.com")
     reply = await reception.receive(answering(said), {}, key=None, deadline=None)
     assert isinstance(reply, Reply)
@@ -260,7 +260,7 @@ async def test_the_text_of_an_answer_shows_nobodys_data(reception: JobReceiver, 
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
-async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
+async def test_handler_that_raises_system_exit_is_a_failed_job(
     reception: JobReceiver, kind: type[BaseException], events: EventRecorder
 ) -> None:
     async def leaves(call: JobCall) -> Outcome:
@@ -275,7 +275,7 @@ async def test_a_handler_that_wants_to_end_the_process_is_a_failed_job(
     assert again.replayed
 
 
-async def test_a_deadline_inside_the_handler_is_told_by_its_name_alone(reception: JobReceiver) -> None:
+async def test_deadline_error_inside_the_handler_is_reported_by_its_class_alone(reception: JobReceiver) -> None:
     async def sends(call: JobCall) -> Outcome:
         raise DeadlineExceeded(what="envio a 5511987654321 Maria", deadline="12:00")
 

@@ -1,4 +1,4 @@
-"""Whatever a run ends with can be written into both databases, and holds nobody's data."""
+"""The ending of a run is made storable in both databases and free of personal data."""
 
 import json
 import math
@@ -24,16 +24,16 @@ HUGE = 10**5000
 
 
 @pytest.mark.parametrize(("given", "kept"), [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, None), (2**70, None), (-5, None)])
-def test_a_count_that_no_column_holds_is_left_out(given: int, kept: int | None) -> None:
+def test_count_outside_the_column_range_is_dropped(given: int, kept: int | None) -> None:
     assert storable(Ending(status=Status.SUCCESS, items=given)).items == kept
 
 
 @pytest.mark.parametrize("given", [True, 3.5, math.nan, "7", object()])
-def test_what_is_no_count_is_none(given: object) -> None:
+def test_value_that_is_not_a_count_is_dropped(given: object) -> None:
     assert storable(Ending(status=Status.SUCCESS, items=given)).items is None  # type: ignore[arg-type]
 
 
-def test_a_result_keeps_what_json_can_say_and_loses_what_it_cannot() -> None:
+def test_result_keeps_its_json_values_and_replaces_the_others() -> None:
     given = {
         "taxa": math.nan,
         "limite": math.inf,
@@ -60,7 +60,7 @@ def test_a_result_keeps_what_json_can_say_and_loses_what_it_cannot() -> None:
     dumps(kept).encode()
 
 
-def test_a_result_without_a_bottom_has_one() -> None:
+def test_endless_result_is_cut() -> None:
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
@@ -71,7 +71,7 @@ def test_a_result_without_a_bottom_has_one() -> None:
         assert len(dumps(kept)) <= LARGEST_RESULT
 
 
-def test_a_result_that_is_too_long_is_not_kept() -> None:
+def test_oversized_result_is_dropped() -> None:
     for much in ("x" * LARGEST_RESULT, [0] * LARGEST_RESULT, {str(n): n for n in range(LARGEST_RESULT)}):
         assert storable(Ending(status=Status.SUCCESS, result={"x": much})).result is None
     assert storable(Ending(status=Status.SUCCESS, result={"x": "y" * 10_000})).result is not None
@@ -97,11 +97,11 @@ def test_error_and_reason_are_short_plain_text() -> None:
         (object(), "<object>"),
     ],
 )
-def test_an_error_that_is_no_text_becomes_one_and_an_exception_is_only_named(given: object, kept: str) -> None:
+def test_error_that_is_not_text_is_converted_and_an_exception_is_only_named(given: object, kept: str) -> None:
     assert storable(Ending(status=Status.ERROR, error=given)).error == kept  # type: ignore[arg-type]
 
 
-def test_what_a_run_leaves_behind_holds_nobodys_data() -> None:
+def test_ending_contains_no_personal_data() -> None:
     said = "CPF 529.982.247-25, fone 11 98765-4321, 5511987654321, ana@example.com, Bearer abcdefgh12345678"
     ending = storable(Ending(status=Status.ERROR, error=said, reason=PARTIAL(why=said), result={"quem": [said]}))
     kept = json.dumps([ending.error, encode(ending.reason), ending.result])
@@ -111,7 +111,7 @@ def test_what_a_run_leaves_behind_holds_nobodys_data() -> None:
     assert is_partial(ending.reason)
 
 
-def test_what_is_clean_stays_as_it_is() -> None:
+def test_clean_ending_is_unchanged() -> None:
     ending = Ending(
         status=Status.SUCCESS, response_code=200, reason="partial: 1 de 3 não", items=3, result={"ação": [1.5, "é", True]}
     )  # fmt: skip
@@ -119,7 +119,7 @@ def test_what_is_clean_stays_as_it_is() -> None:
     assert storable(Ending(status=Status.SKIPPED)) == Ending(status=Status.SKIPPED)
 
 
-def test_what_is_still_refused_is_told_with_the_same_status_in_plain_signs_and_a_note() -> None:
+def test_ending_without_details_keeps_its_status_and_notes_the_refusal() -> None:
     ending = Ending(status=Status.SUCCESS, reason=PARTIAL(why="não"), items=3, result={"x": 1}, response_code=200)
     less = without_details(ending)
     assert (less.status, less.response_code, less.items, less.result) == (Status.SUCCESS, 200, None, None)

@@ -1,4 +1,4 @@
-"""What the execution log can tell, on both databases."""
+"""Reports of the execution log, on both databases."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -47,15 +47,13 @@ def reports(database: Database) -> SqlReports:
     return SqlReports(database)
 
 
-async def test_activity_is_counted_by_category_ending_and_slice_of_time(
-    database: Database, reports: SqlReports
-) -> None:
+async def test_activity_is_counted_by_category_status_and_time_slice(database: Database, reports: SqlReports) -> None:
     await keep(database, 1, NOON)
     await keep(database, 2, NOON + QUARTER - MINUTE)
     await keep(database, 3, NOON + QUARTER)
     await keep(database, 4, NOON + QUARTER, status="error")
     await keep(database, 5, NOON + 4 * QUARTER, categoria="report")
-    await keep(database, 6, NOON - MINUTE)  # before it all
+    await keep(database, 6, NOON - MINUTE)  # before the first slice
     assert sorted(await reports.activity(since=NOON, length=QUARTER), key=lambda each: (each.place, each.status)) == [
         Slice(category="default", status="success", place=0, runs=2),
         Slice(category="default", status="error", place=1, runs=1),
@@ -64,19 +62,19 @@ async def test_activity_is_counted_by_category_ending_and_slice_of_time(
     ]
 
 
-async def test_a_missed_fire_counts_where_it_was_due_and_not_where_it_was_noticed(
+async def test_missed_fire_counts_when_it_was_due_and_not_when_it_was_noticed(
     database: Database, reports: SqlReports
 ) -> None:
     noticed = NOON + 10 * QUARTER
     await keep(database, 1, noticed, status="missed", due=NOON + QUARTER)
-    await keep(database, 2, noticed, status="missed", due=NOON - QUARTER)  # due before what was asked for
+    await keep(database, 2, noticed, status="missed", due=NOON - QUARTER)  # due before the first slice
     assert await reports.activity(since=NOON, length=QUARTER) == [
         Slice(category="default", status="missed", place=1, runs=1)
     ]
 
 
 @pytest.mark.parametrize("asked", [{}, {"job": "pulse"}, {"status": "success"}, {"job": "pulse", "status": "success"}])
-async def test_pages_leave_out_nothing_and_repeat_nothing_even_of_rows_of_one_instant(
+async def test_pages_skip_and_repeat_no_row_even_of_one_instant(
     database: Database, reports: SqlReports, asked: dict[str, str]
 ) -> None:
     for number in range(1, 8):
@@ -89,13 +87,13 @@ async def test_pages_leave_out_nothing_and_repeat_nothing_even_of_rows_of_one_in
     assert [row.id for page in pages for row in page] == [numbered(number) for number in (7, 6, 5, 4, 3, 2, 1)]
 
 
-async def test_without_an_id_before_is_an_instant_and_nothing_else(database: Database, reports: SqlReports) -> None:
+async def test_before_without_an_id_excludes_that_instant(database: Database, reports: SqlReports) -> None:
     await keep(database, 1, NOON)
     assert await reports.recent(before=NOON, limit=5) == []
     assert len(await reports.recent(before=NOON + MINUTE, limit=5)) == 1
 
 
-async def test_every_list_and_every_count_comes_from_an_index(database: Database) -> None:
+async def test_every_list_and_count_uses_an_index(database: Database) -> None:
     fill = FILL[database.dialect].format(rows=20_000)
     number = "printf('%012d', i)" if database.dialect == "sqlite" else "lpad(i::text, 12, '0')"
     at = "i * 60000000" if database.dialect == "sqlite" else "TIMESTAMPTZ 'epoch' + i * INTERVAL '1 minute'"
@@ -140,7 +138,7 @@ REGISTER = """
         (["success", "error", "abandoned", "timeout", "error", "error"], 3),
     ],
 )
-async def test_failures_are_counted_since_the_last_success_and_only_as_far_as_needed(
+async def test_failures_are_counted_since_the_last_success_up_to_a_limit(
     database: Database, reports: SqlReports, endings: Sequence[str], failures: int
 ) -> None:
     register = in_dialect(query_of("register", REGISTER, writes=True), database.dialect)

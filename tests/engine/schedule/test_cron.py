@@ -1,4 +1,4 @@
-"""Our arithmetic against an oracle that walks the minutes."""
+"""Our cron arithmetic against an oracle that walks the minutes."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -13,7 +13,7 @@ from tests.oracles import cron_fires
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 DAY = timedelta(days=1)
-# Every change of São Paulo's clocks from 2017 to 2019, in the middle of a span of three days.
+# Every clock change of São Paulo from 2017 to 2019, in the middle of a span of three days.
 CHANGES = [
     datetime(2017, 2, 19),
     datetime(2017, 10, 15),
@@ -61,21 +61,21 @@ def span_around(change: datetime) -> tuple[datetime, datetime]:
 
 @pytest.mark.parametrize("text", KNOWN)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change:%Y-%m-%d}")
-def test_the_known_traps_of_sao_paulo_are_stepped_around(text: str, change: datetime) -> None:
+def test_known_schedules_are_right_at_clock_changes_of_sao_paulo(text: str, change: datetime) -> None:
     start, end = span_around(change)
     assert fires(text, SAO_PAULO, start, end) == cron_fires(text, SAO_PAULO, start, end)
 
 
 @settings(max_examples=120, deadline=None)
 @given(crons, st.sampled_from(CHANGES))
-def test_any_cron_is_right_on_the_days_sao_paulo_changed_its_clocks(text: str, change: datetime) -> None:
+def test_any_cron_is_right_at_clock_changes_of_sao_paulo(text: str, change: datetime) -> None:
     start, end = span_around(change)
     assert fires(text, SAO_PAULO, start, end) == cron_fires(text, SAO_PAULO, start, end)
 
 
 @cache
 def changes_of(zone: str) -> list[datetime]:
-    """Days around which the zone changed its clocks between 2010 and 2030."""
+    """Days on which the zone changed its clocks, from 2010 to 2030."""
     info, found = ZoneInfo(zone), []
     day = datetime(2010, 1, 1, tzinfo=UTC)
     while day.year < 2030:
@@ -97,7 +97,7 @@ def test_any_cron_is_right_in_any_zone(text: str, zone: str, chance: object) -> 
 
 
 @given(crons, st.datetimes(datetime(2000, 1, 1), datetime(2040, 1, 1)), st.sampled_from(ZONES))
-def test_the_next_fire_is_always_later_and_always_found(text: str, at: datetime, zone: str) -> None:
+def test_next_fire_is_always_later_and_always_found(text: str, at: datetime, zone: str) -> None:
     instant = at.replace(tzinfo=UTC)
     fire = parse(text).next_after(instant, ZoneInfo(zone))
     assert fire > instant

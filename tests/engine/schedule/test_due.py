@@ -1,4 +1,4 @@
-"""What is owed, against a plain list of every fire."""
+"""Due fires, compared with a plain list of every fire."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -29,7 +29,7 @@ def every_fire(text: str, since: datetime, until: datetime) -> list[datetime]:
 
 @settings(max_examples=80, deadline=None)
 @given(crons, instants, gaps, ages, st.sampled_from(CatchUp))
-def test_every_fire_is_run_or_missed_and_nothing_else_is(
+def test_every_fire_is_either_run_or_missed(
     text: str, since: datetime, gap: timedelta, max_age: timedelta, policy: CatchUp
 ) -> None:
     until = since + gap
@@ -43,12 +43,12 @@ def test_every_fire_is_run_or_missed_and_nothing_else_is(
     else:
         before = [fire for fire in all_fires if fire not in found.run and fire not in left]
         assert (found.gap.first, found.gap.last) == (before[0], before[-1])
-        assert abs(found.gap.count - len(before)) <= 120  # clocks changed in between
+        assert abs(found.gap.count - len(before)) <= 120  # clock changes inside the gap
 
 
 @settings(max_examples=80, deadline=None)
 @given(crons, instants, gaps, ages, st.sampled_from(CatchUp))
-def test_the_policy_decides_what_runs(
+def test_policy_decides_which_fires_run(
     text: str, since: datetime, gap: timedelta, max_age: timedelta, policy: CatchUp
 ) -> None:
     until = since + gap
@@ -64,7 +64,7 @@ def test_the_policy_decides_what_runs(
 
 @settings(max_examples=80, deadline=None)
 @given(crons, instants)
-def test_the_last_fire_is_the_one_after_which_none_comes(text: str, until: datetime) -> None:
+def test_no_fire_follows_the_last_fire(text: str, until: datetime) -> None:
     cron = parse(text)
     last = last_fire(cron, SAO_PAULO, until)
     assert last <= until < cron.next_after(last, SAO_PAULO)
@@ -72,5 +72,5 @@ def test_the_last_fire_is_the_one_after_which_none_comes(text: str, until: datet
 
 @settings(max_examples=60, deadline=None)
 @given(crons, st.datetimes(datetime(2020, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)), gaps)
-def test_where_no_clock_changes_the_count_is_exact(text: str, since: datetime, gap: timedelta) -> None:
+def test_count_is_exact_without_clock_changes(text: str, since: datetime, gap: timedelta) -> None:
     assert count(parse(text), SAO_PAULO, since, since + gap) == len(every_fire(text, since, since + gap))

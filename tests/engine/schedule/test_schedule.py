@@ -38,16 +38,16 @@ def next_fire(cron: str, after: str) -> str:
         ("10/20 * * * *", "2026-01-05T04:31", "2026-01-05T04:50-03:00"),
         ("@daily", "2026-01-05T04:31", "2026-01-06T00:00-03:00"),
         ("30 0 * * *", "2018-11-03T12:00", "2018-11-04T01:00-02:00"),  # 00:30 does not exist that night
-        ("30 23 * * *", "2018-02-17T23:30", "2018-02-18T23:30-03:00"),  # and on this one it comes twice
+        ("30 23 * * *", "2018-02-17T23:30", "2018-02-18T23:30-03:00"),  # and on this night it comes twice
     ],
 )
-def test_the_next_fire_is_when_a_reader_of_the_crontab_expects_it(cron: str, after: str, fire: str) -> None:
+def test_next_fire_follows_crontab_rules(cron: str, after: str, fire: str) -> None:
     assert next_fire(cron, after) == fire
 
 
 @pytest.mark.parametrize("zone", ["America/Sao_Paulo", "Africa/Monrovia", "Europe/Amsterdam", "Asia/Kolkata"])
 @pytest.mark.parametrize("day", [date(2, 1, 1), date(1900, 1, 1), date(1913, 6, 1)])
-def test_a_zone_whose_offset_has_seconds_fires_when_its_own_clocks_show_a_whole_minute(zone: str, day: date) -> None:
+def test_zone_with_seconds_in_its_offset_fires_at_its_own_whole_minutes(zone: str, day: date) -> None:
     there = ZoneInfo(zone)
     start, end = (first_instant(datetime.combine(each, time()), there) for each in (day, day + timedelta(days=1)))
     for cron, wanted in (("* * * * *", 1440), ("*/15 * * * *", 96), ("0 * * * *", 24), ("0 0,12 * * *", 2)):
@@ -66,14 +66,14 @@ def test_a_zone_whose_offset_has_seconds_fires_when_its_own_clocks_show_a_whole_
         ("0 0 * * *", "1913-12-31T03:06:27", ["1913-12-31T03:06:28", "1914-01-01T03:06:28", "1914-01-02T03:00:00"]),
     ],
 )
-def test_clocks_that_change_by_minutes_and_seconds_are_stepped_around(cron: str, after: str, wanted: list[str]) -> None:
-    """São Paulo went from -03:06:28 to -03:00 at the midnight that began 1914: from 00:00:00 to 00:06:28."""
+def test_clock_changes_by_minutes_and_seconds_are_handled(cron: str, after: str, wanted: list[str]) -> None:
+    """At the first midnight of 1914 São Paulo went from -03:06:28 to -03:00: from 00:00:00 to 00:06:28."""
     since = datetime.fromisoformat(after).replace(tzinfo=UTC)
     found = islice(fires(parse(cron), SAO_PAULO, since, since + timedelta(days=3)), len(wanted))
     assert [f"{each:%Y-%m-%dT%H:%M:%S}" for each in found] == wanted
 
 
-def test_the_last_of_two_fires_a_minute_apart_is_the_last() -> None:
+def test_last_fire_is_the_later_of_two_a_minute_apart() -> None:
     until = datetime(2026, 1, 5, 0, 14, tzinfo=UTC)
     assert last_fire(parse("0,5,6 0 * * *"), ZoneInfo("UTC"), until) == until.replace(minute=6)
 
@@ -99,12 +99,12 @@ def test_the_last_of_two_fires_a_minute_apart_is_the_last() -> None:
         ("-1 * * * *", "'-1' is not a minute"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused_with_the_reason(cron: str, complaint: str) -> None:
+def test_invalid_schedule_is_refused_with_the_reason(cron: str, complaint: str) -> None:
     with pytest.raises(InvalidCron, match=complaint):
         parse(cron)
 
 
-def test_a_day_that_exists_only_as_a_weekday_is_enough_when_either_will_do() -> None:
+def test_schedule_with_an_impossible_date_fires_on_its_weekday() -> None:
     assert next_fire("0 0 31 2 1", "2026-02-01T00:00") == "2026-02-02T00:00-03:00"
 
 
@@ -117,33 +117,35 @@ OFFICE = Window(opens=time(8), lasts=timedelta(hours=12))
         ("2026-01-05T07:59", "2026-01-05T08:00"),
         ("2026-01-05T08:00", "2026-01-05T08:00"),
         ("2026-01-05T19:59", "2026-01-05T19:59"),
-        ("2026-01-05T20:00", "2026-01-06T08:00"),  # its end is outside
+        ("2026-01-05T20:00", "2026-01-06T08:00"),  # the end is exclusive
         ("2026-01-09T20:00", "2026-01-12T08:00"),  # Friday evening to Monday
     ],
 )
-def test_office_hours_open_when_they_say(at: str, opens: str) -> None:
+def test_office_hours_name_their_next_opening(at: str, opens: str) -> None:
     assert OFFICE.next_open(local(at), SAO_PAULO) == local(opens)
     assert OFFICE.is_open(local(at), SAO_PAULO) is (at == opens)
 
 
-def test_an_open_window_says_when_it_closes() -> None:
+def test_open_window_names_its_closing_time() -> None:
     assert OFFICE.closes(local("2026-01-05T10:00"), SAO_PAULO) == local("2026-01-05T20:00")
     assert OFFICE.closes(local("2026-01-05T21:00"), SAO_PAULO) is None
 
 
-def test_a_window_may_stay_open_over_midnight() -> None:
+def test_window_may_stay_open_over_midnight() -> None:
     night = Window(opens=time(22), lasts=timedelta(hours=4), days=frozenset({5}))
     assert night.is_open(local("2026-01-10T01:59"), SAO_PAULO)
     assert not night.is_open(local("2026-01-10T02:00"), SAO_PAULO)
 
 
-def test_a_window_may_stay_shut_on_holidays() -> None:
+def test_window_may_stay_closed_on_holidays() -> None:
     shut = Window(opens=time(10), on_holidays=False)
-    assert shut.next_open(local("2026-09-07T10:30"), SAO_PAULO) == local("2026-09-08T10:00")  # Independence, a Monday
+    assert shut.next_open(local("2026-09-07T10:30"), SAO_PAULO) == local(
+        "2026-09-08T10:00"
+    )  # Independence Day, a Monday
     assert Window(opens=time(10)).is_open(local("2026-09-07T10:30"), SAO_PAULO)
 
 
-def test_a_window_that_opens_in_the_gap_opens_after_it() -> None:
+def test_window_that_opens_in_a_clock_gap_opens_after_it() -> None:
     midnight = Window(opens=time(0, 30), days=frozenset({0}))
     assert midnight.next_open(datetime(2018, 11, 4, 2, tzinfo=UTC), SAO_PAULO) == datetime(2018, 11, 4, 3, tzinfo=UTC)
 
@@ -158,19 +160,19 @@ def test_a_window_that_opens_in_the_gap_opens_after_it() -> None:
         {"opens": time(8, tzinfo=UTC)},
     ],
 )
-def test_a_window_that_cannot_be_is_refused(mistake: dict[str, object]) -> None:
+def test_invalid_window_is_refused(mistake: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="a window"):
         Window(**{"opens": time(8), **mistake})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("opens", ["11:00:00", "11", "1e1:00", "onze", "", "-1:00", "+1:00", "1_1:00", "٣:00"])
-def test_a_window_that_opens_at_no_time_of_day_is_told_how_one_is_written(opens: str) -> None:
+def test_window_with_an_invalid_opening_time_is_refused_with_the_format(opens: str) -> None:
     with pytest.raises(InvalidWindow, match="write the hour and the minutes, as in 10:00"):
         decode_window("manha", opens=opens, minutes=120, days="1-5")
 
 
 @pytest.mark.parametrize("minutes", [-1, 0, 1441, 999999999999999, -(10**40), 10**40])
-def test_a_window_is_open_for_at_most_a_day_however_much_more_is_asked(minutes: int) -> None:
+def test_window_longer_than_a_day_is_refused(minutes: int) -> None:
     with pytest.raises(InvalidWindow, match="at most a day"):
         decode_window("manha", opens="10:00", minutes=minutes, days="1-5")
 
@@ -178,11 +180,11 @@ def test_a_window_is_open_for_at_most_a_day_however_much_more_is_asked(minutes: 
 @pytest.mark.parametrize(
     ("year", "day"), [(2024, "03-31"), (2025, "04-20"), (2026, "04-05"), (2038, "04-25"), (1818, "03-22")]
 )
-def test_easter_is_on_the_sunday_the_church_keeps(year: int, day: str) -> None:
+def test_easter_is_on_its_church_date(year: int, day: str) -> None:
     assert easter(year) == date.fromisoformat(f"{year}-{day}")
 
 
-def test_the_national_holidays_of_a_year_are_these() -> None:
+def test_national_holidays_of_a_year_are_listed() -> None:
     assert sorted(f"{day:%d/%m}" for day in holidays(2026)) == sorted(
         ["01/01", "03/04", "21/04", "01/05", "07/09", "12/10", "02/11", "15/11", "20/11", "25/12"]
     )
@@ -193,7 +195,7 @@ def test_the_national_holidays_of_a_year_are_these() -> None:
     assert not is_holiday(date(2026, 2, 17))  # carnival is optional
 
 
-def test_two_centuries_of_missed_minutes_are_one_gap_and_cost_nothing() -> None:
+def test_two_centuries_of_missed_minutes_are_one_gap() -> None:
     since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2226, 1, 1, tzinfo=UTC)
     owed = due(
         parse("* * * * *"), ZoneInfo("UTC"), since=since, until=until, policy=CatchUp.LATEST, max_age=timedelta(days=1)
@@ -205,7 +207,7 @@ def test_two_centuries_of_missed_minutes_are_one_gap_and_cost_nothing() -> None:
     assert owed.gap.last == until - timedelta(minutes=1)
 
 
-def test_the_first_look_at_a_new_job_owes_nothing() -> None:
+def test_first_look_at_a_new_job_finds_no_due_fire() -> None:
     now = local("2026-01-05T12:00")
     owed = due(parse("0 12 * * *"), SAO_PAULO, since=now, until=now, policy=CatchUp.ALL, max_age=timedelta(days=1))
     assert owed.run == ()
@@ -227,12 +229,14 @@ def test_the_first_look_at_a_new_job_owes_nothing() -> None:
         ("0 9 * * 1", timedelta(days=7), timedelta(days=8)),
     ],
 )
-def test_the_sla_follows_from_the_period(cron: str, every: timedelta, sla: timedelta) -> None:
+def test_default_sla_follows_from_the_period(cron: str, every: timedelta, sla: timedelta) -> None:
     assert period(parse(cron), SAO_PAULO) == every
     assert default_sla(every) == sla
 
 
-def test_a_window_of_one_weekday_that_keeps_holidays_waits_for_the_first_free_one() -> None:
-    window = Window(opens=time(10), days=frozenset({5}), on_holidays=False)  # Fridays; 25 December and 1 January are
+def test_weekly_window_skips_holidays_to_the_first_free_day() -> None:
+    window = Window(
+        opens=time(10), days=frozenset({5}), on_holidays=False
+    )  # Fridays; 25 December and 1 January are Fridays too
     assert not window.is_open(local("2026-12-19T10:30"), SAO_PAULO)
     assert window.next_open(local("2026-12-19T10:30"), SAO_PAULO) == local("2027-01-08T10:00")

@@ -1,4 +1,4 @@
-"""Promises of the pruner: every retention gets its turn, in batches, and a job that prunes keeps its deadline."""
+"""The pruner serves every retention in batches, and a job that prunes keeps its deadline."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def retentions(*tables: Table) -> list[Retention]:
     return [Retention(f"table_{place}", table.prune) for place, table in enumerate(tables)]
 
 
-async def test_a_tick_deletes_a_batch_of_each_table_and_comes_again_while_one_is_full() -> None:
+async def test_tick_deletes_a_batch_of_each_table_and_repeats_while_one_is_full() -> None:
     small, large = Table(3), Table(BATCH + 1)
     pruner = Pruner(retentions(small, large))
     assert await pruner.tick() == Again()
@@ -33,7 +33,7 @@ async def test_a_tick_deletes_a_batch_of_each_table_and_comes_again_while_one_is
     assert large.rows == 0
 
 
-async def test_a_table_that_cannot_be_pruned_keeps_the_others_from_nothing() -> None:
+async def test_table_that_cannot_be_pruned_does_not_block_the_others() -> None:
     broken, whole = Table(1), Table(1)
     broken.is_away = True
     pruner = Pruner(retentions(broken, whole))
@@ -47,12 +47,12 @@ async def test_a_table_that_cannot_be_pruned_keeps_the_others_from_nothing() -> 
     assert broken.rows == 0
 
 
-async def test_a_run_prunes_every_table_until_nothing_is_left() -> None:
+async def test_run_prunes_every_table_until_nothing_is_left() -> None:
     first, second = Table(2 * BATCH + 1), Table(1)
     assert await prune_all(retentions(first, second), lambda: True) == Pruned(2 * BATCH + 2, is_all=True)
 
 
-async def test_a_run_ends_with_its_time_but_deletes_a_batch_first() -> None:
+async def test_run_ends_at_its_deadline_but_deletes_a_batch_first() -> None:
     first, second = Table(BATCH + 1), Table(1)
     assert await prune_all(retentions(first, second), lambda: False) == Pruned(BATCH, is_all=False)
     assert (first.rows, second.rows) == (1, 1)

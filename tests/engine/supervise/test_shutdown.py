@@ -1,4 +1,4 @@
-"""A shutdown has one deadline for all loops; what one loop does costs the others nothing. Time is moved by hand."""
+"""A shutdown has one deadline for all loops, and a slow loop does not delay the others. The test moves the clock."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ OUTLIVING = replace(EVERY_TEN, every=SECOND, outlives=True)
 
 
 class Draining:
-    """A loop that records when its drain began and ended, and with how much time."""
+    """Loop that records when its drain begins and ends, and its grace period."""
 
     def __init__(self, name: str, clock: FakeClock, *, tick: float = 0, drain: float = 0) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Draining:
 
 
 class Stopped:
-    """A supervisor that was asked to stop at ``at``."""
+    """Supervisor that was asked to stop at ``at``."""
 
     def __init__(self, supervisor: Supervisor, clock: FakeClock) -> None:
         self._clock = clock
@@ -63,7 +63,7 @@ class Stopped:
         await settle()
 
     async def took(self) -> float:
-        """Seconds from the stop to the end, to a tenth."""
+        """Return the seconds from the stop to the end, to a tenth."""
         for _ in range(2_000):
             if self.task.done():
                 break
@@ -72,7 +72,7 @@ class Stopped:
         return round(self._clock.monotonic() - self.at, 1)
 
 
-async def test_a_long_poll_without_a_drain_is_cancelled_at_once(
+async def test_long_poll_without_a_drain_is_cancelled_at_once(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def polls() -> None:
@@ -88,7 +88,7 @@ async def test_a_long_poll_without_a_drain_is_cancelled_at_once(
     assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"telegram": True, "worker": True}
 
 
-async def test_a_process_with_nothing_to_drain_ends_at_once(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_process_with_nothing_to_drain_ends_at_once(supervisor: Supervisor, clock: FakeClock) -> None:
     async def hangs() -> None:
         await asyncio.Event().wait()
 
@@ -99,7 +99,7 @@ async def test_a_process_with_nothing_to_drain_ends_at_once(supervisor: Supervis
     assert await stopped.took() == 0
 
 
-async def test_two_loops_drain_at_the_same_time_and_each_has_the_whole_grace(
+async def test_two_loops_drain_concurrently_with_the_whole_grace_period_each(
     supervisor: Supervisor, clock: FakeClock
 ) -> None:
     loops = [Draining("worker:a", clock, drain=20), Draining("worker:b", clock, drain=25)]
@@ -112,7 +112,7 @@ async def test_two_loops_drain_at_the_same_time_and_each_has_the_whole_grace(
     assert [loop.ended_at for loop in loops] == [stopped.at + 20, stopped.at + 25]
 
 
-async def test_a_slow_tick_costs_only_its_own_loop(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_slow_tick_delays_only_its_own_loop(supervisor: Supervisor, clock: FakeClock) -> None:
     slow, quick = Draining("slow", clock, tick=50), Draining("quick", clock)
     supervisor.add(slow, EVERY_TEN)
     supervisor.add(quick, EVERY_TEN)
@@ -122,12 +122,12 @@ async def test_a_slow_tick_costs_only_its_own_loop(supervisor: Supervisor, clock
     assert quick.ended_at is not None
     assert quick.ended_at <= stopped.at + 1
     assert await stopped.took() <= GRACE.total_seconds()
-    # Its tick was cancelled at the end of the finish phase: enough is left to hand its work back.
+    # The finish phase ended with the cancellation of its tick: enough time is left to release its work.
     assert slow.began_at == stopped.at + 27
     assert slow.grace == 3 * SECOND
 
 
-async def test_a_tick_in_flight_ends_before_the_drain_begins(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_running_tick_ends_before_the_drain_begins(supervisor: Supervisor, clock: FakeClock) -> None:
     claiming, other = Draining("claiming", clock, tick=0.5), Draining("other", clock)
     supervisor.add(claiming, EVERY_TEN)
     supervisor.add(other, EVERY_TEN)
@@ -135,11 +135,11 @@ async def test_a_tick_in_flight_ends_before_the_drain_begins(supervisor: Supervi
     await stopped.ask()
     assert await stopped.took() == 0.5
     assert claiming.ticks == 1
-    # Other loops wait for it, for a moment: a dispatcher may still start a run in the runner beside it.
+    # Other loops wait for it shortly: a dispatcher may still start a run in the runner beside it.
     assert claiming.began_at == other.began_at == stopped.at + 0.5
 
 
-async def test_a_loop_that_claims_work_for_another_finishes_its_tick_without_a_drain(
+async def test_loop_that_claims_for_another_finishes_its_tick_without_a_drain(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     started: list[float] = []
@@ -156,7 +156,7 @@ async def test_a_loop_that_claims_work_for_another_finishes_its_tick_without_a_d
     assert events.of(LoopEnded) == [LoopEnded("dispatcher", drained=True)]
 
 
-async def test_a_loop_that_outlives_the_others_ticks_until_they_have_drained(
+async def test_loop_that_outlives_the_others_ticks_until_they_have_drained(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     keeper, worker = Draining("lease-keeper", clock), Draining("worker", clock, drain=20)
@@ -171,7 +171,7 @@ async def test_a_loop_that_outlives_the_others_ticks_until_they_have_drained(
     assert [ended.loop for ended in events.of(LoopEnded)] == ["worker", "lease-keeper"]
 
 
-async def test_a_loop_that_outlives_the_others_is_restarted_while_they_drain(
+async def test_loop_that_outlives_the_others_is_restarted_while_they_drain(
     supervisor: Supervisor, clock: FakeClock
 ) -> None:
     ticks = 0
@@ -190,7 +190,7 @@ async def test_a_loop_that_outlives_the_others_is_restarted_while_they_drain(
     assert ticks > 1
 
 
-async def test_ticks_and_drains_that_never_end_take_the_grace_and_a_small_margin(
+async def test_endless_ticks_and_drains_take_the_grace_period_and_a_small_margin(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     for n in range(3):
@@ -203,7 +203,7 @@ async def test_ticks_and_drains_that_never_end_take_the_grace_and_a_small_margin
     assert not any(ended.drained for ended in events.of(LoopEnded))
 
 
-async def test_a_loop_that_ignores_its_cancellation_holds_nobody_and_is_reported(
+async def test_loop_that_ignores_its_cancellation_is_reported_and_blocks_no_other(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     release = asyncio.Event()
@@ -228,7 +228,7 @@ async def test_a_loop_that_ignores_its_cancellation_holds_nobody_and_is_reported
     release.set()
 
 
-async def test_a_drain_that_fails_is_reported_once_and_holds_nobody(
+async def test_failing_drain_is_reported_once_and_blocks_no_other(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     class Failing(Draining):
@@ -245,7 +245,7 @@ async def test_a_drain_that_fails_is_reported_once_and_holds_nobody(
     assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"failing": False, "other": True}
 
 
-async def test_an_error_of_a_tick_that_was_cancelled_is_no_failure_of_its_loop(
+async def test_error_of_a_cancelled_tick_does_not_count_as_a_failure(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def translates() -> None:
@@ -261,7 +261,7 @@ async def test_an_error_of_a_tick_that_was_cancelled_is_no_failure_of_its_loop(
     assert events.of(LoopFailed) == []
 
 
-async def test_a_shutdown_that_is_cancelled_leaves_no_drain_behind(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_cancelled_shutdown_leaves_no_drain_behind(supervisor: Supervisor, clock: FakeClock) -> None:
     worker = Draining("worker", clock, drain=20)
     supervisor.add(worker, EVERY_TEN)
     stopped = Stopped(supervisor, clock)
@@ -273,7 +273,7 @@ async def test_a_shutdown_that_is_cancelled_leaves_no_drain_behind(supervisor: S
     assert worker.ended_at is None
 
 
-async def test_a_process_that_shuts_down_is_draining_and_not_degraded(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_process_in_shutdown_is_draining_and_not_degraded(supervisor: Supervisor, clock: FakeClock) -> None:
     supervisor.add(Draining("worker", clock, drain=20), EVERY_TEN)
     stopped = Stopped(supervisor, clock)
     await settle()
@@ -283,7 +283,7 @@ async def test_a_process_that_shuts_down_is_draining_and_not_degraded(supervisor
     assert await stopped.took() == 20
 
 
-async def test_a_class_without_a_drain_has_nothing_to_drain(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_class_without_a_drain_has_nothing_to_drain(supervisor: Supervisor, clock: FakeClock) -> None:
     class Polling:
         async def tick(self) -> None:
             await clock.sleep(28)
@@ -294,7 +294,7 @@ async def test_a_class_without_a_drain_has_nothing_to_drain(supervisor: Supervis
     assert await stopped.took() == 0
 
 
-async def test_each_phase_is_announced_with_the_loops_that_are_in_it(
+async def test_each_phase_emits_an_event_with_its_loops(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     supervisor.add(Draining("slow", clock, tick=0.7, drain=500), EVERY_TEN)
@@ -312,7 +312,7 @@ async def test_each_phase_is_announced_with_the_loops_that_are_in_it(
     ]
 
 
-def test_the_phases_share_one_deadline(clock: FakeClock) -> None:
+def test_phases_share_one_deadline(clock: FakeClock) -> None:
     shutdown = Shutdown.begin(clock, 20 * SECOND)
     assert [shutdown.time_left(phase) for phase in Phase] == [SECOND, 18 * SECOND, 19 * SECOND, 20 * SECOND]
     clock._pass(18.5)

@@ -1,4 +1,4 @@
-"""Where somebody was, in the words of Python's own fault handler."""
+"""Stacks of a dead process, from the dump of Python's fault handler."""
 
 from batuta.supervise.stacks import main_thread_alone, main_thread_first
 
@@ -6,17 +6,17 @@ OTHER = 'Thread 0x00007f01 (most recent call first):\n  File "threading.py", lin
 MAIN = 'Current thread 0x00007f02 (most recent call first):\n  File "app.py", line 7 in work\n  File "main.py", line 1 in <module>'
 
 
-def test_an_aborted_process_tells_its_main_thread_first_and_not_what_it_had_loaded() -> None:
+def test_dump_of_an_aborted_process_has_its_main_thread_first() -> None:
     dump = f"Fatal Python error: Aborted\n\n{OTHER}\n\n{MAIN}\n\nExtension modules: a, b (total: 2)\n"
     assert main_thread_first(dump) == f"Fatal Python error: Aborted\n{MAIN}\n\n{OTHER}"
     assert main_thread_alone(main_thread_first(dump)) == f"Fatal Python error: Aborted\n{MAIN}"
 
 
-def test_so_does_one_that_a_timer_ended() -> None:
+def test_dump_of_a_timeout_has_its_main_thread_first() -> None:
     assert main_thread_first(f"Timeout (0:00:16)!\n{OTHER}\n\n{MAIN}\n") == f"Timeout (0:00:16)!\n{MAIN}\n\n{OTHER}"
 
 
-def test_where_there_is_nothing_to_put_in_order_nothing_is_lost() -> None:
+def test_dump_without_threads_is_unchanged() -> None:
     assert main_thread_first("") == ""
     assert main_thread_first("Fatal Python error: Aborted") == "Fatal Python error: Aborted"
     assert main_thread_first(f"Timeout (0:00:16)!\n{MAIN}\n") == f"Timeout (0:00:16)!\n{MAIN}"

@@ -1,4 +1,4 @@
-"""Time is moved by hand: nothing here waits."""
+"""The supervisor's loop policy: ticks, failures, wake-ups and stops. The test moves the clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +21,7 @@ Tick = Callable[[], Awaitable[Pace | None]]
 
 
 class Ticker:
-    """A loop whose ticks are scripted: what the script says, then Idle for ever."""
+    """Loop with scripted ticks; after the script it is idle."""
 
     def __init__(self, *script: Pace | Exception, name: str = "ticker") -> None:
         self.name = name
@@ -51,7 +51,7 @@ async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Event]:
     await task
 
 
-async def test_idle_rests_for_its_interval_and_again_does_not_rest(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_idle_waits_for_its_interval_and_again_does_not_wait(supervisor: Supervisor, clock: FakeClock) -> None:
     loop = Ticker(Again(), Again(), Idle())
     supervisor.add(loop, EVERY_TEN)
     async with running(supervisor):
@@ -72,7 +72,7 @@ async def test_idle_until_wakes_at_that_instant(supervisor: Supervisor, clock: F
         assert loop.ticks == 2
 
 
-async def test_a_ring_wakes_a_resting_loop_at_once(supervisor: Supervisor) -> None:
+async def test_wakeup_wakes_an_idle_loop_at_once(supervisor: Supervisor) -> None:
     loop = Ticker()
     supervisor.add(loop, EVERY_TEN)
     async with running(supervisor):
@@ -81,7 +81,7 @@ async def test_a_ring_wakes_a_resting_loop_at_once(supervisor: Supervisor) -> No
         assert loop.ticks == 2
 
 
-async def test_a_ring_during_a_tick_is_kept(supervisor: Supervisor) -> None:
+async def test_wakeup_during_a_tick_is_kept(supervisor: Supervisor) -> None:
     ticks = 0
 
     async def rings_itself_once() -> None:
@@ -96,7 +96,7 @@ async def test_a_ring_during_a_tick_is_kept(supervisor: Supervisor) -> None:
         assert ticks == 2
 
 
-async def test_a_loop_that_fails_backs_off_longer_each_time_and_says_when_it_works_again(
+async def test_failing_loop_backs_off_and_reports_its_recovery(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     loop = Ticker(ValueError(), ValueError(), ValueError(), Idle())
@@ -108,7 +108,7 @@ async def test_a_loop_that_fails_backs_off_longer_each_time_and_says_when_it_wor
     assert events.of(LoopRecovered) == [LoopRecovered("ticker", 3, timedelta(seconds=7))]
 
 
-async def test_after_too_many_failures_in_a_row_the_others_drain_and_the_process_is_told_to_end(
+async def test_too_many_consecutive_failures_drain_the_others_and_end_the_process(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     broken, neighbour = Ticker(*[ValueError() for _ in range(5)], name="broken"), Ticker(name="neighbour")
@@ -123,7 +123,7 @@ async def test_after_too_many_failures_in_a_row_the_others_drain_and_the_process
 
 
 @pytest.mark.parametrize("kind", [StoreUnavailable, StoreTimeout, StoreReadOnly])
-async def test_a_database_that_is_away_or_read_only_is_waited_for_and_never_given_up(
+async def test_loop_waits_for_an_unavailable_or_read_only_database_without_limit(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder, kind: type[StoreUnavailable]
 ) -> None:
     away = kind(where="db", why="down")
@@ -135,7 +135,7 @@ async def test_a_database_that_is_away_or_read_only_is_waited_for_and_never_give
     assert len(events.of(LoopRecovered)) == 1
 
 
-async def test_failures_that_are_not_in_a_row_are_forgiven(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_failures_that_are_not_consecutive_do_not_add_up(supervisor: Supervisor, clock: FakeClock) -> None:
     script: list[Pace | Exception] = [ValueError(), Again()] * 20
     loop = Ticker(*script)
     supervisor.add(loop, EVERY_TEN)
@@ -144,7 +144,7 @@ async def test_failures_that_are_not_in_a_row_are_forgiven(supervisor: Superviso
         assert loop.ticks > 40
 
 
-async def test_one_loop_that_never_returns_does_not_hold_the_others(supervisor: Supervisor, clock: FakeClock) -> None:
+async def test_loop_that_never_returns_does_not_block_the_others(supervisor: Supervisor, clock: FakeClock) -> None:
     async def never() -> None:
         await asyncio.Event().wait()
 
@@ -158,7 +158,7 @@ async def test_one_loop_that_never_returns_does_not_hold_the_others(supervisor: 
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_stop_wakes_the_resting_and_drains_them_all(supervisor: Supervisor, events: EventRecorder) -> None:
+async def test_stop_wakes_idle_loops_and_drains_them_all(supervisor: Supervisor, events: EventRecorder) -> None:
     for name in ("first", "second", "third"):
         supervisor.add(Ticker(name=name), EVERY_TEN)
     async with running(supervisor):
@@ -167,7 +167,7 @@ async def test_a_stop_wakes_the_resting_and_drains_them_all(supervisor: Supervis
     assert all(ended.drained for ended in events.of(LoopEnded))
 
 
-async def test_a_drain_that_does_not_end_is_cut_off_when_its_grace_is_over(
+async def test_drain_that_does_not_end_is_cancelled_after_the_grace_period(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     class Clinging(Ticker):
@@ -184,25 +184,25 @@ async def test_a_drain_that_does_not_end_is_cut_off_when_its_grace_is_over(
     assert events.of(LoopEnded) == [LoopEnded("ticker", drained=False)]
 
 
-def test_two_loops_of_one_name_are_refused(supervisor: Supervisor) -> None:
+def test_two_loops_with_the_same_name_are_refused(supervisor: Supervisor) -> None:
     supervisor.add(Ticker(), EVERY_TEN)
     with pytest.raises(InvalidName, match="another loop"):
         supervisor.add(Ticker(), EVERY_TEN)
 
 
 @pytest.mark.parametrize("nothing", ["every", "stuck_after", "backoff"])
-def test_a_policy_without_time_in_it_is_refused(nothing: str) -> None:
+def test_policy_with_a_zero_duration_is_refused(nothing: str) -> None:
     times = {"every": timedelta(seconds=1), "stuck_after": timedelta(seconds=1), nothing: timedelta(0)}
     with pytest.raises(ValueError, match="longer than nothing"):
         LoopPolicy(**times)  # type: ignore[arg-type]
 
 
-def test_a_policy_without_a_failure_allowed_is_refused() -> None:
+def test_policy_without_an_allowed_failure_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one failure"):
         LoopPolicy(every=timedelta(1), stuck_after=timedelta(1), max_failures=0)
 
 
-async def test_a_stop_waits_for_a_tick_that_may_finish_and_cuts_it_off_when_its_share_of_the_grace_is_over(
+async def test_stop_waits_for_a_tick_until_its_share_of_the_grace_period_ends(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def never() -> None:
@@ -221,7 +221,7 @@ async def test_a_stop_waits_for_a_tick_that_may_finish_and_cuts_it_off_when_its_
     assert {ended.loop: ended.drained for ended in events.of(LoopEnded)} == {"stuck": False, "quiet": True}
 
 
-async def test_when_one_loop_is_abandoned_its_neighbours_finish_what_they_are_at(
+async def test_other_loops_finish_their_ticks_when_one_is_abandoned(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     finished = asyncio.Event()
@@ -233,7 +233,7 @@ async def test_when_one_loop_is_abandoned_its_neighbours_finish_what_they_are_at
     supervisor.add(Ticker(*[ValueError() for _ in range(5)], name="broken"), EVERY_TEN)
     supervisor.add(FunctionLoop("sender", sends), replace(EVERY_TEN, finishes_tick=True))
     task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
-    await clock.advance(1 + 2 + 4 + 8)  # the fifth failure comes here
+    await clock.advance(1 + 2 + 4 + 8)  # the fifth failure
     assert events.of(LoopAbandoned)[0].failures == 5
     assert not finished.is_set()
     await clock.advance(4)
@@ -244,7 +244,7 @@ async def test_when_one_loop_is_abandoned_its_neighbours_finish_what_they_are_at
 
 
 @pytest.mark.parametrize("garbage", [5, "soon", True])
-async def test_a_loop_that_returns_nonsense_fails_by_name_and_alone(
+async def test_loop_that_returns_an_invalid_value_fails_alone_and_by_name(
     supervisor: Supervisor, events: EventRecorder, garbage: object
 ) -> None:
     async def returns_nonsense() -> object:
@@ -258,14 +258,14 @@ async def test_a_loop_that_returns_nonsense_fails_by_name_and_alone(
     assert f"loop mine returned {type(garbage).__name__}" in str(events.of(LoopFailed)[0].error)
 
 
-def test_an_instant_without_a_zone_and_a_function_that_cannot_be_awaited_are_refused() -> None:
+def test_instant_without_a_zone_and_plain_function_are_refused() -> None:
     with pytest.raises(ValueError, match="with a zone"):
         Idle(datetime(2026, 1, 5))
     with pytest.raises(InvalidName, match="async def"):
         FunctionLoop("mine", lambda: None)  # type: ignore[arg-type, return-value]
 
 
-async def test_a_database_that_is_back_is_not_kept_waiting(
+async def test_backoff_during_an_outage_never_exceeds_the_interval(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     loop = Ticker(*[StoreUnavailable(where="db", why="down")] * 30, Idle())
@@ -275,7 +275,7 @@ async def test_a_database_that_is_back_is_not_kept_waiting(
     assert max(failure.again_in for failure in events.of(LoopFailed)) <= timedelta(seconds=10)
 
 
-async def test_a_loop_that_awaits_something_cancelled_fails_and_goes_on(
+async def test_loop_that_awaits_a_cancelled_task_fails_and_continues(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     ticks = 0
@@ -295,7 +295,7 @@ async def test_a_loop_that_awaits_something_cancelled_fails_and_goes_on(
     assert isinstance(events.of(LoopFailed)[0].error, asyncio.CancelledError)
 
 
-async def test_a_loop_that_ends_for_good_stops_the_process_instead_of_dying_quietly(supervisor: Supervisor) -> None:
+async def test_loop_that_raises_a_base_exception_stops_the_process(supervisor: Supervisor) -> None:
     class TheEnd(BaseException):
         pass
 
@@ -310,7 +310,7 @@ async def test_a_loop_that_ends_for_good_stops_the_process_instead_of_dying_quie
     assert neighbour.drained
 
 
-async def test_a_loop_whose_code_exits_has_failed_and_its_neighbours_go_on(
+async def test_loop_that_raises_system_exit_fails_and_the_others_continue(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def exits() -> None:
@@ -331,7 +331,7 @@ async def test_a_loop_whose_code_exits_has_failed_and_its_neighbours_go_on(
 
 
 @pytest.mark.parametrize("error", [ValueError(), SystemExit(3)])
-async def test_a_drain_that_fails_does_not_keep_the_others_from_draining(
+async def test_failing_drain_does_not_keep_the_others_from_draining(
     supervisor: Supervisor, events: EventRecorder, error: BaseException
 ) -> None:
     class Failing(Ticker):

@@ -1,4 +1,4 @@
-"""A stuck loop is stopped and begins anew, alone; one that cannot be stopped ends its process in order."""
+"""The watchdog restarts a stuck loop alone; a loop that ignores cancellation ends its process in order."""
 
 import asyncio
 from datetime import timedelta
@@ -20,7 +20,7 @@ WATCHED = LoopPolicy(every=10 * SECOND, stuck_after=MINUTE)
 
 
 class Hanging:
-    """A tick that waits for what never comes, the first ``times`` of it."""
+    """Loop whose first ``times`` ticks never end."""
 
     def __init__(self, times: int) -> None:
         self.ticks = 0
@@ -35,7 +35,7 @@ class Hanging:
         await asyncio.Event().wait()
 
 
-async def test_a_stuck_loop_is_restarted_alone_and_its_stack_is_told(
+async def test_stuck_loop_is_restarted_alone_and_its_stack_is_reported(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     hanging, neighbour = Hanging(times=1), Hanging(times=0)
@@ -49,12 +49,12 @@ async def test_a_stuck_loop_is_restarted_alone_and_its_stack_is_told(
         assert neighbour.ticks == 7
     (stuck,) = events.of(LoopStuck)
     assert (stuck.loop, stuck.silent_for, stuck.limit) == ("hanging", MINUTE, MINUTE)
-    assert "in _what_never_comes" in stuck.stack  # the innermost, not only where it began
+    assert "in _what_never_comes" in stuck.stack  # the innermost frame, not only the outermost
     assert [(each.loop, each.restarts) for each in events.of(LoopRestarted)] == [("hanging", 1)]
     assert len(events.of(LoopRecovered)) == 1
 
 
-async def test_a_long_tick_that_notes_its_progress_is_let_alone(
+async def test_long_tick_that_notes_its_progress_is_not_stuck(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def reads_many_pages() -> None:
@@ -69,7 +69,7 @@ async def test_a_long_tick_that_notes_its_progress_is_let_alone(
     assert events.of(LoopStuck) == []
 
 
-async def test_progress_is_noted_from_whatever_a_tick_calls_but_not_from_what_it_only_starts(
+async def test_progress_counts_from_code_that_a_tick_awaits_but_not_from_its_tasks(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def works_on_something_else() -> None:
@@ -89,10 +89,10 @@ async def test_progress_is_noted_from_whatever_a_tick_calls_but_not_from_what_it
         assert len(events.of(LoopStuck)) == 1
     for each in started:
         each.cancel()
-    note_progress()  # outside every loop it is nothing
+    note_progress()  # without effect outside a loop
 
 
-async def test_a_loop_that_rests_longer_than_it_may_be_silent_is_not_stuck(
+async def test_loop_that_idles_longer_than_its_limit_is_not_stuck(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     resting = Hanging(times=0)
@@ -103,7 +103,7 @@ async def test_a_loop_that_rests_longer_than_it_may_be_silent_is_not_stuck(
     assert events.of(LoopStuck) == []
 
 
-async def test_a_loop_that_is_stuck_again_and_again_ends_the_process_after_its_budget(
+async def test_repeatedly_stuck_loop_ends_the_process_after_its_budget(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     supervisor.add(
@@ -117,7 +117,7 @@ async def test_a_loop_that_is_stuck_again_and_again_ends_the_process_after_its_b
     assert len(events.of(LoopAbandoned)) == 1
 
 
-async def test_a_healthy_stretch_makes_the_budget_whole_again(
+async def test_healthy_period_restores_the_restart_budget(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     ticks = 0
@@ -136,7 +136,7 @@ async def test_a_healthy_stretch_makes_the_budget_whole_again(
     assert {each.restarts for each in events.of(LoopRestarted)} == {1}
 
 
-async def test_a_task_that_swallows_its_cancellation_lets_the_others_drain_and_the_process_end(
+async def test_ignored_cancellation_lets_the_others_drain_and_ends_the_process(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     release = asyncio.Event()
@@ -152,7 +152,7 @@ async def test_a_task_that_swallows_its_cancellation_lets_the_others_drain_and_t
     supervisor.add(FunctionLoop("deaf", swallows), WATCHED)
     supervisor.add(FunctionLoop("neighbour", neighbour.tick), WATCHED)
     task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
-    await clock.advance(MINUTE + 10 * SECOND)  # twice told
+    await clock.advance(MINUTE + 10 * SECOND)  # time for two cancellations
     assert [each.loop for each in events.of(TaskDeaf)] == ["deaf"]
     assert "in swallows" in events.of(TaskDeaf)[0].stack
     await clock.advance(2 * GRACE)
@@ -162,7 +162,7 @@ async def test_a_task_that_swallows_its_cancellation_lets_the_others_drain_and_t
     release.set()
 
 
-async def test_a_tick_that_takes_its_cancellation_for_an_end_or_an_error_is_restarted_too(
+async def test_tick_that_turns_its_cancellation_into_a_return_or_error_is_restarted(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     ticks = 0
@@ -187,7 +187,7 @@ async def test_a_tick_that_takes_its_cancellation_for_an_end_or_an_error_is_rest
     await task
 
 
-async def test_a_stop_while_a_loop_is_being_treated_is_a_stop(
+async def test_stop_during_a_restart_stops_the_loop(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     async def takes_its_time_to_end() -> None:
@@ -206,7 +206,7 @@ async def test_a_stop_while_a_loop_is_being_treated_is_a_stop(
     assert len(events.of(LoopRestarted)) == 1
 
 
-def test_limits_that_contradict_each_other_are_refused_with_the_way_out() -> None:
+def test_contradictory_limits_are_refused_with_the_correction() -> None:
     with pytest.raises(
         ValueError, match=r"stuck_after \(30 s\) must be longer than the longest call \(30 s\): raise it"
     ):
@@ -215,7 +215,7 @@ def test_limits_that_contradict_each_other_are_refused_with_the_way_out() -> Non
         LoopPolicy(every=SECOND, stuck_after=SECOND, max_restarts=0)
 
 
-def test_a_loop_is_a_function_or_a_class_and_its_limits_are_checked_where_it_is_declared() -> None:
+def test_loop_is_a_function_or_a_class_and_its_limits_are_checked() -> None:
     class Outbound:
         ticks = 0
 
@@ -233,12 +233,12 @@ def test_a_loop_is_a_function_or_a_class_and_its_limits_are_checked_where_it_is_
 @pytest.mark.parametrize(
     "limit", [{"every": float("inf")}, {"every": float("nan")}, {"stuck_after": -1}, {"max_failures": float("inf")}]
 )
-def test_a_limit_that_no_clock_can_keep_is_refused_with_the_loops_name(limit: dict[str, Any]) -> None:
+def test_infinite_or_negative_limit_is_refused_with_the_name_of_the_loop(limit: dict[str, Any]) -> None:
     with pytest.raises(InvalidLoop, match="outbound"):
         policy_in_seconds("outbound", **{"every": 2, "stuck_after": 60, **limit})
 
 
-async def test_a_class_is_drained_if_it_can_be(supervisor: Supervisor) -> None:
+async def test_class_with_a_drain_is_drained(supervisor: Supervisor) -> None:
     class Outbound:
         ticked = drained = False
 
@@ -255,7 +255,7 @@ async def test_a_class_is_drained_if_it_can_be(supervisor: Supervisor) -> None:
     assert Outbound.drained
 
 
-async def test_a_slow_database_that_answers_makes_no_loop_stuck(
+async def test_slow_database_that_answers_makes_no_loop_stuck(
     supervisor: Supervisor, clock: FakeClock, events: EventRecorder
 ) -> None:
     class Slow:

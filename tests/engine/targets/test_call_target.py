@@ -1,4 +1,4 @@
-"""A function as a job: whatever it raises, returns or forgets to end, its run has an ending and the process goes on."""
+"""A function as a job: whatever it raises, returns or leaves running, its run ends and the process continues."""
 
 import asyncio
 import threading
@@ -50,14 +50,14 @@ def leaves(kind: type[BaseException]) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit, OwnKind])
-async def test_a_job_that_wants_to_end_the_process_has_only_failed(kind: type[BaseException]) -> None:
+async def test_job_that_raises_system_exit_only_fails(kind: type[BaseException]) -> None:
     for function in leaves(kind):
         with pytest.raises(ExitRefused) as failed:
             await delivered(function)
         assert name_of(failed.value) == kind.__name__
 
 
-async def test_a_job_that_cancels_its_own_task_has_only_failed() -> None:
+async def test_job_that_cancels_its_own_task_only_fails() -> None:
     async def cancels_itself() -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -68,7 +68,7 @@ async def test_a_job_that_cancels_its_own_task_has_only_failed() -> None:
         await delivered(cancels_itself)
 
 
-async def test_a_job_that_is_cancelled_from_outside_is_cancelled() -> None:
+async def test_job_cancelled_from_outside_is_cancelled() -> None:
     async def waits() -> None:
         await asyncio.Event().wait()
 
@@ -80,7 +80,7 @@ async def test_a_job_that_is_cancelled_from_outside_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("kind", [ValueError, StopIteration, DeadlineExceeded])
-async def test_an_ordinary_failure_is_raised_as_what_it_is(kind: type[Exception]) -> None:
+async def test_ordinary_failure_is_raised_unchanged(kind: type[Exception]) -> None:
     def fails() -> None:
         raise kind(what="x", deadline="y") if kind is DeadlineExceeded else kind("x")
 
@@ -88,14 +88,14 @@ async def test_an_ordinary_failure_is_raised_as_what_it_is(kind: type[Exception]
         await delivered(fails)
 
 
-async def test_only_the_jobs_own_deadline_is_its_timeout(clock: FakeClock) -> None:
-    async def waits_for_somebody() -> None:
+async def test_only_the_deadline_of_the_job_is_its_timeout(clock: FakeClock) -> None:
+    async def waits_with_timeout() -> None:
         await with_timeout(timedelta(seconds=1), asyncio.Event().wait(), clock, "envio a 5511987654321")
 
     async def waits() -> None:
         await asyncio.Event().wait()
 
-    inner = asyncio.create_task(delivered(waits_for_somebody, clock))
+    inner = asyncio.create_task(delivered(waits_with_timeout, clock))
     own = asyncio.create_task(delivered(waits, clock))
     await clock.advance(1)
     with pytest.raises(DeadlineExceeded):
@@ -106,7 +106,7 @@ async def test_only_the_jobs_own_deadline_is_its_timeout(clock: FakeClock) -> No
     assert (ending.error or "").startswith("job teste did not end by ")
 
 
-async def test_plain_functions_do_not_wait_for_each_other() -> None:
+async def test_plain_functions_run_concurrently() -> None:
     together = threading.Barrier(64)
 
     def meets_the_others() -> int:
@@ -116,7 +116,7 @@ async def test_plain_functions_do_not_wait_for_each_other() -> None:
     assert sorted(ending.items or 0 for ending in endings) == list(range(64))
 
 
-async def test_a_plain_function_that_does_not_end_is_left_behind_and_what_it_says_later_is_not_heard(
+async def test_plain_function_past_its_deadline_is_abandoned_and_its_result_ignored(
     clock: FakeClock,
 ) -> None:
     gate, threads = threading.Event(), list[threading.Thread]()
@@ -131,13 +131,13 @@ async def test_a_plain_function_that_does_not_end_is_left_behind_and_what_it_say
         await asyncio.sleep(0)
     await clock.advance(61)
     assert (await running).status is Status.TIMEOUT
-    assert [thread.daemon for thread in threads] == [True]  # the end of the process does not wait for it
+    assert [thread.daemon for thread in threads] == [True]  # a daemon thread does not delay the end of the process
     gate.set()
     threads[0].join(60)
     await settle()
 
 
-async def test_a_function_that_never_ends_takes_only_so_many_threads(clock: FakeClock) -> None:
+async def test_function_that_never_ends_takes_a_bounded_number_of_threads(clock: FakeClock) -> None:
     gate, threads = threading.Event(), list[threading.Thread]()
 
     def never_ends() -> None:
@@ -161,7 +161,7 @@ async def test_a_function_that_never_ends_takes_only_so_many_threads(clock: Fake
     assert (await target.deliver(a_run(clock))).status is Status.SUCCESS
 
 
-async def test_what_a_plain_function_makes_to_be_awaited_is_awaited() -> None:
+async def test_awaitable_returned_by_a_plain_callable_is_awaited() -> None:
     class Answers:
         __module__, __qualname__ = "x", "Answers"
 
@@ -172,7 +172,7 @@ async def test_what_a_plain_function_makes_to_be_awaited_is_awaited() -> None:
     assert (await delivered(Answers())).items == 3
 
 
-async def test_a_loop_that_has_ended_is_not_told_and_nobody_hears_of_it() -> None:
+async def test_function_that_outlives_its_event_loop_raises_no_error() -> None:
     gate, threads, heard = threading.Event(), list[threading.Thread](), list[object]()
 
     def ends_late() -> None:
@@ -198,7 +198,7 @@ async def test_a_loop_that_has_ended_is_not_told_and_nobody_hears_of_it() -> Non
     assert heard == []
 
 
-async def test_a_job_that_ignores_its_cancellation_is_told_as_deaf_and_not_waited_for() -> None:
+async def test_job_that_ignores_its_cancellation_is_reported_and_abandoned() -> None:
     clock, release = FakeClock(), asyncio.Event()
 
     async def deaf() -> None:

@@ -1,4 +1,4 @@
-"""Every way a delivery can end has its own words. The other side here is a real server on loopback."""
+"""Every way a delivery can end has its own text. The endpoint is a real server on loopback."""
 
 import asyncio
 import itertools
@@ -78,7 +78,7 @@ async def delivered(url: str, *, token: str | None = None, timeout: float = 5, g
         (200, {"status": "whatever"}, (Status.ERROR, 200, "the endpoint says error", None, None)),
         (200, b"", (Status.SUCCESS, 200, None, None, None)),
         (204, b"\n", (Status.SUCCESS, 204, None, None, None)),
-        (200, {"processados": 9}, (Status.SUCCESS, 200, None, None, None)),  # one agreed field, and no other
+        (200, {"processados": 9}, (Status.SUCCESS, 200, None, None, None)),  # only the agreed field counts
         (409, {"type": "/problemas/already_running"}, (Status.SKIPPED, 409, None, BUSY, None)),
         (429, {"detail": "slow down"}, (Status.ERROR, 429, "429 Too Many Requests: slow down", None, None)),
         (500, {"status": "error", "error": "boom"}, (Status.ERROR, 500, "HTTP 500: boom", None, None)),
@@ -90,13 +90,13 @@ async def delivered(url: str, *, token: str | None = None, timeout: float = 5, g
         (404, {"title": "Unknown job"}, (Status.ERROR, 404, "HTTP 404: Unknown job", None, None)),
     ],
 )  # fmt: skip
-async def test_every_answer_is_one_ending(status: int, body: object, ending: tuple[object, ...]) -> None:
+async def test_every_answer_maps_to_one_ending(status: int, body: object, ending: tuple[object, ...]) -> None:
     async with server(says(status, body)) as url:
         found = await delivered(url)
     assert (found.status, found.response_code, found.error, found.reason, found.items) == ending
 
 
-async def test_the_key_the_deadline_and_the_token_go_along() -> None:
+async def test_request_carries_key_deadline_and_token() -> None:
     seen: list[str] = []
 
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
@@ -127,7 +127,7 @@ async def test_the_key_the_deadline_and_the_token_go_along() -> None:
     ],
     ids=range(10),
 )
-async def test_what_is_no_json_object_never_passes_for_success(body: bytes) -> None:
+async def test_answer_that_is_not_a_json_object_is_never_a_success(body: bytes) -> None:
     async with server(says(200, body)) as url:
         ending = await delivered(url)
     assert (ending.status, ending.response_code) == (Status.ERROR, 200)
@@ -150,7 +150,7 @@ async def test_parameters_join_those_of_the_address() -> None:
     assert seen == ["POST /jobs/teste?dia=1+2", "POST /jobs/teste?tipo=manha&dia=1+2"]
 
 
-async def test_a_refused_connection_is_tried_again_inside_the_grace() -> None:
+async def test_refused_connection_is_retried_within_the_grace_period() -> None:
     port = free_port()
     waiting = asyncio.create_task(delivered(f"http://127.0.0.1:{port}/jobs/teste", grace=10))
     await asyncio.sleep(0)
@@ -158,14 +158,14 @@ async def test_a_refused_connection_is_tried_again_inside_the_grace() -> None:
         assert (await waiting).status is Status.SUCCESS
 
 
-async def test_outside_the_grace_it_is_an_error_that_says_so() -> None:
+async def test_refused_connection_after_the_grace_period_is_an_error() -> None:
     port = free_port()
     ending = await delivered(f"http://127.0.0.1:{port}/jobs/teste", grace=0.3)
     assert ending.status is Status.ERROR
     assert (ending.error or "").startswith(f"connection refused by 127.0.0.1:{port}, ")
 
 
-async def test_whoever_never_answers_is_a_timeout() -> None:
+async def test_endpoint_that_never_answers_is_a_timeout() -> None:
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
@@ -174,7 +174,7 @@ async def test_whoever_never_answers_is_a_timeout() -> None:
     assert (ending.status, ending.error) == (Status.TIMEOUT, "it did not answer by its deadline")
 
 
-async def test_a_run_that_still_goes_on_over_there_is_asked_about_until_it_ends() -> None:
+async def test_target_polls_a_run_that_is_still_in_progress_at_the_endpoint() -> None:
     answers = iter([says(409, {"type": "/problemas/still_running"}), says(200, {"status": "ok", "items_processed": 1})])
 
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
@@ -184,7 +184,7 @@ async def test_a_run_that_still_goes_on_over_there_is_asked_about_until_it_ends(
         assert (await delivered(url)).items == 1
 
 
-async def test_a_connection_that_breaks_is_not_repeated() -> None:
+async def test_broken_connection_is_not_retried() -> None:
     calls: list[str] = []
 
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
@@ -197,7 +197,7 @@ async def test_a_connection_that_breaks_is_not_repeated() -> None:
     assert (ending.error or "").startswith("the connection was lost before the answer came")
 
 
-async def test_an_answer_without_end_is_cut() -> None:
+async def test_endless_answer_is_cut() -> None:
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 X\r\n\r\n")
         for _ in range(LARGEST_ANSWER // 1024 + 2000):
@@ -208,7 +208,7 @@ async def test_an_answer_without_end_is_cut() -> None:
         assert (await delivered(url)).error == "the answer is longer than 1 MB"
 
 
-async def test_whoever_is_told_when_to_come_back_comes_back_then_and_not_sooner() -> None:
+async def test_target_retries_no_sooner_than_retry_after() -> None:
     answers, called = iter([(429, 30), (503, 60), (200, 0)]), []
     clock = FastClock.start(SystemClock().now(), rate=200)
 
@@ -227,7 +227,7 @@ async def test_whoever_is_told_when_to_come_back_comes_back_then_and_not_sooner(
     assert second >= 60
 
 
-async def test_whoever_is_to_come_back_after_the_grace_says_when() -> None:
+async def test_retry_after_beyond_the_grace_period_is_reported() -> None:
     async def handler(request: str, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 429 X\r\nRetry-After: 600\r\nContent-Length: 0\r\n\r\n")
 
@@ -239,7 +239,7 @@ async def test_whoever_is_to_come_back_after_the_grace_says_when() -> None:
     assert timedelta(seconds=599) < ending.retry_at - began < timedelta(seconds=610)
 
 
-def test_what_retry_after_means() -> None:
+def test_retry_after_is_parsed() -> None:
     now = datetime(2026, 1, 5, 12, tzinfo=UTC)
     assert retry_at("30", now) == now + timedelta(seconds=30)
     assert retry_at("Mon, 05 Jan 2026 12:01:00 GMT", now) == now + timedelta(minutes=1)

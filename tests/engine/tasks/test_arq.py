@@ -1,4 +1,4 @@
-"""Tasks that ARQ runs: nothing is lost with Redis, and the command of the seed runs what an import left."""
+"""Tasks that ARQ runs: Redis loses none of them, and the original command runs the tasks of an import."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
 
 
 async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
-    """What lies in ARQ's queue, once it is something else than that."""
+    """Wait until ARQ's queue is neither empty nor equal to ``unlike``; return its ids."""
     while True:
         found = set(await redis.zrange(default_queue_name, 0, -1))
         if found and found != unlike:
@@ -65,7 +65,7 @@ async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
         await asyncio.sleep(0)
 
 
-async def test_a_call_that_redis_lost_is_sent_again_and_costs_no_attempt(
+async def test_call_lost_by_redis_is_sent_again_and_costs_no_attempt(
     tmp_path: Path, redis_url: str, events: EventRecorder
 ) -> None:
     work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
@@ -100,7 +100,7 @@ def a_lease() -> Lease:
     return Lease("018f0000-0000-7000-8000-000000000001", 1, 1, {"args": [[], {}], "created_at": START, "name": "nada"})
 
 
-async def test_waiting_for_somebody_who_runs_it_costs_nothing_and_what_takes_too_long_is_taken_back(
+async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
     redis_url: str,
 ) -> None:
     clock = FakeClock(START)
@@ -129,13 +129,13 @@ async def test_waiting_for_somebody_who_runs_it_costs_nothing_and_what_takes_too
 
 
 async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
-    """Its outcome is waited for, or it has one."""
+    """Wait until the relay awaits the outcome, or the call has one."""
     async with asyncio.timeout(60):
         while not (relay._waiting or running.done()):
             await asyncio.sleep(0)
 
 
-async def test_a_redis_that_is_away_for_a_moment_is_sent_nothing_a_second_time(redis_url: str) -> None:
+async def test_short_redis_outage_sends_no_call_twice(redis_url: str) -> None:
     clock, away = FakeClock(START), asyncio.Event()
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
 
@@ -170,9 +170,7 @@ async def test_a_redis_that_is_away_for_a_moment_is_sent_nothing_a_second_time(r
 
 
 @pytest.mark.parametrize("arrived", [True, False], ids=["it arrived", "it did not"])
-async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_before_it_is_sent_again(
-    redis_url: str, arrived: bool
-) -> None:
+async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(redis_url: str, arrived: bool) -> None:
     clock = FakeClock(START)
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
 
@@ -206,14 +204,14 @@ async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_looked_for_bef
 
 
 class Hole:
-    """Stands before Redis. From the first transaction on it swallows everything, on every connection, and refuses none.
+    """Proxy before Redis that swallows all traffic from the first transaction on, and accepts every connection.
 
-    Once it is over, those it was silent on stay dead: nobody tells them.
+    Connections that were open while it was silent stay dead afterwards, without an error.
     """
 
     def __init__(self, port: int, *, arrives: bool) -> None:
         self.port = port
-        self.arrives = arrives  # the transaction does, and what Redis answers is swallowed
+        self.arrives = arrives  # the transaction reaches Redis, and its answer is swallowed
         self.is_silent: bool | None = None
         self._dead: set[asyncio.StreamWriter] = set()
 
@@ -244,7 +242,7 @@ class Hole:
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["it arrived", "it did not"])
-async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent_is_looked_for_when_it_is_back(
+async def test_silent_network_blocks_no_caller_and_sent_calls_are_searched_afterwards(
     redis_url: str, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(seconds=1))
@@ -274,7 +272,7 @@ async def test_a_network_that_swallows_everything_holds_nobody_and_what_was_sent
         await relay.close()
 
 
-async def test_a_redis_that_accepts_and_never_answers_is_sent_nothing_and_costs_no_attempt(
+async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=100))
@@ -297,7 +295,7 @@ async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def listening(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[RedisSettings]:
-    """A server on a port of its own. At the end its connections are closed: asyncio's own server leaves them open."""
+    """Serve on a free port. At the end the connections are closed: asyncio's own server leaves them open."""
     serving: set[asyncio.Task[None]] = set()
 
     async def track(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -317,7 +315,9 @@ async def listening(
         await asyncio.gather(*serving, return_exceptions=True)
 
 
-async def test_no_arq_worker_at_all_is_told_and_one_is_known_by_its_own_beat(database_url: str, redis_url: str) -> None:
+async def test_missing_arq_worker_is_critical_and_a_live_one_is_known_by_its_beat(
+    database_url: str, redis_url: str
+) -> None:
     values = {"database_url": database_url, "tasks_backend": "arq", "redis_url": redis_url}
     settings, clock = Settings.model_validate(values), FakeClock(START)
     async with build(settings, clock=clock).work as work:
@@ -353,7 +353,7 @@ async def causes(work: Batuta) -> set[str]:
 
 
 class Handing:
-    """What a worker of ours does with one task, by hand: it claims it, has the relay send it, and writes what it hears."""
+    """One task as the worker handles it, step by step: claim it, let the relay send it, settle its outcome."""
 
     def __init__(self, work: Batuta) -> None:
         self.work, self.lease_holder = work, LeaseHolder(owner="relay", lease=timedelta(hours=1))
@@ -372,7 +372,7 @@ class Handing:
         await self.work.beats.beat("relay", "worker", {"worker:agendamentos": {"alive": True}}, now=clock.now())
 
 
-async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when_it_is_back(database_url: str) -> None:
+async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database_url: str) -> None:
     port, clock = free_port(), FakeClock(START)
     values = {"database_url": database_url, "tasks_backend": "arq", "redis_url": f"redis://127.0.0.1:{port}"}
     settings = Settings.model_validate(values)
@@ -384,7 +384,7 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
                 lack("Redis", "install redis-server")
             await work.beats.beat("runner", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
             await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
-        await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # it does not outlive its Redis
+        await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # the runner ends with its Redis
         assert await causes(work) == set()
         handing = Handing(work)
         while clock.now() < START + timedelta(seconds=100):
@@ -403,8 +403,8 @@ async def test_a_redis_that_is_down_is_critical_within_two_minutes_and_over_when
         assert (await julia_of(work).appointments.health.documento())["status"] == "healthy"
 
 
-async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is refused and nothing answered: whoever waits for it must notice by himself."""
+async def test_hanging_redis_fails_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redis neither refuses nor answers: the client needs its own timeout."""
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
     async with listening(silence) as there:
         redis = ArqRedis(host="127.0.0.1", port=there.port)
@@ -413,7 +413,7 @@ async def test_a_redis_that_hangs_is_a_loop_that_fails(monkeypatch: pytest.Monke
         await redis.aclose(close_connection_pool=True)
 
 
-async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:
+async def test_up_starts_a_worker_that_runs_the_tasks_of_an_import(tmp_path: Path, redis_url: str) -> None:
     url = f"sqlite:///{tmp_path}/julia.db"
     settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
     async with redis_at(redis_url) as redis:
@@ -439,7 +439,7 @@ async def test_up_starts_one_that_runs_what_an_import_left(tmp_path: Path, redis
     assert "arq" not in [each.name for each in build(own).work.extension.roles]
 
 
-def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
+def test_worker_without_its_redis_reports_one_sentence(tmp_path: Path) -> None:
     env = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq"}
     command = [sys.executable, "-m", "arq", "app.workers.config.WorkerSettings"]
     for redis_url, sentence in (
@@ -459,7 +459,7 @@ def test_without_its_redis_the_worker_says_one_sentence(tmp_path: Path) -> None:
         assert (ran.returncode, ran.stderr.startswith(sentence), ran.stderr.count("\n")) == (1, True, 1), ran.stderr
 
 
-async def test_an_outcome_that_nobody_told_of_is_found(
+async def test_relay_finds_an_outcome_without_a_notification(
     tmp_path: Path, redis_url: str, events: EventRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent, spoken = calls.answer, []
@@ -490,7 +490,7 @@ async def test_an_outcome_that_nobody_told_of_is_found(
     assert spoken[0] is not None
 
 
-async def test_arq_is_not_shown_the_calls_it_runs_itself(redis_url: str) -> None:
+async def test_arq_does_not_see_the_calls_that_its_worker_runs(redis_url: str) -> None:
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
         await redis.zadd(default_queue_name, {"minha": 1, "outra": 2})
@@ -503,10 +503,10 @@ async def test_arq_is_not_shown_the_calls_it_runs_itself(redis_url: str) -> None
 
 
 async def no_report(lease: Lease, progress: Json) -> None:
-    """Nobody asks how far it is."""
+    """Ignore the progress."""
 
 
-async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_url: str) -> None:
+async def test_original_arq_command_runs_the_tasks_of_an_import(tmp_path: Path, redis_url: str) -> None:
     url = f"sqlite:///{tmp_path}/julia.db"
     settings = Settings.model_validate({"database_url": url, "tasks_backend": "arq", "redis_url": redis_url})
     async with redis_at(redis_url) as redis:
@@ -538,7 +538,7 @@ async def test_the_seeds_command_runs_what_an_import_left(tmp_path: Path, redis_
     assert "Pessoa Fictícia" not in log_lines
 
 
-def test_the_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> None:
+def test_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> None:
     values = {"database_url": f"sqlite:///{tmp_path}/a.db", "redis_url": "redis://:segredo@127.0.0.1:6379"}
     limits = {"arq_max_jobs": 7, "arq_job_timeout": 30, "arq_keep_result": 60, "arq_max_tries": 2}
     made = worker_settings(build(Settings.model_validate({**values, **limits, "tasks_backend": "arq"})))
@@ -548,7 +548,7 @@ def test_the_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> Non
         worker_settings(build(Settings.model_validate(values)))
 
 
-def test_doctor_says_what_to_do_when_redis_is_away(tmp_path: Path) -> None:
+def test_doctor_names_the_next_step_when_redis_is_unavailable(tmp_path: Path) -> None:
     own_env = {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db", "TASKS_BACKEND": "arq", "REDIS_URL": "redis://127.0.0.1:1"}
     ran = subprocess.run(
         [sys.executable, "-m", "batuta", "--app", "app.main:work", "--lang", "en", "doctor"],

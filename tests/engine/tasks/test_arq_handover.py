@@ -79,7 +79,7 @@ class Line:
         return n
 
 
-async def test_an_orderly_stop_runs_no_task_twice(
+async def test_orderly_stop_runs_no_task_twice(
     database_url: str, redis_url: str, redis: ArqRedis, events: EventRecorder
 ) -> None:
     line = Line()
@@ -90,7 +90,7 @@ async def test_an_orderly_stop_runs_no_task_twice(
         ids = await old.enqueue_many("espera", [(n,) for n in range(20)])
         async with relay_process(old, timedelta(seconds=3)):
             await line.all_run.wait()
-            stopping = asyncio.get_running_loop().call_later(0.2, line.short.set)  # within the grace
+            stopping = asyncio.get_running_loop().call_later(0.2, line.short.set)  # within the grace period
         stopping.cancel()
         after_stop = Counter([str((await new.status(id)).status) for id in ids])  # type: ignore[union-attr]
         async with relay_process(new, timedelta(seconds=2)):
@@ -103,9 +103,7 @@ async def test_an_orderly_stop_runs_no_task_twice(
     assert line.runs == dict.fromkeys(range(20), 1)
 
 
-async def test_the_relay_that_claims_a_task_of_a_dead_one_waits_for_the_call_under_way(
-    redis_url: str, redis: ArqRedis
-) -> None:
+async def test_relay_that_takes_over_a_task_waits_for_the_call_in_progress(redis_url: str, redis: ArqRedis) -> None:
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
 
     def relay() -> ArqRelay:
@@ -121,7 +119,7 @@ async def test_the_relay_that_claims_a_task_of_a_dead_one_waits_for_the_call_und
         assert set(await redis.zrange(default_queue_name, 0, -1)) == sent
         await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
         clock.step(timedelta(seconds=5))
-        await dead.tick()  # it was only asleep: its settlement is refused, and takes nothing from the heir
+        await dead.tick()  # it was only suspended: its settlement is refused and takes nothing from its successor
         await heir.tick()
         assert (await first, await second) == (Done(result=42), Done(result=42))
     for each in (dead, heir):
@@ -133,7 +131,7 @@ async def test_the_relay_that_claims_a_task_of_a_dead_one_waits_for_the_call_und
     [(3, 2, False), (2, 2, True), (2, 1, True), (3, 1, True)],
     ids=["its relay died before it settled", "settled as a retry", "settled as put off", "dead, and revived"],
 )
-async def test_an_outcome_counts_once_and_is_not_lost_with_the_relay_that_took_it(
+async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
     redis_url: str, redis: ArqRedis, fence: int, attempt: int, runs_again: bool
 ) -> None:
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
@@ -159,7 +157,7 @@ async def test_an_outcome_counts_once_and_is_not_lost_with_the_relay_that_took_i
     await relay.close()
 
 
-async def test_a_call_whose_place_another_has_taken_is_not_run(redis: ArqRedis) -> None:
+async def test_superseded_call_does_not_run(redis: ArqRedis) -> None:
     ran: list[str] = []
 
     async def nota(ctx: TaskContext) -> None:
@@ -205,7 +203,7 @@ async def test_cancelled_tasks_that_wait_in_arqs_queue_do_not_run(
                 await asyncio.sleep(0)
             for id in ids[:8]:
                 assert await work.tasks.cancel(id)
-            # Before the relay has heard of it: the ARQ worker asks the database.
+            # Before the relay learns of it: the ARQ worker asks the database.
             async with arq_working(work):
                 await ended(work, events, ids[8])
                 for id in ids[:8]:
@@ -213,7 +211,7 @@ async def test_cancelled_tasks_that_wait_in_arqs_queue_do_not_run(
     assert runs == [8]
 
 
-async def test_the_call_of_a_cancelled_task_is_withdrawn_and_aborted_if_it_runs(
+async def test_call_of_a_cancelled_task_is_withdrawn_or_aborted(
     database_url: str, redis_url: str, redis: ArqRedis, events: EventRecorder
 ) -> None:
     line = Line()
@@ -227,7 +225,7 @@ async def test_the_call_of_a_cancelled_task_is_withdrawn_and_aborted_if_it_runs(
                 await asyncio.sleep(0)
             assert await work.tasks.cancel(ids[0])
             await over(work, events, ids[0])
-            while await redis.zcard(default_queue_name) > 19:  # withdrawn, with no ARQ worker in sight
+            while await redis.zcard(default_queue_name) > 19:  # withdrawn, without an ARQ worker
                 await asyncio.sleep(0)
             line.runs[0] = 0
             async with arq_working(work):
@@ -243,9 +241,7 @@ async def test_the_call_of_a_cancelled_task_is_withdrawn_and_aborted_if_it_runs(
     assert line.runs == {0: 0, **dict.fromkeys(range(1, 20), 1)}
 
 
-async def test_calls_are_kept_while_the_database_cannot_say_whether_they_are_wanted(
-    redis_url: str, redis: ArqRedis
-) -> None:
+async def test_calls_stay_queued_while_the_database_cannot_confirm_them(redis_url: str, redis: ArqRedis) -> None:
     clock, away = FakeClock(START), [True]
 
     async def wanted(ids: Collection[str]) -> Collection[str]:
@@ -273,7 +269,7 @@ async def over(work: Batuta, events: EventRecorder, id: str) -> None:
     assert events.of(ItemsSettled)
 
 
-async def test_the_death_of_a_relay_is_no_crash_of_the_tasks_it_waits_for(
+async def test_death_of_a_relay_does_not_count_as_a_crash_of_its_tasks(
     database_url: str, redis_url: str, events: EventRecorder
 ) -> None:
     work = relaying(database_url, redis_url, events)
@@ -297,7 +293,7 @@ async def rescued(queue: SqlQueue) -> None:
             await asyncio.sleep(0)
 
 
-async def test_the_progress_of_a_call_is_stored_whichever_relay_holds_the_task(
+async def test_progress_is_stored_whichever_relay_holds_the_task(
     database_url: str, redis_url: str, events: EventRecorder
 ) -> None:
     work = relaying(database_url, redis_url, events)

@@ -1,4 +1,4 @@
-"""Tasks end to end: enqueued, run by a real worker under a supervisor, settled, asked about."""
+"""Tasks end to end: enqueue, run in a real worker under a supervisor, settle, query."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ from batuta.testing import EventRecorder
 
 @pytest.fixture(params=["sql", "arq"])
 async def work(request: pytest.FixtureRequest, database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
-    """On our own queue, and on ARQ: whoever asks about a task cannot tell which."""
+    """Engine on its own queue, and on ARQ: callers see no difference."""
     made = Batuta(database_url, timezone="UTC")
     made.events.subscribe(events)
     if request.param == "arq":
@@ -54,7 +54,7 @@ async def working(work: Batuta) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def arq_working(work: Batuta) -> AsyncIterator[None]:
-    """A plain ARQ worker beside ours, where tasks run there."""
+    """Run a plain ARQ worker beside ours if ARQ runs the tasks."""
     runner = work.task_registry.elsewhere
     if runner is None:
         yield
@@ -86,7 +86,7 @@ async def ended(
     id: str,
     has_ended: Callable[[TaskStatus], bool] = lambda status: status.status in ("complete", "failed", "cancelled"),
 ) -> Any:
-    """The status, once it is over. Waits for facts, not for time."""
+    """Wait for the event that ends the task and return its status."""
     while True:
         before = len(events.of(ItemsSettled))
         status = await work.status(id)
@@ -95,7 +95,7 @@ async def ended(
         await events.wait_for(ItemsSettled, lambda event, before=before: len(events.of(ItemsSettled)) > before)  # type: ignore[misc]
 
 
-async def test_a_task_runs_and_its_result_can_be_asked_for(work: Batuta, events: EventRecorder) -> None:
+async def test_task_runs_and_returns_its_result(work: Batuta, events: EventRecorder) -> None:
     @work.task()
     async def soma(ctx: TaskContext, a: int, b: int = 0) -> dict[str, int]:
         return {"soma": a + b, "attempt": ctx.attempt}
@@ -110,7 +110,7 @@ async def test_a_task_runs_and_its_result_can_be_asked_for(work: Batuta, events:
     assert status.enqueue_time <= status.start_time <= status.finish_time
 
 
-async def test_a_plain_function_runs_in_a_thread(work: Batuta, events: EventRecorder) -> None:
+async def test_plain_function_runs_in_a_thread(work: Batuta, events: EventRecorder) -> None:
     @work.task()
     def dobro(ctx: TaskContext, n: int) -> int:
         return 2 * n
@@ -120,9 +120,7 @@ async def test_a_plain_function_runs_in_a_thread(work: Batuta, events: EventReco
         assert (await ended(work, events, id)).result == 42
 
 
-async def test_what_fails_is_tried_again_as_often_as_it_says_and_then_failed(
-    work: Batuta, events: EventRecorder
-) -> None:
+async def test_failing_task_is_retried_as_configured_and_then_failed(work: Batuta, events: EventRecorder) -> None:
     @work.task(retry=[0.01, 0.01])
     async def quebra(ctx: TaskContext) -> None:
         raise ValueError("segredo do cliente")
@@ -135,9 +133,7 @@ async def test_what_fails_is_tried_again_as_often_as_it_says_and_then_failed(
     assert len(events.of(ItemCrashed)) == 3
 
 
-async def test_a_task_may_say_itself_that_it_failed_for_good_or_that_it_is_not_the_time(
-    work: Batuta, events: EventRecorder
-) -> None:
+async def test_task_may_return_a_permanent_failure_or_a_snooze(work: Batuta, events: EventRecorder) -> None:
     @work.task(retry=[0.01])
     async def nunca(ctx: TaskContext) -> Failed:
         return Failed("wrong document", permanent=True)
@@ -153,10 +149,10 @@ async def test_a_task_may_say_itself_that_it_failed_for_good_or_that_it_is_not_t
         first, second = await work.enqueue(nunca), await work.enqueue(depois)
         assert (await ended(work, events, first)).error == "wrong document"
         assert (await ended(work, events, second)).result == "enfim"
-    assert calls == [1, 1, 1]  # waiting costs no attempt
+    assert calls == [1, 1, 1]  # a snooze costs no attempt
 
 
-async def test_a_task_that_takes_too_long_is_failed_and_not_repeated(work: Batuta, events: EventRecorder) -> None:
+async def test_task_that_exceeds_its_time_limit_fails_without_a_retry(work: Batuta, events: EventRecorder) -> None:
     @work.task(retry=[0.01, 0.01], timeout=0.05)
     async def lenta(ctx: TaskContext) -> None:
         await asyncio.Event().wait()
@@ -167,7 +163,7 @@ async def test_a_task_that_takes_too_long_is_failed_and_not_repeated(work: Batut
     assert (status.status, status.error, status.attempts) == ("failed", "Job timeout exceeded", 1)
 
 
-async def test_a_task_that_says_so_is_tried_again_after_a_timeout(work: Batuta, events: EventRecorder) -> None:
+async def test_task_with_retry_timeout_is_retried_after_a_timeout(work: Batuta, events: EventRecorder) -> None:
     runs: list[int] = []
 
     @work.task(timeout=0.05, retry=[0.01, 0.01], retry_timeout=True)
@@ -180,7 +176,7 @@ async def test_a_task_that_says_so_is_tried_again_after_a_timeout(work: Batuta, 
     assert (status.status, status.error, runs) == ("failed", "Job timeout exceeded", [1, 2, 3])
 
 
-async def test_a_key_is_one_task_while_it_lives(work: Batuta, events: EventRecorder) -> None:
+async def test_key_is_unique_among_live_tasks(work: Batuta, events: EventRecorder) -> None:
     @work.task()
     async def uma(ctx: TaskContext) -> None: ...
 
@@ -193,7 +189,7 @@ async def test_a_key_is_one_task_while_it_lives(work: Batuta, events: EventRecor
         await ended(work, events, second)
 
 
-async def test_an_enqueue_commits_with_its_transaction_or_not_at_all(work: Batuta) -> None:
+async def test_enqueue_commits_with_its_transaction_or_not_at_all(work: Batuta) -> None:
     @work.task()
     async def nada(ctx: TaskContext) -> None: ...
 
@@ -205,7 +201,7 @@ async def test_an_enqueue_commits_with_its_transaction_or_not_at_all(work: Batut
     assert await work.status(ids[0]) is None
 
 
-async def test_many_are_enqueued_at_once_and_all_run(work: Batuta, events: EventRecorder) -> None:
+async def test_many_tasks_are_enqueued_at_once_and_all_run(work: Batuta, events: EventRecorder) -> None:
     done: list[int] = []
 
     @work.task(keep_result=60)
@@ -220,7 +216,7 @@ async def test_many_are_enqueued_at_once_and_all_run(work: Batuta, events: Event
     assert sorted(done) == list(range(500))
 
 
-async def test_a_cancelled_task_never_runs(work: Batuta) -> None:
+async def test_cancelled_task_never_runs(work: Batuta) -> None:
     @work.task()
     async def nada(ctx: TaskContext) -> None: ...
 
@@ -231,7 +227,7 @@ async def test_a_cancelled_task_never_runs(work: Batuta) -> None:
     assert (status.status, status.error) == ("cancelled", "cancelled")
 
 
-async def test_results_go_when_their_time_is_over(work: Batuta, events: EventRecorder) -> None:
+async def test_results_are_pruned_after_their_retention(work: Batuta, events: EventRecorder) -> None:
     @work.task(keep_result=0)
     async def breve(ctx: TaskContext) -> int:
         return 1
@@ -241,7 +237,7 @@ async def test_results_go_when_their_time_is_over(work: Batuta, events: EventRec
         assert await ended(work, events, id) is None
 
 
-async def test_progress_is_shown_while_it_runs(work: Batuta, events: EventRecorder) -> None:
+async def test_progress_is_shown_while_the_task_runs(work: Batuta, events: EventRecorder) -> None:
     halfway, go_on = asyncio.Event(), asyncio.Event()
 
     @work.task()
@@ -271,7 +267,7 @@ async def test_progress_that_cannot_be_stored_fails_the_task(work: Batuta, event
     assert "UnstorableValue" in status.error
 
 
-async def test_nonsense_is_refused_with_the_next_step(work: Batuta) -> None:
+async def test_invalid_declaration_is_refused_with_the_next_step(work: Batuta) -> None:
     @work.task()
     async def normaliza(ctx: TaskContext) -> None: ...
 
@@ -307,7 +303,7 @@ async def test_nonsense_is_refused_with_the_next_step(work: Batuta) -> None:
         "minus zero", "large float", "large negative",
     ],
 )  # fmt: skip
-async def test_what_cannot_be_stored_is_refused_at_the_door(work: Batuta, given: Any, why: str) -> None:
+async def test_unstorable_argument_is_refused_at_enqueue(work: Batuta, given: Any, why: str) -> None:
     @work.task()
     async def nada(ctx: TaskContext, given: Any) -> None: ...
 
@@ -318,7 +314,7 @@ async def test_what_cannot_be_stored_is_refused_at_the_door(work: Batuta, given:
     assert (await work.queues["default"].counts()) == {}
 
 
-async def test_a_key_or_a_priority_that_cannot_be_stored_is_refused_at_the_door(work: Batuta) -> None:
+async def test_unstorable_key_or_priority_is_refused_at_enqueue(work: Batuta) -> None:
     @work.task()
     async def nada(ctx: TaskContext) -> None: ...
 
@@ -331,7 +327,7 @@ async def test_a_key_or_a_priority_that_cannot_be_stored_is_refused_at_the_door(
             await work.enqueue(nada, delay=delay)
 
 
-async def test_what_is_stored_comes_back_as_it_was(work: Batuta, events: EventRecorder) -> None:
+async def test_argument_reads_back_as_stored(work: Batuta, events: EventRecorder) -> None:
     @work.task()
     async def eco(ctx: TaskContext, given: Any) -> Any:
         return given
@@ -346,7 +342,7 @@ async def test_what_is_stored_comes_back_as_it_was(work: Batuta, events: EventRe
     assert {name: repr(value) for name, value in result.items()} == {name: repr(value) for name, value in given.items()}
 
 
-async def test_a_tuple_returns_as_a_list(work: Batuta, events: EventRecorder) -> None:
+async def test_tuple_returns_as_a_list(work: Batuta, events: EventRecorder) -> None:
     @work.task()
     async def eco(ctx: TaskContext, given: Any) -> Any:
         return {"given": given, "made": (1, ("a",))}
@@ -357,7 +353,7 @@ async def test_a_tuple_returns_as_a_list(work: Batuta, events: EventRecorder) ->
     assert result == {"given": [1, {"n": [2.5]}], "made": [1, ["a"]]}
 
 
-async def test_arguments_above_the_limit_are_refused_and_the_error_names_size_limit_and_next_step(work: Batuta) -> None:
+async def test_oversized_arguments_are_refused_with_size_limit_and_next_step(work: Batuta) -> None:
     @work.task()
     async def nada(ctx: TaskContext, *given: Any) -> None: ...
 
@@ -370,7 +366,7 @@ async def test_arguments_above_the_limit_are_refused_and_the_error_names_size_li
         assert int(str(refused.value.facts["size"])) > limit
         with pytest.raises(PayloadTooLarge, match="BATUTA_MAX_PAYLOAD_BYTES"):
             await work.enqueue_many(nada, [(1,), call])
-    # The limit is that of one task, not of a batch.
+    # The limit applies to one task, not to a batch.
     await work.enqueue_many(nada, [(fits, 0), (fits, 0)])
     assert (await work.queues["default"].counts()) == {"queued": 3}
 
@@ -384,7 +380,7 @@ async def test_arguments_above_the_limit_are_refused_and_the_error_names_size_li
     ],
     ids=["too large", "set", "key"],
 )
-async def test_a_result_that_cannot_be_stored_fails_the_task_once_and_says_why(
+async def test_unstorable_result_fails_the_task_once_with_the_reason(
     work: Batuta, events: EventRecorder, result: Any, why: str
 ) -> None:
     runs: list[int] = []
@@ -400,7 +396,7 @@ async def test_a_result_that_cannot_be_stored_fails_the_task_once_and_says_why(
     assert status.error.startswith(why)
 
 
-async def test_the_limit_is_a_setting(database_url: str) -> None:
+async def test_size_limit_is_a_setting(database_url: str) -> None:
     settings = EngineSettings.model_validate({"batuta_max_payload_bytes": 1024})
     async with Batuta(database_url, timezone="UTC", settings=settings) as work:
 
@@ -412,8 +408,8 @@ async def test_the_limit_is_a_setting(database_url: str) -> None:
             await work.enqueue(nada, "x" * 1024)
 
 
-async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta, events: EventRecorder) -> None:
-    """More of them at once than any pool of the machine's has places."""
+async def test_plain_functions_do_not_wait_for_threads_of_a_shared_pool(work: Batuta, events: EventRecorder) -> None:
+    """More of them at once than any default thread pool has threads."""
     together = threading.Barrier(20)
 
     @work.task(retry=[])
@@ -425,7 +421,7 @@ async def test_plain_functions_do_not_wait_for_each_others_threads(work: Batuta,
         assert sorted([(await ended(work, events, id)).result for id in ids]) == list(range(20))
 
 
-async def test_a_plain_function_that_never_returns_leaves_a_bounded_number_of_threads(
+async def test_plain_function_that_never_returns_leaves_a_bounded_number_of_threads(
     work: Batuta, events: EventRecorder
 ) -> None:
     release = threading.Event()
@@ -458,7 +454,7 @@ async def test_a_plain_function_that_never_returns_leaves_a_bounded_number_of_th
 
 
 @pytest.mark.parametrize(("arguments", "named"), [((), {}), ((1, 2), {}), ((), {"outro": 1}), ((1,), {"numero": 1})])
-async def test_a_call_that_can_never_work_is_refused_at_the_door(
+async def test_call_with_wrong_arguments_is_refused_at_enqueue(
     work: Batuta, arguments: tuple[int, ...], named: dict[str, Any]
 ) -> None:
     @work.task()
@@ -468,7 +464,7 @@ async def test_a_call_that_can_never_work_is_refused_at_the_door(
         await work.enqueue(simples, *arguments, **named)
 
 
-async def test_many_calls_are_lists_of_arguments_and_as_many_keys(work: Batuta) -> None:
+async def test_enqueue_many_checks_its_argument_lists_and_keys(work: Batuta) -> None:
     @work.task()
     async def simples(context: TaskContext, numero: int) -> None: ...
 
@@ -481,7 +477,7 @@ async def test_many_calls_are_lists_of_arguments_and_as_many_keys(work: Batuta) 
     assert await work.queues["default"].counts() == {}
 
 
-async def test_a_decorator_without_its_parentheses_is_refused_and_says_how_to_write_it(work: Batuta) -> None:
+async def test_decorator_without_parentheses_is_refused_with_the_correction(work: Batuta) -> None:
     async def esquecida(context: TaskContext) -> None: ...
 
     with pytest.raises(InvalidName, match=r"write @work.task\(\) above it"):

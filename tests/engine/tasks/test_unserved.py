@@ -1,4 +1,4 @@
-"""A task that moved to another queue, or a removed stage of a pipeline, strands nothing."""
+"""No task is stranded when it moves to another queue or its pipeline stage is removed."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -58,9 +58,7 @@ def rehomer(work: Batuta) -> TaskRehomer:
     return TaskRehomer(work._task_store, work.task_registry)
 
 
-async def test_tasks_of_a_queue_that_nothing_serves_are_counted_by_name(
-    old: Batuta, new: Batuta, clock: FakeClock
-) -> None:
+async def test_tasks_of_an_unserved_queue_are_counted_by_name(old: Batuta, new: Batuta, clock: FakeClock) -> None:
     since = clock.now()
     await old.enqueue_many("send", [()] * 5)
     await old.enqueue("keep")
@@ -69,7 +67,7 @@ async def test_tasks_of_a_queue_that_nothing_serves_are_counted_by_name(
     assert await new._task_store.find_unserved(new.task_registry.queues) == stranded
 
 
-async def test_a_worker_that_knows_a_task_moves_it_to_its_queue(old: Batuta, new: Batuta) -> None:
+async def test_worker_that_knows_a_task_moves_it_to_its_queue(old: Batuta, new: Batuta) -> None:
     ids = await old.enqueue_many("send", [()] * (REHOMED_AT_ONCE + 1))
     assert await rehomer(new).tick() == Again()
     assert await rehomer(new).tick() == Idle()
@@ -77,7 +75,7 @@ async def test_a_worker_that_knows_a_task_moves_it_to_its_queue(old: Batuta, new
     assert (await new.queues["y"].depth()).due == len(ids)
 
 
-async def test_a_task_whose_name_no_code_knows_stays_where_it_is_and_is_reported(old: Batuta, new: Batuta) -> None:
+async def test_task_with_an_unknown_name_stays_in_its_queue_and_is_reported(old: Batuta, new: Batuta) -> None:
     old.task(name="gone", queue="w")(_nothing())
     await old.enqueue("gone")
     await rehomer(new).tick()
@@ -86,7 +84,7 @@ async def test_a_task_whose_name_no_code_knows_stays_where_it_is_and_is_reported
     ]
 
 
-async def test_a_worker_registers_the_loop_that_moves_tasks(new: Batuta) -> None:
+async def test_worker_registers_the_loop_that_moves_tasks(new: Batuta) -> None:
     assert "task-rehomer" in {loop.name for loop, _ in new._loops_of("worker")}
 
 
@@ -94,9 +92,7 @@ async def orphaned(work: Batuta) -> dict[str, Finding]:
     return {finding.cause: finding for finding in (await work.health._checks["unserved"][0].ask()).findings}
 
 
-async def test_health_reports_tasks_that_wait_where_no_worker_serves_them(
-    old: Batuta, new: Batuta, clock: FakeClock
-) -> None:
+async def test_health_reports_tasks_in_a_queue_without_a_worker(old: Batuta, new: Batuta, clock: FakeClock) -> None:
     await old.enqueue_many("send", [()] * 5)
     assert await orphaned(new) == {}  # a worker that knows the task moves them within a minute
     clock.step(REPORTED_AFTER + timedelta(seconds=1))
@@ -112,7 +108,7 @@ async def test_health_reports_tasks_that_wait_where_no_worker_serves_them(
     assert await orphaned(new) == {}
 
 
-async def test_health_reports_items_of_a_removed_stage_and_forgets_them_when_they_are_moved(
+async def test_health_reports_items_of_a_removed_stage_until_they_are_moved(
     database_url: str, clock: FakeClock
 ) -> None:
     work = Batuta(database_url, clock=clock)
@@ -132,17 +128,17 @@ async def test_health_reports_items_of_a_removed_stage_and_forgets_them_when_the
 class TestARemovedStage:
     @pytest.fixture
     async def line(self, database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
-        """Three items in a stage that the pipeline no longer has, one elsewhere."""
+        """Three items in a stage that the pipeline no longer has, and one in another stage."""
         await database.script(SQL)
         first = SqlQueue(database, FILA, ids, clock, queue="pendente", own_time=True)
         await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(4)])
         await database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
         return first
 
-    async def test_its_items_are_counted(self, line: SqlQueue, clock: FakeClock) -> None:
+    async def test_items_of_a_removed_stage_are_counted(self, line: SqlQueue, clock: FakeClock) -> None:
         assert await line.find_unserved() == [Unserved(queue="removed", name=None, count=3, oldest=clock.now())]
 
-    async def test_an_operator_moves_them_to_another_stage(self, line: SqlQueue, database: Database) -> None:
+    async def test_operator_moves_items_to_another_stage(self, line: SqlQueue, database: Database) -> None:
         assert [await line.rehome("removed", "pendente", 2, by="ana") for _ in range(3)] == [2, 1, 0]
         assert await line.find_unserved() == []
         assert (await line.depth()).due == 4
@@ -151,11 +147,11 @@ class TestARemovedStage:
             ("ana", "queue.rehome", "fila_grupos:removed")
         ] * 2
 
-    async def test_they_are_not_moved_to_what_is_no_stage(self, line: SqlQueue) -> None:
+    async def test_items_are_not_moved_to_an_unknown_stage(self, line: SqlQueue) -> None:
         with pytest.raises(InvalidName, match="the stages are"):
             await line.rehome("removed", "typo", 2, by="ana")
 
-    async def test_an_operator_discards_them_with_a_reason(self, line: SqlQueue, database: Database) -> None:
+    async def test_operator_discards_items_with_a_reason(self, line: SqlQueue, database: Database) -> None:
         assert await line.discard_waiting("removed", 10, by="ana") == 3
         assert await line.find_unserved() == []
         query = query_of("rows", "SELECT estagio, ultimo_erro FROM fila_grupos ORDER BY chave", writes=False)
@@ -165,6 +161,8 @@ class TestARemovedStage:
         ]
         assert rows == [("pendente", None), *[(FILA.cancelled, DISCARDED(queue="removed"))] * 3]
 
-    async def test_a_table_without_stages_has_none(self, database: Database, clock: FakeClock, ids: Ids) -> None:
+    async def test_table_without_stages_has_no_removed_stage(
+        self, database: Database, clock: FakeClock, ids: Ids
+    ) -> None:
         table = replace(FILA, queue=None, running="rodando")
         assert await SqlQueue(database, table, ids, clock, own_time=True).find_unserved() == []

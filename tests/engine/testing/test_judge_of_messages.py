@@ -1,4 +1,4 @@
-"""The judge of messages is judged first: eight ways to lie, and each is found out by the check that should."""
+"""Test the judge of messages: eight kinds of false evidence, each caught by its own check."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ def checks(
     return {each.check for each in judge_messages(asked, left, ends, rules)}
 
 
-def test_an_honest_run_passes() -> None:
+def test_truthful_run_passes() -> None:
     assert checks() == set()
 
 
@@ -60,13 +60,13 @@ def test_an_honest_run_passes() -> None:
         "unasked",
     ],
 )
-def test_each_lie_is_found_out_by_the_check_that_should(
+def test_each_false_history_is_caught_by_its_check(
     left: list[Delivery], ends: dict[str, End], caught: set[MessageCheck]
 ) -> None:
     assert checks(left=left, ends=ends) == caught
 
 
-def test_what_leaves_during_a_pause_or_to_who_opted_out_is_out_of_hours() -> None:
+def test_message_during_a_pause_or_after_an_opt_out_is_out_of_hours() -> None:
     paused = [*LEFT[:3], replace(LEFT[3], at=NOON + 15 * MINUTE)]
     assert checks(left=paused) == {MessageCheck.IN_HOURS}
     asked = [*ASKED, Accepted("m8", "p9", NOON)]
@@ -75,9 +75,9 @@ def test_what_leaves_during_a_pause_or_to_who_opted_out_is_out_of_hours() -> Non
     assert checks(asked, [*LEFT, Delivery("m8", "p9", NOON + 6 * MINUTE)], ends) == {MessageCheck.IN_HOURS}
 
 
-def test_a_message_that_reaches_somebody_else_is_nobodys() -> None:
+def test_message_to_another_recipient_is_a_ghost() -> None:
     assert checks(left=[replace(LEFT[0], recipient="p1"), *LEFT[1:]]) == {MessageCheck.NO_GHOST}
 
 
-def test_what_is_young_may_still_be_open() -> None:
+def test_young_message_may_still_be_open() -> None:
     assert checks(ends=ENDS | {"m4": End.OPEN}, rules=replace(RULES, read_at=NOON + 20 * MINUTE)) == set()

@@ -1,4 +1,4 @@
-"""The judge is judged first: a checker that has never failed is no evidence."""
+"""Test the judge of schedulers first: a checker that never failed proves nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ EPSILON = 10 * SECOND
 
 @dataclass(frozen=True)
 class History:
-    """What happened, and ways to tell it otherwise."""
+    """Evidence of a run, and ways to alter it."""
 
     rules: Rules
     targets: tuple[Target, ...] = ()
@@ -31,7 +31,7 @@ class History:
         return {each.check for each in self.judge().violations}
 
     def receipt(self, key: str) -> Receipt:
-        """The last one of the key."""
+        """Return the last receipt of the key."""
         return [each for each in self.receipts if each.key == key][-1]
 
     def plus(self, *more: Target | Receipt | Logged) -> "History":
@@ -109,7 +109,9 @@ def while_down() -> list[Target | Receipt | Logged]:
 
 
 def valid() -> History:
-    """Down until noon, notices paused from 12:05:30 to 12:07:30, closed from 12:09:05, read at half past."""
+    """A run without violations: down until noon, notices paused 12:05:30 to 12:07:30, closed from 12:09:05, read at
+    12:30.
+    """
     history = History(
         Rules(
             read_at=at(30),
@@ -162,7 +164,7 @@ def lower_the_fence(history: History) -> History:
 
 
 Mutant = Callable[[History], History]
-# What must catch each, and with it the others that cannot but notice.
+# For each mutant, the check that must catch it and the others that must notice it too.
 MUTANTS: list[tuple[Mutant, Check, set[Check]]] = [
     (drop, Check.COMPLETE, {Check.TRUTHFUL}),
     (duplicate, Check.EXACT, {Check.FENCED}),
@@ -175,14 +177,14 @@ MUTANTS: list[tuple[Mutant, Check, set[Check]]] = [
 ]
 
 
-def test_a_clean_history_passes() -> None:
+def test_clean_history_passes() -> None:
     verdict = valid().judge()
     assert verdict.ok, str(verdict)
     assert str(verdict) == "targets 32, served 22, explained 10, missed 0, doubled 0, early 0, unexplained 0"
 
 
 @pytest.mark.parametrize(("mutate", "catches", "others"), MUTANTS, ids=[mutate.__name__ for mutate, *_ in MUTANTS])
-def test_each_mutant_is_caught_by_the_check_that_should(mutate: Mutant, catches: Check, others: set[Check]) -> None:
+def test_each_mutant_is_caught_by_its_check(mutate: Mutant, catches: Check, others: set[Check]) -> None:
     assert mutate(valid()).checks() == {catches} | others
 
 
@@ -200,23 +202,23 @@ def test_two_runs_in_one_window_serve_one_target_and_leave_one_extra() -> None:
     assert (verdict.served, verdict.missed, verdict.doubled) == (22, 0, 1)
 
 
-def test_a_run_without_an_end_serves_nothing() -> None:
+def test_run_without_an_end_serves_no_target() -> None:
     verdict = never_end(valid()).judge()
     assert (verdict.served, verdict.missed) == (21, 1)
     assert verdict.of(Check.COMPLETE)[0].what == "did not run; its run never ended"
 
 
-def test_a_window_holds_both_its_ends() -> None:
+def test_window_includes_both_its_ends() -> None:
     for start in (at(5), at(5) + EPSILON):
         assert valid().rewritten("minutely-5", start=start, end=start + SECOND).judge().ok
 
 
-def test_a_run_takes_the_window_that_closes_first() -> None:
+def test_run_serves_the_window_that_closes_first() -> None:
     wide, narrow = (at(0), at(5)), (at(1), at(2))
     assert earliest_deadline_first([wide, narrow], [at(1, 30), at(4)]) == {1: 0, 0: 1}
 
 
-def test_a_late_run_is_told_even_where_another_fires_run_stands_in_for_it() -> None:
+def test_late_run_is_reported_even_if_another_run_serves_its_target() -> None:
     dense = History(Rules(read_at=at(30), epsilon=90 * SECOND))
     dense = dense.plus(*ran("minutely", 0, after=100), *ran("minutely", 1, after=10))
     verdict = dense.judge()
@@ -226,35 +228,35 @@ def test_a_late_run_is_told_even_where_another_fires_run_stands_in_for_it() -> N
     ]
 
 
-def test_a_run_by_hand_serves_no_target() -> None:
+def test_run_by_hand_serves_no_target() -> None:
     history = drop(valid()).rewritten("by-hand", start=at(5, 1), end=at(5, 2))
     assert history.judge().missed == 1
 
 
-def test_a_target_that_may_be_skipped_needs_a_row_that_says_why() -> None:
+def test_optional_target_needs_a_row_with_a_reason() -> None:
     for silent in (valid().without_row("notices-6"), valid().relogged("notices-6", reason=None)):
         verdict = silent.judge()
         assert silent.checks() == {Check.COMPLETE}
         assert (verdict.missed, verdict.unexplained, verdict.explained) == (0, 1, 9)
 
 
-def test_a_target_that_may_be_skipped_may_run_as_well() -> None:
+def test_optional_target_may_also_run() -> None:
     assert valid().retargeted("minutely", at(5), must_run=False).judge().ok
 
 
-def test_no_row_excuses_a_target_that_must_run() -> None:
+def test_no_row_excuses_a_required_target() -> None:
     skipped = valid().retargeted("notices", at(6), must_run=True)
     assert [each.what for each in skipped.judge().violations] == ["did not run; the log says skipped: paused"]
     missed = valid().retargeted("hourly", NOON - 3 * HOUR, must_run=True)
     assert [each.what for each in missed.judge().violations] == ["did not run; the log has it among the missed"]
 
 
-def test_a_row_of_many_missed_fires_explains_the_first_and_the_last_and_no_other() -> None:
+def test_row_of_many_missed_fires_explains_only_the_span_it_covers() -> None:
     narrower = valid().relogged("night", covers=(NOON - 7 * HOUR, NOON - 3 * HOUR))
     assert [each.at for each in narrower.judge().violations] == [NOON - 8 * HOUR, NOON - 2 * HOUR]
 
 
-def test_a_target_whose_window_was_open_when_the_log_was_read_is_not_judged() -> None:
+def test_target_with_an_open_window_is_not_judged() -> None:
     assert valid().plus(Target("minutely", at(29, 50))).judge().ok
     assert valid().plus(Target("minutely", at(29, 49))).judge().missed == 1
     assert valid().plus(Target("minutely", at(29, 49))).ruled(longest_run=SECOND).judge().ok
@@ -271,14 +273,14 @@ def test_one_fire_under_two_keys_is_doubled() -> None:
     assert verdict.of(Check.TRUTHFUL)[0].what == "2 rows for one fire"
 
 
-def test_a_run_of_no_target_is_a_ghost_and_so_is_one_that_names_nothing() -> None:
+def test_run_without_a_target_or_a_row_is_a_ghost() -> None:
     unasked = ran("minutely", 15)[1:]
     assert valid().ruled(closed=()).plus(*unasked).checks() == {Check.NO_GHOST}
     nameless = valid().rewritten("by-hand", key="nobody")
     assert nameless.without_row("by-hand").checks() == {Check.NO_GHOST, Check.TRUTHFUL}
 
 
-def test_the_row_of_the_key_names_the_fire_the_endpoint_was_not_told() -> None:
+def test_row_of_the_key_names_the_fire_that_the_endpoint_does_not_know() -> None:
     silent = valid()
     for receipt in valid().receipts:
         silent = silent.rewritten(receipt.key, scheduled_for=None)
@@ -287,44 +289,44 @@ def test_the_row_of_the_key_names_the_fire_the_endpoint_was_not_told() -> None:
     assert Check.NOT_EARLY in swapped.rewritten("swapping", key="minutely-8").checks()
 
 
-def test_a_run_before_its_instant_is_early_by_a_microsecond() -> None:
+def test_run_a_microsecond_before_its_instant_is_early() -> None:
     verdict = valid().rewritten("minutely-5", start=at(5) - datetime.resolution).judge()
     assert verdict.early == 1
     assert verdict.missed == 1
 
 
-def test_two_runs_that_swap_the_instants_they_name_are_caught_as_early_and_late() -> None:
+def test_runs_that_swap_their_instants_are_early_and_late() -> None:
     swapped = valid().rewritten("minutely-5", scheduled_for=at(8)).rewritten("minutely-8", scheduled_for=at(5))
     assert swapped.checks() == {Check.NOT_EARLY, Check.COMPLETE, Check.TRUTHFUL}
 
 
-def test_two_runs_of_a_job_that_forbids_it_do_not_overlap() -> None:
+def test_runs_of_a_job_without_overlap_do_not_overlap() -> None:
     longer = valid().rewritten("slow-2", end=at(6, 1))
-    assert longer.judge().ok  # it ended as the next one started
+    assert longer.judge().ok  # it ended when the next one started
     assert longer.rewritten("slow-2", end=at(6, 1.001)).checks() == {Check.NO_OVERLAP}
     assert longer.rewritten("slow-2", end=at(6, 1.001)).ruled(no_overlap=frozenset()).judge().ok
 
 
-def test_the_long_run_is_remembered_behind_a_short_one() -> None:
+def test_long_run_overlaps_every_later_short_one() -> None:
     history = History(Rules(read_at=at(30), no_overlap=frozenset({"slow"})))
     history = history.plus(*ran("slow", 0, lasts=600), *ran("slow", 1), *ran("slow", 2))
     assert [each.at for each in history.judge().of(Check.NO_OVERLAP)] == [at(1), at(2)]
 
 
-def test_a_run_may_start_at_the_opening_instant_and_not_at_the_closing_one() -> None:
+def test_run_may_start_at_the_opening_instant_and_not_at_the_closing_one() -> None:
     closed = (Span(at(5, 1), at(6, 1)), Span(at(5, 30), at(5, 40)))
     verdict = valid().ruled(closed=closed).judge()
     assert {(each.check, each.at) for each in verdict.violations} == {(Check.IN_HOURS, at(5))}
     assert {each.job for each in verdict.violations} == {"minutely", "notices"}
 
 
-def test_a_pause_is_felt_a_second_after_it_was_acknowledged_and_until_the_resume_was_sent() -> None:
+def test_pause_applies_a_second_after_its_acknowledgement_until_the_resume() -> None:
     def paused(start: datetime, end: datetime, job: str | None) -> set[Check]:
         return valid().ruled(paused=(Span(start, end, job),)).checks()
 
     assert paused(at(2), at(2, 30), "minutely") == {Check.PAUSED}
     assert paused(at(2, 0.5), at(2, 30), "minutely") == set()  # within the second
-    assert paused(at(1, 30), at(2, 1), "minutely") == set()  # resumed as it started
+    assert paused(at(1, 30), at(2, 1), "minutely") == set()  # resumed when it started
     assert paused(at(2), at(2, 30), None) == {Check.PAUSED}
     assert paused(at(2), at(2, 30), "hourly") == set()
 
@@ -332,11 +334,11 @@ def test_a_pause_is_felt_a_second_after_it_was_acknowledged_and_until_the_resume
 # C8 to C11 -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_success_without_a_run_is_a_lie() -> None:
+def test_success_without_a_run_is_untrue() -> None:
     assert valid().relogged("notices-6", status="success").checks() == {Check.COMPLETE, Check.TRUTHFUL}
 
 
-def test_a_run_logged_as_not_run_is_a_lie() -> None:
+def test_run_logged_as_not_run_is_untrue() -> None:
     for lie in (
         valid().relogged("minutely-5", status="skipped", reason="paused"),
         valid().relogged("minutely-5", status="error"),
@@ -347,24 +349,24 @@ def test_a_run_logged_as_not_run_is_a_lie() -> None:
     assert Check.TRUTHFUL in cut_off.checks()
 
 
-def test_a_failure_the_endpoint_told_is_served_and_truly_logged() -> None:
+def test_failure_reported_by_the_endpoint_serves_its_target() -> None:
     for status in ("error", "skipped", "timeout"):
         evidence = valid().rewritten("minutely-5", answered=status).relogged("minutely-5", status=status, reason="told")
         assert evidence.judge().ok
 
 
-def test_a_row_that_cannot_know_the_end_is_listed_and_not_blamed() -> None:
+def test_row_with_an_unknown_ending_is_listed_without_a_violation() -> None:
     verdict = valid().relogged("minutely-5", status="abandoned", reason="its process died").judge()
     assert verdict.ok
     assert verdict.unknown == ("minutely-5",)
 
 
-def test_in_a_partition_an_error_may_count_as_not_knowing() -> None:
+def test_error_during_a_partition_may_count_as_unknown() -> None:
     cut = valid().relogged("minutely-5", status="error", reason="connection lost")
     assert cut.ruled(unknown=frozenset({"error"})).judge().unknown == ("minutely-5",)
 
 
-def test_no_row_stays_open_longer_than_its_lease_and_the_grace() -> None:
+def test_no_row_stays_open_longer_than_its_lease_and_the_grace_period() -> None:
     still = valid().relogged("minutely-9", status="running", finished_at=None)
     assert still.checks() == {Check.TERMINAL}
     assert still.ruled(lease=20 * MINUTE, grace=59 * SECOND).judge().ok
@@ -385,11 +387,11 @@ def test_recovery_is_the_first_target_served_in_time_after_the_last_fault() -> N
     assert slow_to_heal.ruled(rto=90 * SECOND).judge().ok
 
 
-def test_where_nothing_is_due_within_the_objective_the_next_target_must_be_in_time() -> None:
+def test_next_target_must_be_in_time_when_none_is_due_within_the_objective() -> None:
     quiet = valid().ruled(healed_at=at(8, 5), rto=SECOND)
     assert quiet.judge().recovered_at == at(9)
     assert quiet.judge().ok
-    assert valid().ruled(healed_at=at(20)).judge().ok  # nothing was due any more
+    assert valid().ruled(healed_at=at(20)).judge().ok  # no target was due any more
     never = History(Rules(read_at=at(30), healed_at=NOON)).plus(Target("minutely", at(1)))
     assert never.checks() == {Check.COMPLETE, Check.RECOVERED}
 
@@ -397,7 +399,7 @@ def test_where_nothing_is_due_within_the_objective_the_next_target_must_be_in_ti
 # The verdict and the evidence ------------------------------------------------------------------------------------------
 
 
-def test_a_verdict_reads_as_figures_and_then_as_sentences() -> None:
+def test_verdict_lists_figures_and_then_sentences() -> None:
     assert str(move_into_closed_hours(drop(valid())).judge()).splitlines() == [
         "targets 32, served 21, explained 10, missed 1, doubled 0, early 0, unexplained 0; "
         "C1 complete 1; C6 in hours 1; C8 truthful log 1",
@@ -408,24 +410,24 @@ def test_a_verdict_reads_as_figures_and_then_as_sentences() -> None:
     ]
 
 
-def test_a_long_verdict_is_cut_short_and_says_so() -> None:
+def test_long_verdict_is_cut_with_a_note() -> None:
     silent = replace(valid(), receipts=(), log=())
     assert str(silent.judge()).splitlines()[-1] == f"and {len(silent.judge().violations) - 20} more"
 
 
-def test_evidence_that_is_not_in_utc_is_refused() -> None:
+def test_evidence_outside_utc_is_refused() -> None:
     wall = datetime(2026, 1, 5, 9, 0)
     for stranger in (wall, wall.replace(tzinfo=ZoneInfo("America/Sao_Paulo"))):
         with pytest.raises(ValueError, match=r"not in UTC: convert it with astimezone\(UTC\)"):
             Target("minutely", stranger)
 
 
-def test_a_fire_that_is_expected_twice_is_the_oracles_mistake() -> None:
+def test_fire_expected_twice_is_an_error_of_the_oracle() -> None:
     with pytest.raises(ValueError, match="minutely is expected twice at 2026-01-05T12:05:00"):
         valid().plus(Target("minutely", at(5), until=at(6))).judge()
 
 
-def test_a_hundred_thousand_targets_are_judged_in_one_go() -> None:
+def test_hundred_thousand_targets_are_judged_at_once() -> None:
     jobs = [f"job-{number}" for number in range(20)]
     events = [ran(job, minute) for job in jobs for minute in range(5000)]
     targets, receipts, log = zip(*events, strict=True)

@@ -1,4 +1,4 @@
-"""Serving the window that closes first, against a maximum matching that knows nothing of windows."""
+"""Compare earliest-deadline-first assignment of runs to windows with an independent maximum matching."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ def largest_matching(windows: list[tuple[datetime, datetime]], starts: list[date
 
 @settings(max_examples=1000, deadline=None)
 @given(windows, starts)
-def test_serving_the_window_that_closes_first_serves_as_many_as_can_be(
+def test_earliest_deadline_first_serves_as_many_targets_as_possible(
     windows: list[tuple[datetime, datetime]], starts: list[datetime]
 ) -> None:
     served = earliest_deadline_first(windows, starts)
@@ -60,7 +60,7 @@ RULES = Rules(read_at=START + timedelta(hours=1), epsilon=EPSILON)
 
 
 def true_history(fires: Fires) -> Evidence:
-    """Each fire ran at most epsilon late, or was skipped and says so."""
+    """Evidence in which each fire ran at most epsilon late, or was skipped with a reason."""
     targets, receipts, log = [], [], []
     for number, ((job, at), (late, lasts, runs)) in enumerate(fires.items()):
         key, start = str(number), at + late * SECOND
@@ -74,7 +74,7 @@ def true_history(fires: Fires) -> Evidence:
 
 
 @given(fires)
-def test_a_true_history_passes_however_dense_it_is(fires: Fires) -> None:
+def test_true_history_passes_however_dense_it_is(fires: Fires) -> None:
     targets, receipts, log = true_history(fires)
     verdict = judge(targets, receipts, log, RULES)
     assert verdict.ok, str(verdict)
@@ -82,7 +82,7 @@ def test_a_true_history_passes_however_dense_it_is(fires: Fires) -> None:
 
 
 @given(fires, st.randoms(use_true_random=False))
-def test_one_run_less_is_one_target_missed_and_one_more_is_one_doubled(fires: Fires, chance: object) -> None:
+def test_missing_run_is_one_missed_target_and_an_extra_run_one_doubled(fires: Fires, chance: object) -> None:
     targets, receipts, log = true_history({**fires, ("a", START - EPSILON): (0, 0, True)})
     place = chance.randrange(len(receipts))  # type: ignore[attr-defined]
     fewer = judge(targets, receipts[:place] + receipts[place + 1 :], log, RULES)
@@ -92,7 +92,7 @@ def test_one_run_less_is_one_target_missed_and_one_more_is_one_doubled(fires: Fi
 
 
 @given(fires, st.randoms(use_true_random=False))
-def test_the_order_of_the_evidence_does_not_matter(fires: Fires, chance: object) -> None:
+def test_order_of_the_evidence_does_not_matter(fires: Fires, chance: object) -> None:
     targets, receipts, log = true_history(fires)
     receipts = receipts[1:]
     before = judge(targets, receipts, log, RULES)

@@ -1,4 +1,4 @@
-"""What an application can do to its own loops in its own tests."""
+"""Test helpers with which an application drives its own loops."""
 
 import asyncio
 from pathlib import Path
@@ -27,18 +27,18 @@ def work(tmp_path: Path, clock: FakeClock, sent: list[str]) -> Batuta:
     return made
 
 
-async def test_one_tick_is_run_without_a_supervisor(work: Batuta, sent: list[str]) -> None:
+async def test_tick_runs_once_without_a_supervisor(work: Batuta, sent: list[str]) -> None:
     async with work:
         assert await tick(work, "outbound") == Idle()
     assert sent == ["message"]
 
 
-async def test_a_loop_that_does_not_exist_is_named_with_the_nearest(work: Batuta) -> None:
+async def test_unknown_loop_is_refused_with_the_nearest(work: Batuta) -> None:
     with pytest.raises(UnknownWord, match="did you mean outbound"):
         await tick(work, "outbond")
 
 
-async def test_a_loop_that_hangs_is_seen_to_come_back(
+async def test_hanging_loop_is_restarted_and_recovers(
     work: Batuta, clock: FakeClock, events: EventRecorder, sent: list[str]
 ) -> None:
     outbound = Puppet(*loops_of(work)["outbound"])
@@ -52,7 +52,7 @@ async def test_a_loop_that_hangs_is_seen_to_come_back(
         assert len(sent) == 3
 
 
-async def test_a_loop_that_fails_is_seen_to_back_off(work: Batuta, clock: FakeClock, events: EventRecorder) -> None:
+async def test_failing_loop_backs_off(work: Batuta, clock: FakeClock, events: EventRecorder) -> None:
     outbound = Puppet(*loops_of(work)["outbound"])
     async with supervise(outbound, clock=clock, events=events):
         outbound.fail(OSError("away"), OSError("away"))
@@ -61,7 +61,7 @@ async def test_a_loop_that_fails_is_seen_to_back_off(work: Batuta, clock: FakeCl
     assert outbound.ticks == 4
 
 
-async def test_what_hangs_at_the_end_of_the_test_does_not_hold_it(
+async def test_loop_that_hangs_at_the_end_of_a_test_does_not_block_it(
     work: Batuta, clock: FakeClock, events: EventRecorder
 ) -> None:
     outbound, before = Puppet(*loops_of(work)["outbound"]), asyncio.all_tasks()

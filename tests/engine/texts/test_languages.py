@@ -1,4 +1,4 @@
-"""A Portuguese operator reads Portuguese and an English one English: every text, every help, every list."""
+"""Every text, help and list is in the operator's language: Portuguese or English."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.command import Command
 
 JULIA = ("--app", "app.main:work")
 FOLDERS = (HERE, ROOT / "app" / "texts")
-# Words that only a sentence of the other language has. Names (commands, options, fields, states) are not sentences.
+# Words that occur only in sentences of the other language. Names (commands, options, fields, states) are not sentences.
 FOREIGN: dict[Language, re.Pattern[str]] = {
     "pt-BR": re.compile(r"\b(the|and|of|is|are|was|were|that|which|with|without|this|these|nobody|cannot|whether)\b"),
     "en": re.compile(r"\b(de|da|que|não|uma|são|está|para|pelo|pela|ou|mais|foi|como|quando|há)\b"),
@@ -33,7 +33,7 @@ def foreign_words(language: Language, text: str) -> set[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
-def test_no_text_mixes_in_the_other_language(folder: Path, language: Language) -> None:
+def test_no_text_contains_words_of_the_other_language(folder: Path, language: Language) -> None:
     mixed = {
         key: words for key, text in read_table(folder, language).items() if (words := foreign_words(language, text))
     }
@@ -53,7 +53,7 @@ def commands(language: Language) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_help_of_every_command_is_in_the_operators_language(
+def test_help_of_every_command_is_in_the_language_of_the_operator(
     language: Language, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -81,7 +81,7 @@ STORED = {
 }
 
 
-def test_every_list_shows_states_and_dates_in_the_operators_language(
+def test_every_list_shows_states_and_dates_in_the_language_of_the_operator(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")

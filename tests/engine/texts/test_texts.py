@@ -21,14 +21,14 @@ def classes(kind: type[BatutaError]) -> list[type[BatutaError]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
-def test_both_languages_say_the_same_things_about_the_same_facts(folder: Path) -> None:
+def test_both_languages_have_the_same_keys_and_facts(folder: Path) -> None:
     portuguese, english = (read_table(folder, language) for language in LANGUAGES)
     shared = {key for key in portuguese if not key.startswith(("error.", "reason."))}
     assert shared == set(english)
     assert {key: placeholders(portuguese[key]) for key in shared} == {key: placeholders(english[key]) for key in shared}
 
 
-def test_every_error_is_told_in_portuguese_with_its_own_facts() -> None:
+def test_every_error_has_a_portuguese_text_with_its_facts() -> None:
     portuguese = {key: text for key, text in read_table(HERE, "pt-BR").items() if key.startswith("error.")}
     all_errors = {
         kind.__name__: kind.sentence
@@ -40,7 +40,7 @@ def test_every_error_is_told_in_portuguese_with_its_own_facts() -> None:
         assert placeholders(portuguese[f"error.{name}"]) == placeholders(sentence), name
 
 
-def test_every_reason_of_ours_is_told_in_portuguese_with_its_own_facts() -> None:
+def test_every_reason_of_the_engine_has_a_portuguese_text_with_its_facts() -> None:
     portuguese = read_table(HERE, "pt-BR")
     written: dict[str, str] = {}
     for file in ROOT.glob("src/batuta/**/*.py"):
@@ -50,7 +50,7 @@ def test_every_reason_of_ours_is_told_in_portuguese_with_its_own_facts() -> None
         assert placeholders(portuguese[f"reason.{key}"]) == placeholders(english), key
 
 
-def test_every_key_that_the_code_asks_for_is_in_the_table() -> None:
+def test_every_key_used_by_the_code_is_in_the_table() -> None:
     known = set().union(*(read_table(folder, "en") for folder in FOLDERS))
     asked = set()
     for file in [*ROOT.glob("src/batuta/**/*.py"), *ROOT.glob("src/batuta/**/*.j2"), *ROOT.glob("app/**/*.py")]:
@@ -64,7 +64,7 @@ def test_every_key_that_the_code_asks_for_is_in_the_table() -> None:
     assert asked - known == set()
 
 
-def test_an_error_is_told_in_the_operators_language() -> None:
+def test_error_is_shown_in_the_language_of_the_operator() -> None:
     error = SchemaOutOfDate(missing="app/0003")
     assert Texts("pt-BR").error(error).startswith("a migração app/0003 não foi aplicada")
     assert Texts("en").error(error).startswith("migration app/0003 is not applied")
@@ -81,5 +81,5 @@ def test_an_error_is_told_in_the_operators_language() -> None:
         (";;,", "pt-BR"),
     ],
 )
-def test_the_first_language_we_speak_is_chosen(asked: str, language: str) -> None:
+def test_first_supported_language_is_chosen(asked: str, language: str) -> None:
     assert choose_language(asked, otherwise="pt-BR") == language

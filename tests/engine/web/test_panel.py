@@ -1,4 +1,4 @@
-"""The dashboard as a browser gets it, over HTTP without a network in between."""
+"""The dashboard over HTTP, without a network."""
 
 import re
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ def words(language: Language) -> Words:
 
 
 class Elements(HTMLParser):
-    """Every tag with its attributes, as a browser would read them."""
+    """Every tag with its attributes, as a browser reads them."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def shown(html: str) -> set[str]:
     return set(re.findall(r'<tr id="linha-(\w+)"[^>]*(?<! hidden)>', html))
 
 
-async def test_every_job_of_the_timetable_is_listed_in_its_state(panel: Panel) -> None:
+async def test_every_job_of_the_timetable_is_listed_with_its_state(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     for job, state in STATES.items():
         if job != "morning":  # paused with its category
@@ -80,14 +80,14 @@ async def test_every_job_of_the_catalogue_is_listed(julia_url: str) -> None:
     assert "nenhum scheduler foi visto" in html or "Nenhum scheduler foi visto ainda" in html
 
 
-async def test_the_sentence_above_says_the_worst_first_and_names_the_jobs(panel: Panel) -> None:
+async def test_summary_names_the_worst_problem_and_its_jobs_first(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     sentence = re.sub(r"<[^>]+>|\s+", " ", re.search(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)[1])  # type: ignore[index]
     text = " ".join(sentence.replace(" ,", ",").split())
     assert text == "Crítico: 1 tarefa agendada atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
 
 
-async def test_when_nothing_is_wrong_it_says_so(work_url: str) -> None:
+async def test_summary_says_that_nothing_is_wrong(work_url: str) -> None:
     work = Batuta(work_url)
     async with work:
         html = (await ask(create_api(work, load_settings(EngineSettings, {})), "/painel")).text
@@ -104,7 +104,7 @@ def test_panel_writes_instants_in_the_language_of_the_reader() -> None:
     assert (portuguese.decimal(1.25), english.decimal(1.25)) == ("1,2", "1.2")
 
 
-async def test_a_row_says_when_it_ran_when_it_will_and_how_it_went(panel: Panel) -> None:
+async def test_row_shows_the_last_run_the_next_fire_and_the_outcome(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     pulse = row(html, "pulse")
     assert "a cada minuto" in pulse
@@ -128,7 +128,7 @@ async def test_a_row_says_when_it_ran_when_it_will_and_how_it_went(panel: Panel)
         ("morning", "janela manha fechada, abre 05/01 10:00"),
     ],
 )
-async def test_what_is_not_all_right_says_why(panel: Panel, job: str, why: str) -> None:
+async def test_row_with_a_problem_shows_the_reason(panel: Panel, job: str, why: str) -> None:
     assert why in row((await panel.ask("/painel")).text, job)
 
 
@@ -138,20 +138,20 @@ async def test_what_is_not_all_right_says_why(panel: Panel, job: str, why: str) 
         ("estado=failing", {"broken"}),
         ("categoria=sync", {"broken", "partly", "going"}),
         ("q=PARCIAL+3", {"partly"}),
-        ("q=execucao+disparo", {"overdue"}),  # without accents
+        ("q=execucao+disparo", {"overdue"}),  # also without accents
         ("categoria=sync&estado=running&q=go", {"going"}),
         ("q=nobody+at+all", set()),
         ("estado=nonsense&categoria=" + "%3Cb%3E", set(STATES)),
     ],
 )
-async def test_filters_live_in_the_address_and_need_no_script(panel: Panel, query: str, jobs: set[str]) -> None:
+async def test_filters_are_in_the_address_and_need_no_script(panel: Panel, query: str, jobs: set[str]) -> None:
     html = (await panel.ask(f"/painel?{query}")).text
     assert shown(html) == jobs
     assert (' id="nada" hidden' in html) == bool(jobs)
     assert f"{len(jobs)} de {len(STATES)}" in html
 
 
-async def test_the_last_24_hours_have_a_lane_for_every_category_and_a_shape_for_every_outcome(panel: Panel) -> None:
+async def test_last_24_hours_have_a_lane_per_category_and_a_shape_per_outcome(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     lanes = re.findall(r'<li class="lane">.*?</li>', html, re.DOTALL)
     assert len(lanes) == 4
@@ -161,25 +161,25 @@ async def test_the_last_24_hours_have_a_lane_for_every_category_and_a_shape_for_
     assert "1 perdida" in next(lane for lane in lanes if "categoria=campanha" in lane)
 
 
-async def test_one_job_tells_its_definition_its_fires_its_runs_and_its_errors(panel: Panel) -> None:
+async def test_job_page_shows_its_definition_fires_runs_and_errors(panel: Panel) -> None:
     html = (await panel.ask("/painel/tarefas/broken")).text
     assert html.count('<li class=""><span><time') == 10
     for word in ("*/15 * * * *", "a cada 15 min", "/jobs/test", "pause.job.broken", "batuta run broken", "45 min"):
         assert word in html
-    assert html.count('href="/painel/execucoes/') == 3  # two runs, one of them again among the errors
+    assert html.count('href="/painel/execucoes/') == 3  # two runs, one of them repeated among the errors
     assert "feriado" not in html
 
 
-async def test_fires_that_will_not_run_say_what_stops_them_and_for_how_long(panel: Panel) -> None:
+async def test_fires_that_will_not_run_show_what_holds_them_and_until_when(panel: Panel) -> None:
     paused = (await panel.ask("/painel/tarefas/paused")).text
-    assert paused.count('class="stopped"') == 10  # by its own pause, which has no end
+    assert paused.count('class="stopped"') == 10  # its own pause has no end
     assert "em pausa por rui" in paused
     morning = (await panel.ask("/painel/tarefas/morning")).text
-    assert 'class="stopped"' not in morning  # the category's pause ends before it fires
+    assert 'class="stopped"' not in morning  # the pause of its category ends before the fire
     assert "janela manha fechada" in morning
 
 
-async def test_a_job_of_another_profile_has_its_page_too(julia_url: str) -> None:
+async def test_job_of_another_profile_has_its_page(julia_url: str) -> None:
     settings = load_settings(Settings, {"DATABASE_URL": julia_url})
     work = build(settings).work
     async with work:
@@ -188,9 +188,9 @@ async def test_a_job_of_another_profile_has_its_page_too(julia_url: str) -> None
     assert "Não está no perfil em vigor (continuo)" in answer.text
 
 
-async def test_executions_go_page_by_page_to_the_oldest(panel: Panel) -> None:
+async def test_executions_are_paged_to_the_oldest(panel: Panel) -> None:
     for number in range(100):
-        await panel.keep("pulse", HOUR + number // 40 * MINUTE)  # forty of one instant
+        await panel.keep("pulse", HOUR + number // 40 * MINUTE)  # forty rows of one instant
     path, found, pages = "/painel/execucoes?tarefa=pulse&situacao=success", [], 0
     while path:
         html = (await panel.ask(path)).text
@@ -208,7 +208,7 @@ async def test_executions_are_filtered_by_status_and_job(panel: Panel) -> None:
     assert (await panel.ask("/painel/execucoes?tarefa=nobody")).status_code == 404
 
 
-async def test_an_execution_tells_its_whole_story(panel: Panel) -> None:
+async def test_execution_page_shows_all_its_fields(panel: Panel) -> None:
     id = await panel.keep(
         "pulse",
         5 * MINUTE,
@@ -235,7 +235,7 @@ async def test_an_execution_tells_its_whole_story(panel: Panel) -> None:
     assert escape('"é": [') in html
 
 
-async def test_hostile_text_is_shown_and_not_obeyed(panel: Panel) -> None:
+async def test_hostile_text_is_escaped(panel: Panel) -> None:
     id = await panel.keep("pulse", MINUTE, "error", error=HOSTILE, reason=HOSTILE, result={HOSTILE: HOSTILE})
     paths = [path.format(id=id) for path in PAGES]
     asked = f"/painel?q={HOSTILE}&lang=pt-BR", f"/painel/tarefas/{HOSTILE}", f"/painel/execucoes/{HOSTILE}"
@@ -246,7 +246,7 @@ async def test_hostile_text_is_shown_and_not_obeyed(panel: Panel) -> None:
     assert "&lt;script&gt;" in (await panel.ask(f"/painel/execucoes/{id}")).text
 
 
-async def test_no_page_has_a_script_or_a_style_of_its_own_or_anything_from_elsewhere(panel: Panel) -> None:
+async def test_no_page_has_an_inline_script_or_style_or_an_outside_resource(panel: Panel) -> None:
     id = await panel.keep("pulse", MINUTE)
     for path in PAGES:
         answer = await panel.ask(path.format(id=id))
@@ -260,7 +260,7 @@ async def test_no_page_has_a_script_or_a_style_of_its_own_or_anything_from_elsew
             assert [place for place in places if not place.startswith(("/painel", "/docs", "#"))] == [], path
 
 
-async def test_every_page_has_its_landmarks_one_heading_and_names_for_its_columns(panel: Panel) -> None:
+async def test_every_page_has_landmarks_one_heading_and_named_columns(panel: Panel) -> None:
     id = await panel.keep("pulse", MINUTE)
     for path in PAGES:
         html = (await panel.ask(path.format(id=id))).text
@@ -272,7 +272,7 @@ async def test_every_page_has_its_landmarks_one_heading_and_names_for_its_column
         assert len(ids) == len(set(ids)), path
 
 
-async def test_the_language_is_asked_for_by_name_remembered_and_otherwise_the_browsers(panel: Panel) -> None:
+async def test_language_comes_from_the_address_the_cookie_or_the_browser(panel: Panel) -> None:
     english = await panel.ask("/painel?lang=en")
     assert '<html lang="en">' in english.text
     assert "1 job late" in english.text
@@ -285,7 +285,7 @@ async def test_the_language_is_asked_for_by_name_remembered_and_otherwise_the_br
     assert "set-cookie" not in (await panel.ask("/painel")).headers
 
 
-async def test_what_is_not_there_is_a_page_for_a_browser_and_a_problem_for_a_program(panel: Panel) -> None:
+async def test_missing_page_is_html_for_a_browser_and_a_problem_for_a_program(panel: Panel) -> None:
     for path in ("/painel/tarefas/brokn", "/painel/execucoes/0", "/painel/execucoes/" + "0" * 36, "/painel/nowhere"):
         answer = await panel.ask(path)
         assert answer.status_code == 404
@@ -296,7 +296,7 @@ async def test_what_is_not_there_is_a_page_for_a_browser_and_a_problem_for_a_pro
     assert "Você quis dizer broken?" in (await panel.ask("/painel/tarefas/brokn")).text
 
 
-async def test_a_database_that_is_away_is_a_page_that_tries_again(panel: Panel) -> None:
+async def test_unavailable_database_is_a_page_that_retries(panel: Panel) -> None:
     await panel.work.close()
     for path in ("/painel", "/painel/tarefas/pulse", "/painel/execucoes"):
         answer = await panel.ask(path)
@@ -306,7 +306,7 @@ async def test_a_database_that_is_away_is_a_page_that_tries_again(panel: Panel) 
         assert (await panel.ask(path, accept="application/json")).headers["content-type"] == "application/problem+json"
 
 
-async def test_without_a_token_production_shows_nothing_of_it(julia_url: str) -> None:
+async def test_production_shows_nothing_without_a_token(julia_url: str) -> None:
     env = {"DATABASE_URL": julia_url, "API_TOKEN": "t" * 32, "APP_ENV": "production"}
     settings = load_settings(Settings, env)
     work = build(settings).work
@@ -322,12 +322,12 @@ async def test_without_a_token_production_shows_nothing_of_it(julia_url: str) ->
     await work.close()
 
 
-async def test_the_first_page_leads_there(panel: Panel) -> None:
+async def test_root_page_redirects_to_the_dashboard(panel: Panel) -> None:
     answer = await panel.ask("/")
     assert (answer.status_code, answer.headers["location"]) == (307, "/painel")
 
 
-async def test_files_are_kept_by_the_browser_for_as_long_as_they_are_the_same(panel: Panel) -> None:
+async def test_static_files_are_cached_until_they_change(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     for kind in ("css", "js", "svg"):
         path = re.search(rf'"(/painel/static/panel\.{kind}\?v=\w+)"', html)
@@ -342,7 +342,7 @@ async def test_files_are_kept_by_the_browser_for_as_long_as_they_are_the_same(pa
         assert (await panel.ask(f"/painel/static/{name}")).status_code == 404
 
 
-async def test_a_page_that_is_looked_at_refreshes_and_a_page_of_the_past_does_not(panel: Panel) -> None:
+async def test_current_page_refreshes_and_a_page_of_the_past_does_not(panel: Panel) -> None:
     assert "<noscript><meta" in (await panel.ask("/painel")).text
     old = Cursor(panel.clock.now(), "0" * 8 + "-0000-0000-0000-" + "0" * 12)
     assert "<noscript>" not in (await panel.ask(f"/painel/execucoes?antes={old}")).text
@@ -368,12 +368,12 @@ async def test_a_page_that_is_looked_at_refreshes_and_a_page_of_the_past_does_no
         ("*/7 * * * *", None, None),
     ],
 )
-def test_a_simple_schedule_is_told_in_words(cron: str, portuguese: str | None, english: str | None) -> None:
+def test_simple_schedule_is_described_in_words(cron: str, portuguese: str | None, english: str | None) -> None:
     assert crons.in_words(parse(cron), words("pt-BR")) == portuguese
     assert crons.in_words(parse(cron), words("en")) == english
 
 
-def test_spans_and_numbers_are_short_and_exact() -> None:
+def test_durations_and_numbers_are_short_and_exact() -> None:
     portuguese = words("pt-BR")
     spans = [timedelta(minutes=45), timedelta(hours=25), timedelta(days=8), timedelta(minutes=90), timedelta(days=1)]
     assert [portuguese.span(span) for span in spans] == ["45 min", "25 h", "8 d", "1 h 30 min", "24 h"]

@@ -1,4 +1,4 @@
-"""The api role over a real socket: it drains, and it gives the port back."""
+"""The api role over a real socket: it drains and releases its port."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def work(work_url: str) -> AsyncIterator[Batuta]:
         yield made
 
 
-async def test_a_stop_lets_the_open_request_finish_and_takes_no_new_one(work: Batuta) -> None:
+async def test_stop_lets_the_open_request_finish_and_accepts_no_new_one(work: Batuta) -> None:
     serving = Serving(work, grace=10)
     async with httpx2.AsyncClient(base_url=serving.url) as client:
         running = asyncio.create_task(client.post("/jobs/espera"))
@@ -54,7 +54,7 @@ async def test_a_stop_lets_the_open_request_finish_and_takes_no_new_one(work: Ba
     await serving.task
 
 
-async def test_a_request_that_does_not_finish_is_cut_off_and_its_work_given_back(work: Batuta) -> None:
+async def test_request_that_does_not_finish_is_cut_off_and_its_work_released(work: Batuta) -> None:
     serving = Serving(work, grace=1)
     async with httpx2.AsyncClient(base_url=serving.url) as client:
         running = asyncio.create_task(client.post("/jobs/espera", headers={"Idempotency-Key": "k"}))
@@ -65,4 +65,6 @@ async def test_a_request_that_does_not_finish_is_cut_off_and_its_work_given_back
     found = work.endpoints.find("espera")
     assert found is not None
     serving.gate.set()
-    await work.receiver.receive(found, {}, key="k", deadline=None)  # not Busy: nobody has to wait for the lease
+    await work.receiver.receive(
+        found, {}, key="k", deadline=None
+    )  # not Busy: the next call need not wait for the lease

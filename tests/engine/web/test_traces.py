@@ -1,4 +1,4 @@
-"""One trace from the scheduler's run, over a real socket, to the task that was enqueued on the way, on both databases."""
+"""One trace from the scheduler's run, over a real socket, to the task that it enqueues, on both databases."""
 
 import asyncio
 import io
@@ -29,7 +29,7 @@ GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class System:
-    """An api and, on the same database, a scheduler and a worker; ``seen`` is what each step found itself in."""
+    """An api, a scheduler and a worker on one database; ``seen`` records the trace of each step."""
 
     def __init__(self, database_url: str) -> None:
         self.api, self.work = Batuta(database_url, timezone="UTC"), Batuta(database_url, timezone="UTC")
@@ -83,7 +83,7 @@ def lines_of(lines: list[dict[str, Any]], trace_id: str) -> set[str]:
     return {line["event"] for line in lines if line.get("trace_id") == trace_id}
 
 
-async def test_a_runs_trace_reaches_the_task_that_it_led_to_and_every_line_on_the_way(system: System) -> None:
+async def test_trace_of_a_run_reaches_its_task_and_every_log_line(system: System) -> None:
     (job,) = system.work.registry
     with logging_to(stream := io.StringIO(), "json"):
         async with system.running():
@@ -92,7 +92,7 @@ async def test_a_runs_trace_reaches_the_task_that_it_led_to_and_every_line_on_th
         lines = json_lines(stream)
     trace_id = execution.id.replace("-", "")
     steps = [found for step in ("handler", "task") for found in system.seen[step]]
-    assert [step.trace_id for step in steps if step] == [trace_id] * 3  # also the second attempt
+    assert [step.trace_id for step in steps if step] == [trace_id] * 3  # the second attempt too
     assert len({step.span_id for step in steps if step}) == 3
     assert lines_of(lines, trace_id) >= {
         "job started",  # the scheduler
@@ -105,7 +105,7 @@ async def test_a_runs_trace_reaches_the_task_that_it_led_to_and_every_line_on_th
 
 
 @pytest.mark.parametrize(("given", "is_kept"), [(GIVEN, True), (GIVEN + "x", False), ("", False)])
-async def test_a_callers_own_trace_is_followed_if_it_is_one(system: System, given: str, is_kept: bool) -> None:
+async def test_valid_trace_of_a_caller_is_continued(system: System, given: str, is_kept: bool) -> None:
     async with system.running(), httpx2.AsyncClient() as client:
         await client.post(f"{system.url}/jobs/agenda", headers={"traceparent": given})
         refused = await client.post(f"{system.url}/jobs/nada", headers={"traceparent": given})
@@ -119,7 +119,7 @@ async def test_a_callers_own_trace_is_followed_if_it_is_one(system: System, give
 
 
 @pytest.mark.parametrize("args", ["[[], {}]", "[[], {}, null]", '[[], {}, {"traceparent": 7}]', "[[], {}, {}, 1]"])
-async def test_a_task_that_carries_no_trace_begins_one(system: System, args: str) -> None:
+async def test_task_without_a_trace_begins_one(system: System, args: str) -> None:
     from batuta.stores.sql.queries import in_dialect, query_of
 
     async with system.work as work:

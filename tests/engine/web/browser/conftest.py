@@ -1,4 +1,4 @@
-"""A real browser: the machine's own Chromium, driven from outside."""
+"""A real browser: the machine's Chromium, driven from outside."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from playwright.async_api import Browser, async_playwright, expect
 
 from tests.conftest import lack
 
-# On a busy machine a page may take longer than the five seconds it is usually given.
+# On a busy machine a page may take longer than the default timeout of five seconds.
 expect.set_options(timeout=60_000)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -19,7 +19,7 @@ async def browser() -> AsyncIterator[Browser]:
     program = os.environ.get("BATUTA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         lack("Chromium", "install it (Debian: apt install chromium), or set BATUTA_CHROMIUM to its program")
-    sandbox = [] if os.geteuid() else ["--no-sandbox"]  # Chromium refuses to run as root within its own
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]  # as root, Chromium refuses to run with its own sandbox
     async with async_playwright() as driver:
         opened = await driver.chromium.launch(executable_path=program, args=sandbox)
         yield opened

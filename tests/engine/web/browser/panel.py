@@ -1,4 +1,4 @@
-"""A dashboard with one job in every state, over a real file, at a time of our choosing."""
+"""A dashboard with one job in every state, on a real file and a fake clock."""
 
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
@@ -68,7 +68,7 @@ class Panel:
         return await ask(self.api, path, accept=accept, **headers)
 
     async def keep(self, job: str, ago: timedelta, status: str = "success", **facts: Any) -> str:
-        """A row of the log; its id."""
+        """Add a row to the log and return its id."""
         self.rows += 1
         id, at = str(UUID(int=self.rows)), self.clock.now() - ago
         is_over = status != "running"
@@ -109,14 +109,14 @@ async def board() -> Board:
 
 
 async def ask(api: FastAPI, path: str, *, accept: str = "text/html", **headers: str) -> httpx2.Response:
-    """As a browser on this machine does."""
+    """Send a request as a browser on this machine does."""
     transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         return await client.get(path, headers={"Accept": accept, **headers})
 
 
 async def open_panel(folder: Path, url: str) -> Panel:
-    """Monday the 5th of January, nine in the morning in São Paulo."""
+    """Open the dashboard on Monday, 5 January, at 09:00 in São Paulo."""
     clock = FakeClock()
     windows = {"manha": Window(opens=time(10), lasts=timedelta(hours=2))}
     texts = folder / "texts"

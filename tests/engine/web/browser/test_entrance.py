@@ -1,4 +1,4 @@
-"""The door in a real browser, in production: in with a token, out with a button, and in neither case by way of a script."""
+"""The login page in a real browser, in production: log in with a token, log out with a button, both without a script."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -62,7 +62,7 @@ async def sign_in(page: Page, token: str = TOKEN) -> None:
 
 
 @pytest.mark.parametrize("script", [True, False])
-async def test_in_with_a_token_to_where_one_wanted_and_out_again(door: Door, script: bool) -> None:
+async def test_login_returns_to_the_requested_page_and_logout_ends_the_session(door: Door, script: bool) -> None:
     page = await door.visit("/painel/execucoes?situacao=error", script=script)
     await expect(page).to_have_title("Entrar · casa")
     await expect(page.get_by_label("Token de acesso")).to_be_focused()
@@ -79,7 +79,7 @@ async def test_in_with_a_token_to_where_one_wanted_and_out_again(door: Door, scr
     await expect(page).to_have_title("Entrar · casa")
 
 
-async def test_a_wrong_token_is_told_in_the_readers_language_and_the_field_is_empty_again(door: Door) -> None:
+async def test_wrong_token_is_explained_in_the_language_of_the_reader_and_cleared(door: Door) -> None:
     page = await door.visit("/painel")
     await sign_in(page, "wrong-token")
     await expect(page.get_by_role("alert")).to_contain_text("não existe")
@@ -91,7 +91,7 @@ async def test_a_wrong_token_is_told_in_the_readers_language_and_the_field_is_em
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
-async def test_a_page_that_stays_open_goes_to_the_door_when_the_session_is_over(door: Door) -> None:
+async def test_open_page_goes_to_the_login_when_the_session_expires(door: Door) -> None:
     page = await door.visit("/painel")
     await sign_in(page)
     await expect(page.get_by_role("button", name="Sair")).to_be_visible()
@@ -101,7 +101,7 @@ async def test_a_page_that_stays_open_goes_to_the_door_when_the_session_is_over(
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-async def test_the_door_and_the_way_out_fit_the_screen(door: Door, width: int) -> None:
+async def test_login_and_logout_fit_the_screen(door: Door, width: int) -> None:
     page = await door.visit("/painel/entrar", width=width)
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await sign_in(page)

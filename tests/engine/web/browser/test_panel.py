@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: what a script does, and what only eyes would see."""
+"""The dashboard in a real browser: its scripts, layout, focus and contrast."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ DESK = {"width": 1440, "height": 900}
 
 @dataclass
 class House:
-    """The dashboard on a port of this machine, and what a browser complained about."""
+    """The dashboard on a local port, and the errors that the browser reported."""
 
     panel: Panel
     address: str
@@ -53,7 +53,7 @@ async def house(tmp_path: Path, work_url: str, browser: Browser) -> AsyncIterato
     assert opened.complaints == []
 
 
-async def test_the_page_shows_every_job_and_typing_narrows_it_down(house: House) -> None:
+async def test_page_shows_every_job_and_typing_filters_them(house: House) -> None:
     page = await house.visit("/painel")
     rows = page.locator("tr[data-text]:visible")
     await expect(rows).to_have_count(len(STATES))
@@ -63,7 +63,7 @@ async def test_the_page_shows_every_job_and_typing_narrows_it_down(house: House)
     await expect(rows).to_contain_text("broken")
     await expect(page.locator("output")).to_have_text(f"1 de {len(STATES)}")
     await expect(page).to_have_url(f"{house.address}/painel?q=BR%C3%93KEN")
-    await page.reload()  # the view is in the address
+    await page.reload()  # the filter is in the address
     await expect(rows).to_have_count(1)
     await page.get_by_text("Limpar").click()
     await expect(rows).to_have_count(len(STATES))
@@ -71,14 +71,14 @@ async def test_the_page_shows_every_job_and_typing_narrows_it_down(house: House)
     await expect(rows).to_have_count(3)
 
 
-async def test_without_a_script_the_filter_is_a_form(house: House) -> None:
+async def test_filter_is_a_form_without_a_script(house: House) -> None:
     page = await house.visit("/painel", java_script_enabled=False)
     await page.get_by_role("searchbox").fill("broken")
     await page.get_by_role("button", name="Filtrar").click()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
 
 
-async def test_the_first_tab_offers_to_skip_to_the_content_and_the_focus_is_seen(house: House) -> None:
+async def test_first_tab_offers_a_skip_link_and_the_focus_is_visible(house: House) -> None:
     page = await house.visit("/painel")
     await page.keyboard.press("Tab")
     skip = page.get_by_role("link", name="Ir para o conteúdo")
@@ -92,14 +92,14 @@ async def test_the_first_tab_offers_to_skip_to_the_content_and_the_focus_is_seen
     assert await page.evaluate("document.activeElement.closest('main') !== null")
 
 
-# Tables that are wider than the card they stand on.
+# Tables that are wider than their card.
 STICKS_OUT = """[...document.querySelectorAll("main table")].filter(
     (each) => each.getBoundingClientRect().right > each.closest("section").getBoundingClientRect().right + 1
 ).map((each) => each.className)"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_on_a_phone_no_page_scrolls_sideways_and_both_themes_can_be_read(house: House, scheme: str) -> None:
+async def test_pages_on_a_phone_do_not_scroll_sideways_and_both_themes_are_readable(house: House, scheme: str) -> None:
     id = await house.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
     await house.panel.keep("planned_for_a_day_nobody_knows", MINUTE, "timeout", reason="z" * 400)
     for path in PAGES:
@@ -111,7 +111,7 @@ async def test_on_a_phone_no_page_scrolls_sideways_and_both_themes_can_be_read(h
             assert await page.evaluate(CONTRAST) == [], path
 
 
-async def test_what_changes_is_put_in_its_place_and_what_one_does_there_stays(house: House) -> None:
+async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page(house: House) -> None:
     page = await house.visit("/painel")
     await page.clock.install()
     await page.reload()
@@ -124,7 +124,7 @@ async def test_what_changes_is_put_in_its_place_and_what_one_does_there_stays(ho
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
 
 
-async def test_a_server_that_does_not_answer_is_said_and_the_page_stays(house: House) -> None:
+async def test_silent_server_is_reported_and_the_page_stays(house: House) -> None:
     page = await house.visit("/painel")
     await page.clock.install()
     await page.reload()
@@ -133,9 +133,9 @@ async def test_a_server_that_does_not_answer_is_said_and_the_page_stays(house: H
     await expect(page.get_by_text("Sem contato com o servidor")).to_be_visible()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(len(STATES))
     await page.unroute("**/painel")
-    await page.clock.run_for(16_000)  # not so long that the time for the answer is over too
+    await page.clock.run_for(16_000)  # shorter than the timeout of the answer
     await expect(page.get_by_text("Sem contato com o servidor")).to_be_hidden()
-    house.complaints.clear()  # the browser tells of a request that failed
+    house.complaints.clear()  # the browser logs the failed request
 
 
 async def test_refreshing_can_be_paused(house: House) -> None:
@@ -152,7 +152,7 @@ async def test_refreshing_can_be_paused(house: House) -> None:
         await page.clock.run_for(1_000)
 
 
-# Text whose contrast with what lies behind it is below 4.5 to 1.
+# Text whose contrast with its background is below 4.5 to 1.
 CONTRAST = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const pixel = (colours) => {
