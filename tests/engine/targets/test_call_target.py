@@ -212,7 +212,7 @@ async def test_job_that_ignores_its_cancellation_is_reported_and_abandoned() -> 
     await clock.advance(MINUTE + STUBBORN - timedelta(seconds=1))
     assert not going.done()
     await clock.advance(2)
-    with pytest.raises(CancelIgnored, match="job teste in loop runs goes on") as ignored:
+    with pytest.raises(CancelIgnored, match="job teste in loop runs ignores its cancellation") as ignored:
         await going
     assert "in deaf" in str(ignored.value.facts["stack"])
     release.set()
