@@ -4,12 +4,12 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-A doctor is left out who opted out, has no valid number, was offered this vacancy before, has a shift at that time, talks to a
-person of ours, is cooling off, has a later next contact, reached the weekly cap, or has another message of ours waiting.
+A doctor is left out who opted out or probably did, has no valid number, was offered this vacancy before, has a shift at that time,
+talks to a person of ours, is cooling off, has a later next contact, reached the weekly cap, or has another message waiting.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -39,6 +39,7 @@ class Impedimento(StrEnum):
     DESCONHECIDO = "desconhecido"
     CADASTRO_REMOVIDO = "cadastro_removido"
     OPTOUT = "optout"
+    OPTOUT_PROVAVEL = "optout_provavel"
     TELEFONE_INVALIDO = "telefone_invalido"
     JA_OFERECIDA = "ja_oferecida"
     JA_TEM_PLANTAO = "ja_tem_plantao"
@@ -89,10 +90,11 @@ class Candidatos:
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
         """Specialities as the rows of doctors write them: those that are the vacancy's, and those that are a part of it."""
-        names = (await self._dicionario.nomes()).especialidades
-        wanted = {form for form, id in names.items() if id == vaga["especialidade_id"]} | {chave(vaga["especialidade"])}
+        names = await self._dicionario.nomes()
+        forms = {form for form, id in names.especialidades.items() if id == vaga["especialidade_id"]}
+        wanted = forms | {chave(vaga["especialidade"])}
         written = [str(row["especialidade"]) for row in await self._database.all(self._queries.words)]
-        exact = [each for each in written if eh_a_mesma(each, wanted)]
+        exact = [each for each in written if eh_a_mesma(each, wanted, names.vocabulario.especialidades.valor)]
         return exact, [each for each in written if each not in exact and eh_parte(each, wanted)]
 
     async def _consider(
@@ -113,10 +115,15 @@ class Candidatos:
         return [_candidato(row) for row in rows]
 
 
-def eh_a_mesma(escrita: str, procuradas: Iterable[str]) -> bool:
-    """``procuradas``: the names of one speciality in their search form. A doctor may write several, as in 'UTI / Cardiologia'."""
-    forms = {chave(escrita), *(chave(part) for part in _SEPARATES.split(escrita))} - {""}
-    return not forms.isdisjoint(procuradas)
+def eh_a_mesma(
+    escrita: str, procuradas: Collection[str], canonica: Callable[[str], str | None] = lambda _: None
+) -> bool:
+    """Whether a doctor has the speciality, also beside another one, as in 'UTI / Cardiologia'.
+
+    ``procuradas``: its names in their search form. ``canonica``: the name that the vocabulary has for a text.
+    """
+    parts = (escrita, *_SEPARATES.split(escrita))
+    return any(form in procuradas for part in parts for form in (chave(part), chave(canonica(part) or "")) if form)
 
 
 def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:

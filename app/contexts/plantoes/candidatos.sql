@@ -19,6 +19,8 @@ SELECT id, telefone, primeiro_nome, impedimento, pontos FROM (
                                                                    AND substr(doctor.telefone_chave, 5, 1) IN ('6', '7', '8', '9')
                                                               THEN substr(doctor.telefone_chave, 1, 4) || '9' || substr(doctor.telefone_chave, 5) END)
                                 AND other.permission_state = 'opted_out') THEN 'optout'
+                WHEN EXISTS (SELECT 1 FROM optouts_provaveis AS doubt WHERE doubt.telefone_chave = doctor.telefone_chave AND doubt.decisao IS NULL)
+                     THEN 'optout_provavel'
                 WHEN doctor.status_telefone = 'invalido' THEN 'telefone_invalido'
                 WHEN EXISTS (SELECT 1 FROM vagas_ofertas AS offer WHERE offer.vaga_id = :id AND offer.cliente_id = doctor.id) THEN 'ja_oferecida'
                 WHEN EXISTS (SELECT 1 FROM vagas AS held JOIN vagas AS wanted ON wanted.id = :id

@@ -4,19 +4,20 @@ from rapidfuzz import fuzz, process
 
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.api import Nomes, achar, busca
-from app.contexts.plantoes.model import HospitalDesconhecido, HospitalDeVarios, NovaVaga
+from app.contexts.plantoes.model import HospitalDesconhecido, HospitalDeVarios, HospitalParecido, NovaVaga
 
 NEAR = 60.0
 
 
 def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
-    """Raises HospitalDesconhecido with the nearest names, and HospitalDeVarios with the cities to choose from."""
+    """Raises HospitalDesconhecido, with the nearest names if there are any, and HospitalDeVarios with the cities to choose from."""
     found = achar(nova.hospital, nova.cidade, nova.uf, None, names)
     if found.como == "ambiguo":
         towns = {_place(each.cidade, each.uf) for each in names.hospitais.get(busca(nova.hospital), ())}
         raise HospitalDeVarios(cidades=", ".join(sorted(towns - {""})))
     if found.id is None:
-        raise HospitalDesconhecido(perto=", ".join(_find_near(nova.hospital, names)) or "-")
+        near = ", ".join(_find_near(nova.hospital, names))
+        raise HospitalParecido(perto=near) if near else HospitalDesconhecido
     return found.id
 
 

@@ -26,7 +26,14 @@ class MedicoDesconhecido(BatutaError):
 
 
 class HospitalDesconhecido(BatutaError):
-    sentence = "no hospital has that name; the nearest are {perto}: write one of them, or say that it is a new hospital"
+    sentence = "no hospital has that name: create it with `--novo-hospital` (`novo_hospital` in JSON)"
+
+
+class HospitalParecido(HospitalDesconhecido):
+    sentence = (
+        "no hospital has that name; the nearest are {perto}: write one of them, or create it with `--novo-hospital`"
+        " (`novo_hospital` in JSON)"
+    )
 
 
 class HospitalDeVarios(BatutaError):

@@ -90,6 +90,26 @@ async def test_who_is_left_out_is_not_among_the_candidates(office: Office) -> No
     assert other not in await scores(office, id)
 
 
+async def test_a_doctor_has_the_speciality_by_any_of_its_names(office: Office) -> None:
+    (doctor,) = await add_doctors(office, 1, "ortopedia")
+    id = await add_vaga(office, especialidade="Ortopedia e Traumatologia")
+    assert await scores(office, id) == {doctor: 70}
+
+
+async def test_a_doctor_who_probably_opted_out_waits_for_the_decision_of_an_operator(office: Office) -> None:
+    (doctor,), id = await add_doctors(office, 1), await add_vaga(office)
+    await write(
+        office.work.database,
+        "INSERT INTO optouts_provaveis (id, telefone, telefone_chave, provider_message_id, regra, created_at)"
+        " SELECT id, telefone, telefone_chave, 'm', 'r', :now FROM clientes",
+        now=office.clock.now(),
+    )
+    assert await scores(office, id) == {}
+    answer = await shifts(office).anuncios.anunciar(id, [doctor], por="gestora")
+    assert isinstance(answer, Anuncio)
+    assert answer.recusadas == {doctor: Impedimento.OPTOUT_PROVAVEL}
+
+
 async def test_a_doctor_with_a_shift_at_that_time_is_not_offered_another(office: Office) -> None:
     busy, other_day, free = await add_doctors(office, 3)
     plantoes, id = shifts(office).plantoes, await add_vaga(office)
