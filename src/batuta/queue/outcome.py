@@ -29,6 +29,8 @@ from batuta.queue.item import ItemState, NewItem
 
 
 class RetryPolicy(Protocol):
+    """Waits between the attempts of an item."""
+
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
         """Return the wait before the next attempt; None: no further attempt. ``attempt`` counts from 1."""
         ...
