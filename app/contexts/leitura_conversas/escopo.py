@@ -16,7 +16,7 @@ _ARTICLES: Final = terms(
 )
 # After a preposition: words that leave the request as wide as it is.
 _WIDE: Final = terms(
-    "moral boa real humildade serio mim favor gentileza aki forma hipotese jeito maneira modo agora "
+    "novo vez moral boa real humildade serio mim favor gentileza aki forma hipotese jeito maneira modo agora "
     "diante vez verdade mim eu gente "
     "whatsapp uats zap uhats telefone selular sel upp numero numeros linha selulares meu minha meus "
     "comigo julia geral tipo alguma espesie "
@@ -39,22 +39,31 @@ def object_of(after: Sequence[Palavra]) -> Palavra | None:
     for each in after[:6]:
         if each.texto == ",":
             return None
-        if each.texto in _ARTICLES or (each.marcas & _SKIPPED and not each.marcas & {"ISSO", "MSG", "NUMERO"}):
+        if (
+            each.texto in _AGAIN
+            or each.texto in _ARTICLES
+            or (each.marcas & _SKIPPED and not each.marcas & {"ISSO", "MSG", "NUMERO"})
+        ):
             continue
         return each
     return None
 
 
-def is_narrow(after: Sequence[Palavra], *, of_messages: bool = False) -> bool:
+def is_narrow(after: Sequence[Palavra], *, of_messages: bool = False, of_offers: bool = False) -> bool:
     """Whether the words after an object restrict it: "vaga de pediatria", "plantão em Santos", "plantão noturno".
 
-    ``of_messages``: the object is messages; an unknown word after it restricts nothing, while after an offer it names a place.
+    ``of_messages``: the object is messages; an unknown word after it restricts nothing, while elsewhere it names a place.
+    ``of_offers``: the object is offers; an unknown word right after it is an adjective, as in "vaga fixa".
     """
     for at, each in enumerate(after[:3]):
         if each.texto == ",":
             return False
         if each.marcas & _NARROW or each.texto in ("noturno", "diurno", "aki perto", "longe", "barato", "asim"):
             return True
+        if of_offers and at == 0 and not each.marcas:
+            return True
+        if of_offers and each.texto in terms("com sem"):
+            return not _is_wide(after[at + 1 : at + 4])
         if each.texto in _CAUSES:
             return _restricts(after[at + 1 : at + 4], _NARROW | {"PAGAMENTO"})
         if each.texto in _PREPOSITIONS:
@@ -87,6 +96,7 @@ def _names_one_offer(words: Sequence[Palavra]) -> bool:
     )
 
 
+_AGAIN: Final = terms("novo dnv denovo novamente")
 _THIS: Final = terms("nesse nessa neste nesta desse dessa deste desta pelo pela daquele daquela")
 
 

@@ -45,7 +45,9 @@ def content(frase: Frase) -> int:
 # --- threats --------------------------------------------------------------------------------------
 
 _THREATS: Final = named_all("irritacao", "threats")
-_OTHER_TROUBLE: Final = terms("roubado roubaram roubo assalto furto clonaram clonado atraso atrasado calote")
+_OTHER_TROUBLE: Final = terms(
+    "roubado roubaram roubo assalto furto clonaram clonado assinar assino contrato atraso atrasado calote"
+)
 _TARGET_IS_WORK: Final = terms(
     "datas dias agendas vagas plantoes hospitais agenda vaga plantao data dia hospital plantonista pagamento pix banco conta "
     "cartao colega coordenador calote semana horario atraso atrasado cadastro inscricao contrato documento nota"
@@ -53,18 +55,13 @@ _TARGET_IS_WORK: Final = terms(
 
 
 def _threat(frase: Frase) -> Iterator[Indicio]:
-    if not (
-        frase.marcas
-        & {"BLOQUEAR", "BLOQUEAR_DITO", "BLOQUEAR_PP", "DENUNCIAR", "DENUNCIAR_DITO", "DENUNCIAR_PP", "JUSTICA"}
-        or "block" in frase.escrita
-        or "bloqueio" in frase.escrita
-    ):
-        return
     if "PAGAMENTO" in frase.marcas or frase.chaves & _OTHER_TROUBLE or pattern("sem querer").search(frase):
         return
     if "NAO" in frase.marcas and pattern("NAO (LEVE|VOCE){0,2} (BLOQUEAR|DENUNCIAR)").search(frase):
         return
     if frase.is_question() and pattern("(VOCE) (vao|vai|LEVE){0,2} (BLOQUEAR|DENUNCIAR)").search(frase):
+        return
+    if frase.marcas & {"BLOQUEAR_PP", "DENUNCIAR_PP"} and frase.marcas & {"TRABALHO", "DIA", "OBJETO"}:
         return
     for shape in _THREATS:
         found = _sign(frase, shape, "ameaca")
@@ -88,7 +85,7 @@ _THANKS = named("irritacao", "thanks")
 
 def _repetition(frase: Frase) -> Iterator[Indicio]:
     if (found := _sign(frase, _SAID_NO, "ja_falei")) is not None and not (
-        is_narrow(frase.palavras[found.end :]) or has_time_limit(frase, found.start, found.end)
+        is_narrow(frase.palavras[found.end :], of_offers=True) or has_time_limit(frase, found.start, found.end)
     ):
         yield found
     busy = _is_about_work(frase)
@@ -143,6 +140,8 @@ def _weariness(frase: Frase) -> Iterator[Indicio]:
         return
     if len(frase.palavras) > 40:
         return
+    if "hoje" in frase.chaves and frase.chaves & terms("deu chega basta"):
+        return
     if "spam" in frase.escrita and (frase.is_question() or pattern("NAO (e|LEVE){1,2} (um|so)? spam").search(frase)):
         return
     for shape in _WEARY:
@@ -165,6 +164,7 @@ _HOSTILE_FILLER: Final = frozenset(
         "PAREMOJI",
         "MSG",
         "ABUSO",
+        "INCOMODA",
         "CHATO",
         "MAIS",
         "DE",
@@ -174,7 +174,7 @@ _HOSTILE_FILLER: Final = frozenset(
 _HOSTILE_WORDS: Final = terms(
     "ficando virou passando passou parece foi era ser muito demais ta esta mto bem tao so tanta tanto "
     "quanta coisa sem falta haja acabou acabando "
-    "santa parte total puro pura estao sao ter tem que ja isso pela hein nossa povo empresa tipo virando "
+    "santa parte total puro pura estao sendo sao ter tem que ja isso pela hein nossa povo empresa tipo virando "
     "chegou chega ate quando pior mesma mesmo com"
 )
 _CANNOT = named("irritacao", "cannot")
@@ -216,6 +216,10 @@ def _idiom(frase: Frase) -> Iterator[Indicio]:
         frase.chaves & {"pode", "podem", "poderia", "poso"} or (frase.fim == "?" and _CALM.search(frase))
     ):
         return
+    if _OWN_MESSAGES.search(frase) and "VOCE" not in frase.marcas:
+        return
+    if frase.is_question() and frase.chaves & terms("aceita respeita"):
+        return
     for shape in _IDIOMS:
         found = _sign(frase, shape, "expressao")
         if found is not None and not (shape in _AT_THIS_HOUR and not _is_upset(frase)):
@@ -225,6 +229,9 @@ def _idiom(frase: Frase) -> Iterator[Indicio]:
 
 _CALM = named("irritacao", "calm")
 _AT_THIS_HOUR: Final = _IDIOMS[6:7]
+
+
+_OWN_MESSAGES = pattern("(mandei|enviei|recebi) (LEVE|umas){0,2} (NUM|duas|tres|varias)")
 
 
 def _is_upset(frase: Frase) -> bool:
@@ -249,7 +256,11 @@ def _no_interest(frase: Frase) -> Iterator[Indicio]:
         specific = any(
             each.texto in terms("nesa nese nesta neste na no desa pela pelo naquele o esa ese") for each in inside
         ) and not any(each.marcas & {"NADA", "ISSO"} for each in inside)
-        if specific or is_narrow(frase.palavras[found.end :]) or has_time_limit(frase, found.start, found.end):
+        if (
+            specific
+            or is_narrow(frase.palavras[found.end :], of_offers="OFERTA" in inside[-1].marcas)
+            or has_time_limit(frase, found.start, found.end)
+        ):
             continue
         if any(each.texto in terms("momento agora ora") for each in frase.palavras[found.end :]):
             continue
@@ -273,7 +284,7 @@ def _no_shifts(frase: Frase) -> Iterator[Indicio]:
         after = frase.palavras[found.end :]
         inside = frase.palavras[found.start : found.end]
         if (
-            is_narrow(after)
+            is_narrow(after, of_offers="OFERTA" in inside[-1].marcas)
             or has_time_limit(frase, found.start, found.end)
             or any(each.marcas & {"ESPECIALIDADE", "DIA", "NUM"} for each in (*inside, *after[:3]))
         ) and not any(each.texto.startswith("aposent") for each in inside):
@@ -309,7 +320,9 @@ def _wrong_person(frase: Frase) -> Iterator[Indicio]:
         return
     for shape in _WRONG:
         if (found := _sign(frase, shape, "pessoa_errada")) is not None:
-            if frase.marcas & {"PAGAMENTO", "DIA", "OFERTA"} or pattern("paciente|golpe").search(frase):
+            if is_narrow(frase.palavras[found.end :]) or frase.chaves & terms("liguei RISO"):
+                continue
+            if frase.marcas & {"PAGAMENTO", "DIA", "OFERTA", "RISO"} or pattern("paciente|golpe").search(frase):
                 continue
             yield found
             return

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.contexts.leitura_conversas.classes import WANTS_PERSON, classify
 from app.contexts.leitura_conversas.irritacao import irritation
-from app.contexts.leitura_conversas.lexico import fold, terms
+from app.contexts.leitura_conversas.lexico import WORDS, fold, one_slip, terms
 from app.contexts.leitura_conversas.optout import CERTO, NAO, PROVAVEL, Indicio, cessation
 from app.contexts.leitura_conversas.padroes import named, pattern
 from app.contexts.leitura_conversas.retirada import withdrawal
@@ -159,10 +159,11 @@ def _is_accepted(frase: Frase) -> bool:
 
 _CERTAIN: Final = terms(
     "parar pare parem para stop estop sair remover remova remove removam excluir exclua exclui cancelar bloquear bloqueia bloqueie "
-    "quit baja retirar descadastro optout desativar end desinscrever tirar apagar deletar"
+    "quit baja retirar descadastro optout desativar end desinscrever tirar apagar deletar "
+    "exclusao remocao interromper descadastramento"
 )
 _PROBABLE: Final = terms(
-    "cancela cancele cancelem sai saia chega basta xega apague apaga bloqueado bloqueada block retire delete deleta"
+    "cancelamento cancela cancele cancelem sai saia chega basta xega apague apaga bloqueado bloqueada block retire delete deleta"
 )
 _KEYWORDS: Final = {**dict.fromkeys(_CERTAIN, CERTO), **dict.fromkeys(_PROBABLE, PROVAVEL)}
 _SMALL: Final = frozenset(("EDUCADO", "AFF", "RISO", "BRAVO", "PAREMOJI", "PALAVRAO", "VOCE"))
@@ -193,8 +194,11 @@ def _alone(frases: Sequence[Frase]) -> tuple[OptOut, str, str] | None:
         return PROVAVEL, "nao_bravo", "nao"
     if _is_split(said):
         return CERTO, "palavra", "".join(each.texto for each in said)
-    if any("DESCADASTRAR" in each.marcas for each in said) and not _is_asked_about(frases):
+    wants_more = any(_GOES_ON.search(each) for each in frases)
+    if any("DESCADASTRAR" in each.marcas for each in said) and not wants_more and not _is_asked_about(frases):
         return CERTO, "palavra", next(each.texto for each in said if "DESCADASTRAR" in each.marcas)
+    if any(each.texto == "hoje" for each in said) and any(each.texto in terms("chega basta") for each in said):
+        return None
     content = [each for each in said if each.texto in _KEYWORDS or not (each.marcas & _SMALL or each.texto == "sitado")]
     strengths = [_KEYWORDS.get(each.texto) for each in content]
     if content and not laughs and all(strengths) and _para_stands_alone(frases) and not _is_question(frases):
@@ -238,15 +242,16 @@ def _last_word(frases: Sequence[Frase]) -> tuple[OptOut, str, str] | None:
     return None
 
 
+_LONG_KEYWORDS: Final = terms("parar cancelar remover excluir descadastrar")
+
+
 def _is_split(said: Sequence[Palavra]) -> bool:
     """ "pa rar", "sa ir": one keyword in pieces that are no words."""
     whole = "".join(each.texto for each in said)
-    return (
-        1 < len(said) <= 4
-        and len(whole) <= _LONGEST_SPLIT
-        and any(not each.marcas for each in said)
-        and _KEYWORDS.get(fold(whole)) is CERTO
-    )
+    if len(said) == 1 and not said[0].marcas and said[0].texto not in WORDS:
+        return any(one_slip(whole, each) for each in _LONG_KEYWORDS)
+    in_pieces = any(len(each.texto) <= 2 or not each.marcas for each in said)
+    return 1 < len(said) <= 4 and len(whole) <= _LONGEST_SPLIT and in_pieces and _KEYWORDS.get(fold(whole)) is CERTO
 
 
 def _is_asked_about(frases: Sequence[Frase]) -> bool:

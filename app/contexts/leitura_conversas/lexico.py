@@ -19,7 +19,7 @@ _LAUGHTER: Final = re.compile(
 )
 _SOFT_C: Final = re.compile(r"c(?=[ei])")
 _REQUESTS: Final = {
-    "ar": ("ar", "a", "e", "em", "es", "arem", "asse", "assem", "ando", "armos", "emos", "i", "en"),
+    "ar": ("ar", "a", "e", "em", "es", "arem", "asse", "assem", "ando", "armos", "emos", "en"),
     "er": ("er", "e", "a", "am", "as", "erem", "esse", "essem", "endo", "amos", "ermos"),
     "ir": ("ir", "i", "e", "a", "am", "as", "irem", "isse", "issem", "indo", "amos"),
 }
@@ -128,7 +128,7 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
     for tried in (plain, word):
         near = {each for key in (tried, *_shorter(tried)) for each in _NEIGHBOURS.get(key, ())}
         close = sorted(
-            (each for each in near if each[0][0] == tried[0] and _one_slip(tried, each[0]) and _may_be(tried, each)),
+            (each for each in near if each[0][0] == tried[0] and one_slip(tried, each[0]) and _may_be(tried, each)),
             key=lambda each: (not WORDS[each[1]] & _KEY, each),
         )
         if close:
@@ -159,6 +159,9 @@ _KEY: Final = frozenset(
 
 
 def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
+    keyword = fold(word.translate(_LEET))
+    if WORDS.get(keyword, frozenset()) & {"SAIR", "STOP", "PARAR", "CANCELAR", "TIRAR"}:
+        return keyword, WORDS[keyword]
     if plain.isdigit() or re.fullmatch(r"\d+[a-z]{1,3}\d*", plain):
         return plain, frozenset(("NUM",))
     swapped = fold(word.translate(_LEET))
@@ -167,7 +170,7 @@ def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
     return plain, frozenset(("NUM",)) if plain[:1].isdigit() else frozenset()
 
 
-def _one_slip(left: str, right: str) -> bool:
+def one_slip(left: str, right: str) -> bool:
     """One letter too many, too few, another, or two neighbours swapped."""
     if abs(len(left) - len(right)) > 1:
         return False

@@ -75,7 +75,8 @@ def _judge_cease(frase: Frase, start: int, end: int) -> OptOut:
     has_me = _any(inside, "ME") or _any(after[:3], "ME") or _to_me(after)
     if "INCLUIR" in verb.marcas:
         listed = _any(after[:5], "LISTA") and not any(each.marcas & {"TRABALHO", "DIA", "NUM"} for each in after[:6])
-        return CERTO if has_me and listed else NAO
+        anywhere = _any(after[:3], "NADA") and _any(after[:3], "MAIS")
+        return CERTO if has_me and (listed or anywhere) else NAO
     has_more = _more(inside[1:], verb) or _more_after(after) or "NUNCA" in inside[0].marcas
     about = object_of(after)
     if goes_to_others(after) or (
@@ -96,10 +97,12 @@ def _judge_cease(frase: Frase, start: int, end: int) -> OptOut:
         return NAO
     at = next((n for n, each in enumerate(after) if each is about), len(after)) if about is not None else 0
     if is_narrow(
-        after[at + 1 :] if about is not None and about.marcas & _WHOLE else after, of_messages=_is_message(about)
+        after[at + 1 :] if about is not None and about.marcas & _WHOLE else after,
+        of_messages=_is_message(about),
+        of_offers=_is_offer(about),
     ):
         return NAO
-    if has_time_limit(frase, start, end):
+    if has_time_limit(frase, start, end) or _is_for_today(frase, end):
         return NAO
     return _strength(frase, verb, inside, after, about, has_me=has_me, has_more=has_more)
 
@@ -117,7 +120,7 @@ def _strength(
     has_me: bool,
     has_more: bool,
 ) -> OptOut:
-    whole = about is not None and bool(about.marcas & _WHOLE)
+    whole = about is not None and (bool(about.marcas & _WHOLE) or about.texto in terms("whatsapp zap whats wpp"))
     needless = _any(inside, "PRECISA")
     if verb.marcas & {"INCOMODA", "INSISTIR", "FALAR"}:
         if "INCOMODA" in verb.marcas:
@@ -129,6 +132,8 @@ def _strength(
         return NAO if _any(inside, "QUERER") and not has_me else CERTO
     if "CONTATAR" in verb.marcas:
         return CERTO if has_me or (not needless and (has_more or about is None)) else NAO
+    if needless and any(each.texto == "novo" for each in after[:3]):
+        return NAO
     if needless:
         return _needless(frase, whole=whole, has_me=has_me, has_more=has_more)
     if verb.marcas & {"CHAMAR", "LIGAR", "OFERECER"}:
@@ -136,10 +141,12 @@ def _strength(
             return CERTO
         if has_me and whole:
             return CERTO
+        if has_me and after and after[0].texto == "nem":
+            return CERTO
         return PROVAVEL if has_me and about is None and not _goes_on(after) else NAO
     if has_more and (has_me or whole or about is None):
         return CERTO if whole or about is None else PROVAVEL
-    if whole and (has_me or (about is not None and about.marcas & {"MSG", "NADA"})):
+    if whole and (has_me or (about is not None and (about.marcas & {"MSG", "NADA"} or about.texto.endswith("s")))):
         return CERTO
     return PROVAVEL if about is None and (has_me or len(frase.palavras) <= 3) and not _goes_on(after) else NAO
 
@@ -153,8 +160,19 @@ def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> Opt
     return (CERTO if whole else PROVAVEL) if has_more else (PROVAVEL if whole else NAO)
 
 
+def _is_for_today(frase: Frase, end: int) -> bool:
+    """ "Não me manda mais nada hoje"; "nem hoje nem nunca" has no end."""
+    return any(each.texto == "hoje" for each in frase.palavras[end : end + 4]) and not frase.chaves & terms(
+        "nunca partir jamais"
+    )
+
+
 def _is_message(about: Palavra | None) -> bool:
     return about is not None and bool(about.marcas & {"MSG", "CONTATO"}) and "OFERTA" not in about.marcas
+
+
+def _is_offer(about: Palavra | None) -> bool:
+    return about is not None and "OFERTA" in about.marcas
 
 
 def _goes_on(after: tuple[Palavra, ...]) -> bool:
@@ -184,6 +202,8 @@ def _more_after(after: tuple[Palavra, ...]) -> bool:
     for at, each in enumerate(after[:6]):
         if each.texto == ",":
             return False
+        if each.marcas & {"DENOVO"} or (each.texto == "novo" and at and after[at - 1].texto == "de"):
+            return True
         if "MAIS" in each.marcas or (each.texto == "mas" and at < 2):
             return not (at + 1 < len(after) and after[at + 1].texto in _LATER)
     return False
@@ -241,7 +261,7 @@ def _judge_stop(frase: Frase, start: int, end: int) -> OptOut:
     ):
         return NAO
     at = next((n for n, each in enumerate(after) if each is about), -1)
-    if is_narrow(after[at + 1 :], of_messages=_is_message(about)) and not (
+    if is_narrow(after[at + 1 :], of_messages=_is_message(about), of_offers=_is_offer(about)) and not (
         verb.marcas & {"INCOMODAR", "INSISTIR"} and not _any(after[:3], "ESPECIALIDADE")
     ):
         return NAO
@@ -279,6 +299,8 @@ def is_negated(frase: Frase, start: int) -> bool:
         if "NAO" in each.marcas:
             return True
         if "MAIS" in each.marcas or each.texto == ",":
+            return False
+        if each.texto in terms("pra para") and frase.palavras[max(0, at - 1)].texto not in terms("e era"):
             return False
         if not (
             each.marcas & _BEFORE_NEGATED or each.texto in terms("e pra para se vai vao deixa que ke posso de a jamais")
@@ -328,7 +350,9 @@ def _no_more(frase: Frase) -> Iterator[Indicio]:
         if (
             first.texto in _WITHOUT
             and not _any(frase.palavras[start:end], "MAIS")
-            and (end < len(frase.palavras) - 2 or start > 1)
+            and (
+                start > 1 or any(each.texto != "," and not each.marcas & {"EDUCADO", "MAIS", "VOCE"} for each in after)
+            )
         ):
             continue
         yield Indicio(CERTO, "sem_mais", start, end)
@@ -375,7 +399,7 @@ def _wish(frase: Frase) -> Iterator[Indicio]:
         if "PAGAMENTO" in frase.marcas and not _is_message(about):
             continue
         at = next((n for n, each in enumerate(after) if each is about), -1)
-        if not is_narrow(after[at + 1 :], of_messages=_is_message(about)):
+        if not is_narrow(after[at + 1 :], of_messages=_is_message(about), of_offers=_is_offer(about)):
             yield Indicio(CERTO, "nao_receber", start, end)
     for match in _WANT_NO_MORE.finditer(frase):
         start = frase.word_at(match.start())
@@ -386,10 +410,10 @@ def _judge_wish(frase: Frase, start: int, end: int) -> OptOut:
     inside, after = frase.palavras[start:end], frase.palavras[end:]
     last = inside[-1]
     more = any("MAIS" in each.marcas or each.texto == "mas" for each in inside) or _more_after(after)
-    if has_time_limit(frase, start, end):
+    if has_time_limit(frase, start, end) or _is_for_today(frase, end):
         return NAO
     if last.marcas & {"OFERTA", "NADA", "ISSO", "LISTA", "MSG", "CONTATO"} and is_narrow(
-        after, of_messages=_is_message(last)
+        after, of_messages=_is_message(last), of_offers=_is_offer(last)
     ):
         return NAO
     if last.texto in terms("saber ouvir ver"):
@@ -404,6 +428,8 @@ def _judge_wish(frase: Frase, start: int, end: int) -> OptOut:
         return NAO if is_narrow(after, of_messages=True) else CERTO
     if "VOCE" in last.marcas:
         return PROVAVEL if not after or after[0].texto == "," else NAO
+    if "CONTATAR" in last.marcas:
+        return CERTO if any("INTERESSE" in each.marcas for each in inside) else NAO
     if last.texto in terms("papo conversa"):
         return (
             NAO
@@ -427,7 +453,10 @@ def _judge_know(after: tuple[Palavra, ...]) -> OptOut:
     if (
         not after
         or after[0].texto == ","
-        or (after[0].marcas & {"EDUCADO"} and after[0].texto not in terms("de o a se"))
+        or (
+            after[0].marcas & {"EDUCADO"}
+            and after[0].texto in terms("obrigado obrigada por favor pfv tchau ok valeu nao obg mesmo")
+        )
     ):
         return PROVAVEL
     if after[0].texto in terms("de diso d da do das dos dese deses desas nada") and not is_narrow(after[1:]):
@@ -459,7 +488,7 @@ def _judge_receive(frase: Frase, after: tuple[Palavra, ...]) -> OptOut:
         and not _next_is_polite(after)
     ):
         return NAO
-    if is_narrow(after[at + 1 :] if whole else after, of_messages=_is_message(about)):
+    if is_narrow(after[at + 1 :] if whole else after, of_messages=_is_message(about), of_offers=_is_offer(about)):
         return NAO
     return CERTO
 
@@ -500,6 +529,8 @@ def _judge_wanted_thing(inside: tuple[Palavra, ...], after: tuple[Palavra, ...],
     if last.marcas & {"MSG", "CONTATO"} and "LISTA" not in last.marcas - {"LISTA"}:
         return NAO if (after and after[0].texto == "com" and not _any(after[:2], "VOCE")) else CERTO
     if "NADA" in last.marcas:
+        if after and after[0].texto in terms("alem senao exceto"):
+            return NAO
         if (
             after
             and after[0].marcas & {"TRABALHO", "ESPECIALIDADE", "OBJETO", "DIA"}
@@ -508,7 +539,8 @@ def _judge_wanted_thing(inside: tuple[Palavra, ...], after: tuple[Palavra, ...],
             return NAO
         return CERTO if more and last.texto in terms("nada nd nda") else PROVAVEL
     if "ISSO" in last.marcas:
-        return PROVAVEL if more or len(after) == 0 else NAO
+        polite = all(each.texto == "," or each.marcas & {"EDUCADO", "NAO", "AFF", "VOCE"} for each in after)
+        return PROVAVEL if more or polite else NAO
     if "LISTA" in last.marcas:
         return PROVAVEL if words & terms("estar ficar nessa na parte") else NAO
     return NAO

@@ -30,7 +30,7 @@ class Escrita(Protocol):
 class Padrao:
     def __init__(self, written: str) -> None:
         pieces = [match[0] for match in _PIECE.finditer(written) if not match[0].isspace()]
-        self._compiled = re.compile("".join(map(_piece, pieces)))
+        self._compiled = re.compile("".join(_translate(pieces)))
         self._needs = tuple(_needs(pieces))
 
     def search(self, frase: Escrita) -> re.Match[str] | None:
@@ -61,12 +61,49 @@ def named_all(part: str, name: str) -> tuple[Padrao, ...]:
     return tuple(map(pattern, _GRAMMAR[part][name]))
 
 
+def _translate(pieces: list[str]) -> Iterator[str]:
+    at = 0
+    while at < len(pieces):
+        end = _end_of_choice(pieces, at)
+        if end is None:
+            yield _piece(pieces[at])
+            at += 1
+            continue
+        yield _choice(pieces[at + 1 : end : 2])
+        at = end + 1
+
+
+def _end_of_choice(pieces: list[str], at: int) -> int | None:
+    """Where a group ends that is a choice between single words; None: it is another group, or no group."""
+    if pieces[at] != "(":
+        return None
+    while at + 2 < len(pieces) and _is_word(pieces[at + 1]):
+        at += 2
+        if pieces[at] == ")":
+            return at
+        if pieces[at] != "|":
+            return None
+    return None
+
+
+def _choice(words: list[str]) -> str:
+    """One word that is any of these. A word with several of the meanings matches in one way, so a repeated choice stays linear."""
+    names = "|".join(each for each in words if each.isupper())
+    literals = "|".join("," if each == "," else fold(each) for each in words if not each.isupper())
+    looks = [f"[^ ]*/(?:{names})/" if names else "", f"(?:{literals})/" if literals else ""]
+    return f"(?:·(?={'|'.join(filter(None, looks))})[^ ]* )"
+
+
+def _is_word(piece: str) -> bool:
+    return piece == "," or piece[0].isalnum() or not piece.isascii()
+
+
 def _piece(piece: str) -> str:
     if piece == "~":
         return "(?:·[^ ,]+ )"
     if piece == ",":
         return "(?:·,/[^ ]* )"
-    if piece[0].isalnum() or not piece.isascii():
+    if _is_word(piece):
         return f"(?:·[^ ]*/{piece}/[^ ]* )" if piece.isupper() else f"(?:·{fold(piece)}/[^ ]* )"
     return "(?:" if piece == "(" else piece
 
@@ -99,7 +136,7 @@ def _sequence(pieces: list[str], at: int) -> tuple[list[frozenset[str]], int]:
             found, at = _alternatives(pieces, at + 1)
             at += 1
         else:
-            is_word = piece[0].isalnum() or not piece.isascii()
+            is_word = _is_word(piece) and piece != ","
             found = [frozenset((piece if piece.isupper() else fold(piece),))] if is_word else []
             at += 1
         if at < len(pieces) and (pieces[at] == "?" or pieces[at].startswith("{")):

@@ -6,7 +6,7 @@ from typing import Final
 from app.contexts.leitura_conversas.escopo import is_narrow
 from app.contexts.leitura_conversas.lexico import terms
 from app.contexts.leitura_conversas.optout import CERTO, NAO, PROVAVEL, Indicio, is_negated
-from app.contexts.leitura_conversas.padroes import named
+from app.contexts.leitura_conversas.padroes import named, pattern
 from app.contexts.leitura_conversas.texto import Frase, Palavra
 from app.contexts.leitura_conversas.tipos import OptOut
 
@@ -184,6 +184,8 @@ def _judge_me(frase: Frase, start: int, end: int) -> OptOut:
     marks = frozenset().union(*(each.marcas for each in inside))
     if any(each.texto in _DOUBT for each in after[:3]) or is_work(after) or is_work(frase.palavras[start + 1 : end]):
         return NAO
+    if pattern("e (meu|minha) ").search(frase):
+        return NAO
     if "BLOQUEAR" in marks:
         return CERTO if "ME" in inside[0].marcas and _ends(after) else NAO
     if "CANCELAR" in marks:
@@ -196,7 +198,7 @@ def _judge_me(frase: Frase, start: int, end: int) -> OptOut:
     if listed or any(each.texto in terms("whatsapp zap whats selular telefone contatos") for each in after[:4]):
         return CERTO
     if not after or _ends(after):
-        if "TIRAR_PP" in marks and "NUMERO" not in marks and inside[0].texto != "ser":
+        if "TIRAR_PP" in marks and "NUMERO" not in marks and all(each.texto != "ser" for each in inside):
             return NAO
         alone = inside[0].marcas & {"TIRAR"} and not marks & {"ME"} and len(frase.palavras) > 4
         return PROVAVEL if alone else CERTO
@@ -223,7 +225,13 @@ def _request_removal(frase: Frase) -> Iterator[Indicio]:
         return
     start, end = frase.word_at(match.start()), frase.word_at(match.end() - 1) + 1
     inside = frase.palavras[start:end]
-    if is_work(inside[1:]) or is_work(frase.palavras[end:]) or is_negated(frase, start) or "PAGAMENTO" in frase.marcas:
+    if (
+        inside[-1].texto == "agenda"
+        or is_work(inside[1:])
+        or is_work(frase.palavras[end:])
+        or is_negated(frase, start)
+        or "PAGAMENTO" in frase.marcas
+    ):
         return
     if frase.is_question() and not frase.marcas & {"QUERO", "QUERER"}:
         return
@@ -251,8 +259,8 @@ def _cancel_subscription(frase: Frase) -> Iterator[Indicio]:
             is_negated(frase, start)
             or _is_feared(frase, start)
             or last.texto in _KEEP_STOP
-            or is_work(after)
-            or is_narrow(after)
+            or (is_work(after) and not (_is_sending(last) and len(after) > 1 and "OFERTA" in after[1].marcas))
+            or is_narrow(after, of_messages=True)
         ):
             continue
         if "ISSO" in last.marcas and not last.marcas & {"MSG", "LISTA"}:
@@ -276,6 +284,10 @@ def _cancel_subscription(frase: Frase) -> Iterator[Indicio]:
         ):
             continue
         yield Indicio(CERTO, "cancelar_inscricao", start, end)
+
+
+def _is_sending(word: Palavra) -> bool:
+    return word.texto in terms("envio envios recebimento disparo disparos mensagem mensagens msg msgs notificacoes")
 
 
 def _is_stop_para(frase: Frase, start: int, end: int) -> bool:
@@ -345,6 +357,8 @@ def _leave_alone(frase: Frase) -> Iterator[Indicio]:
         ):
             continue
         if end < len(frase.palavras) and "NAO" in frase.palavras[end].marcas:
+            continue
+        if shape is _OUT and is_work(frase.palavras[start:]):
             continue
         if (
             shape is _FOOT

@@ -21,9 +21,9 @@ _INVISIBLE: Final = re.compile(
     "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff\u20e3]"
 )
 _LOOKALIKES: Final = str.maketrans(
-    "авсԁеёғɡһіїјкӏӀмпорԛгѕтуѵԝхүνοορταειικυχηβρ"
+    "λавсԁеёғɡһіїјкӏӀмпорԛгѕтуѵԝхүνοορταειικυχηβρ"
     "ɑıɩʟɴʀꜱᴀʙᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢ",
-    "abcdeefghiijkllmnopqrstuvwxyvooptaeiikuxnbp"
+    "aabcdeefghiijkllmnopqrstuvwxyvooptaeiikuxnbp"
     "aiilnrsabcdejkmoptuvwz",
 )  # fmt: skip
 _SQUARED: Final = {
