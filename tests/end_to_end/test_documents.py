@@ -24,7 +24,7 @@ from tests.servers import free_port
 # Documents, or sections of documents, whose blocks this test does not run, with the reason.
 NOT_RUN = {
     "CONTRIBUTING.md#Contributing": "rewrites files, and runs this very test",
-    "README.md#Install": "installs from a package index; test_the_wheel_is_the_library_alone builds the wheel",
+    "README.md#Install": "installs from a package index; test_wheel_contains_only_the_library builds the wheel",
     "docs/deploy.md#Backups": "needs root, or containers of yours",
     "docs/deploy.md#systemd": "needs root and systemd",
     "docs/grupos.md": "tests/julia/webhooks/test_api.py runs the call; the Python lines are a fragment",
@@ -32,7 +32,7 @@ NOT_RUN = {
     "docs/operations.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/tutorial.md#1. Install": "installs from a package index",
 }
-# Documents about this repository: their commands run in it, on a database of their own.
+# Documents about this repository: their commands run in it, on their own database.
 IN_THE_REPOSITORY = ("app/README.md",)
 DOCUMENTS = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "app/README.md", *(ROOT / "docs").rglob("*.md")]
@@ -50,7 +50,7 @@ def to_run(document: Path) -> list[Block]:
 
 @contextmanager
 def open_session(folder: Path, document: str = "") -> Iterator[Session]:
-    """A machine in English and UTC, with the command on its path and an empty folder to work in."""
+    """A session in English and UTC, with the command on its path and an empty working folder."""
     session = Session(folder)
     here = document in IN_THE_REPOSITORY
     with pytest.MonkeyPatch.context() as patch:
@@ -75,7 +75,7 @@ def open_session(folder: Path, document: str = "") -> Iterator[Session]:
         if here:
             patch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
         time.tzset()
-        sys.modules.pop("app.main", None)  # it has the settings of the environment that it was loaded in
+        sys.modules.pop("app.main", None)  # it has the settings of the environment at its import
         try:
             yield session
         finally:
@@ -89,7 +89,7 @@ def open_session(folder: Path, document: str = "") -> Iterator[Session]:
 @pytest.mark.parametrize(
     "document", [each for each in DOCUMENTS if any(block.language in RUN for block in to_run(each))], ids=name_of
 )
-def test_the_code_of_a_document_runs_as_it_is_shown(document: Path, tmp_path: Path) -> None:
+def test_code_of_a_document_runs_as_shown(document: Path, tmp_path: Path) -> None:
     name = name_of(document)
     with open_session(tmp_path, name) as session:
         for block in to_run(document):
@@ -106,7 +106,7 @@ def test_the_code_of_a_document_runs_as_it_is_shown(document: Path, tmp_path: Pa
                 assert block.language not in RUN, f"{block.heading}: name the file of this program in the line above it"
 
 
-def test_a_block_that_is_not_run_exists() -> None:
+def test_listed_exceptions_exist() -> None:
     found = [
         (name_of(document), block) for document in DOCUMENTS for block in blocks(document) if block.language in RUN
     ]
@@ -114,7 +114,7 @@ def test_a_block_that_is_not_run_exists() -> None:
     assert NOT_RUN.keys() - existing == set()
 
 
-def test_the_wheel_is_the_library_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wheel_contains_only_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     for name in ("dev.py", "pyproject.toml", "README.md", "LICENSE", "src"):
         source = ROOT / name

@@ -16,12 +16,12 @@ from tests import ROOT
 DAY = timedelta(days=1)
 
 
-def test_the_readme_shows_the_example_as_it_is() -> None:
+def test_readme_shows_the_example_as_it_is() -> None:
     shown = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert shown == [(ROOT / "examples" / "shop.py").read_text()]
 
 
-async def test_the_shop_sends_receipts_of_known_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shop_sends_receipts_of_known_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sys.modules.pop("examples.shop", None)
     shop = importlib.import_module("examples.shop")
@@ -36,7 +36,7 @@ async def test_the_shop_sends_receipts_of_known_orders(tmp_path: Path, monkeypat
     ]
 
 
-async def test_the_pulse_beats_until_a_switch_holds_it(
+async def test_pulse_runs_until_a_switch_holds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -52,7 +52,7 @@ async def test_the_pulse_beats_until_a_switch_holds_it(
     assert said[1] == "held: switch pulse.pause is on, turned by me: almoço"
 
 
-async def test_the_reports_run_and_are_logged(
+async def test_reports_run_and_are_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -70,7 +70,7 @@ async def test_the_reports_run_and_are_logged(
     assert capsys.readouterr().out.startswith("summary ")
 
 
-async def test_the_courier_delivers_until_its_circuit_opens_and_then_waits(
+async def test_courier_delivers_until_its_circuit_opens_and_then_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -86,7 +86,7 @@ async def test_the_courier_delivers_until_its_circuit_opens_and_then_waits(
         assert await courier.work.rates.count_used([courier.hourly]) == {"letters/hour": 4}
 
 
-async def test_the_addresses_are_accepted_once_and_processed(
+async def test_addresses_are_accepted_once_and_processed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,6 @@
-"""The calls that operators have in their manuals are answered as they stand there, from this machine and without a token.
+"""The calls of the operators' manuals work as written, from this machine and without a token.
 
-Only the name of the service is not the manual's.
+Only the host name differs from the manual.
 """
 
 import shlex
@@ -20,7 +20,7 @@ from tests.julia.tables import add_chip, add_doctor
 
 SERVICE = "https://api.example.com"
 HERE = "http://localhost:8000"
-# As they stand in the manual, and what the operator looks for in the answer.
+# Calls as written in the manual, and the fields that an operator looks for in the answer.
 CALLS: list[tuple[str, Sequence[str]]] = [
     ("curl https://api.example.com/health", ("status", "timestamp")),
     ("curl https://api.example.com/health/jobs", ("status", "jobs", "alerts")),
@@ -38,7 +38,7 @@ CALLS: list[tuple[str, Sequence[str]]] = [
         ("circuit_filter", "period_hours", "transitions"),
     ),
 ]
-# Every job of the messages, campaigns and chips, called by hand as the manual shows for any of them.
+# Every job of messages, campaigns and chips, called by hand as the manual shows.
 JOBS = (
     "heartbeat",
     "processar-mensagens-agendadas",
@@ -65,7 +65,7 @@ async def client(tmp_path: Path, clock: FakeClock) -> AsyncIterator[httpx2.Async
 
 
 async def _answered(client: httpx2.AsyncClient, command: str) -> Any:
-    """What the shell would show: ``curl [-X METHOD] URL [| jq [PATH]]``."""
+    """The output of ``curl [-X METHOD] URL [| jq [PATH]]``."""
     curl, _, shown = command.partition("|")
     words = shlex.split(curl)[1:]
     method = words[words.index("-X") + 1] if "-X" in words else "GET"
@@ -78,7 +78,7 @@ async def _answered(client: httpx2.AsyncClient, command: str) -> Any:
 
 
 @pytest.mark.parametrize(("command", "fields"), CALLS, ids=[command.split("/", 3)[-1] for command, _ in CALLS])
-async def test_a_call_of_the_manual_shows_what_the_operator_looks_for(
+async def test_call_of_the_manual_shows_the_fields_that_operators_need(
     client: httpx2.AsyncClient, command: str, fields: Sequence[str]
 ) -> None:
     document = await _answered(client, command)

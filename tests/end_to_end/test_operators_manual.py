@@ -32,7 +32,7 @@ from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 MANUALS = ("docs/operations.md", "docs/operacao.md", "docs/grupos.md", "docs/agendamentos.md")
-# Processes that run until a signal ends them: tests/faults starts them. Here only their options are read.
+# Processes that run until a signal ends them: tests/faults starts them. Here only their options are checked.
 PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
 ELSEWHERE = {
@@ -40,10 +40,10 @@ ELSEWHERE = {
     "batuta vagas realizada ID": "needs a shift that has ended; tests/julia/plantoes confirms one",
     "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
 }
-# Exit codes of commands that judge: the database of these tests has no process that shows signs of life.
+# Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
 DEAD, PARKED = str(UUID(int=1)), str(UUID(int=2))
-# Values for the words in capitals and for ids, by the beginning of the command; the longest beginning decides.
+# Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
     "batuta campanhas agendar": {"7": "1"},
@@ -189,7 +189,7 @@ def call(batuta: Command, words: list[str]) -> tuple[int, str, str]:
 
 @contextmanager
 def api_for(words: list[str]) -> Iterator[None]:
-    """`batuta run` calls the api at PORT: serve it in a thread for that command, and for no other."""
+    """`batuta run` calls the api at PORT: serve it in a thread for that command only."""
     if words[0] != "run":
         yield
         return
@@ -216,7 +216,7 @@ def api_for(words: list[str]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("command", manual("batuta"))
-def test_a_command_of_the_manual_does_its_work(command: str, ids: dict[str, str], batuta: Command) -> None:
+def test_command_of_the_manual_works(command: str, ids: dict[str, str], batuta: Command) -> None:
     words = words_of(command, ids)
     if words[0] in PROCESSES:
         words = [words[0], "--help"]
@@ -248,14 +248,14 @@ async def test_every_page_of_the_manual_answers(client: httpx2.AsyncClient, ids:
     assert {page: status for page, status in answers.items() if status != 200} == {}
 
 
-async def test_the_simulator_answers_the_page_of_the_manual() -> None:
+async def test_simulator_answers_the_page_of_the_manual() -> None:
     (page,) = {each.removeprefix("GET ") for each in manual("GET") if "/controle/" in each}
     transport = httpx2.ASGITransport(app=create_simulator(SystemClock(), instances=[]))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8099") as client:
         assert (await client.get(page)).status_code == 200
 
 
-async def test_every_call_of_the_manual_is_in_the_document_of_the_api(client: httpx2.AsyncClient) -> None:
+async def test_every_call_of_the_manual_is_in_the_openapi_document(client: httpx2.AsyncClient) -> None:
     paths = (await client.get("/openapi.json")).json()["paths"]
     known = [re.sub(r"\{\w+\}", r"[^/]*", path) for path, methods in paths.items() if "post" in methods]
     calls = [each.removeprefix("POST ").removesuffix("…") for each in manual("POST")]

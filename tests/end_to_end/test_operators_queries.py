@@ -1,4 +1,4 @@
-"""The queries that operators have in their manuals work as they stand there, on PostgreSQL."""
+"""The queries of the operators' manuals work as written, on PostgreSQL."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -156,7 +156,7 @@ WHERE status = 'processando'
 
 @pytest.fixture
 async def asked(postgres_url: str) -> Any:
-    """A server with two real runs in it, and a plain connection to ask."""
+    """A server with two real runs, and a plain connection for queries."""
     clock, events = SystemClock(), EventRecorder()
     database = connect(postgres_url, clock)
     await database.open()
@@ -164,32 +164,34 @@ async def asked(postgres_url: str) -> Any:
     house = House(database, clock, events)  # type: ignore[arg-type]
     ids = Ids(clock)
     switches, controls = SqlSwitches(database, ids, events), SqlControls(database, ids, events)
-    house.log = SqlExecutionLog(database, switches, controls, ids, clock)  # the server's clock decides, as in earnest
+    house.log = SqlExecutionLog(
+        database, switches, controls, ids, clock
+    )  # the server's clock decides, as in production
     worked = job("processar_grupos", target=Endpoint(answer=Ending(status=Status.SUCCESS, items=200)))
     failed = job("nome_do_job", target=Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500")))
     for each in (worked, failed):
         await house.scheduler(each).run_by_hand(each)
     connection = await asyncpg.connect(postgres_url)
-    # Where it is noon by now: no day may end between the runs and the questions.
+    # A zone in which it is about noon, so that no day ends between the runs and the queries.
     await connection.execute(f"SET TIME ZONE {12 - clock.now().hour}")
     yield connection.fetch
     await connection.close()
     await database.close()
 
 
-async def test_the_last_executions_of_a_job(asked: Any) -> None:
+async def test_query_shows_the_last_executions_of_a_job(asked: Any) -> None:
     (row,) = await asked(LAST_OF_A_JOB)
     assert (row["job_name"], row["status"], row["items_processed"]) == ("processar_grupos", "success", 200)
     assert row["started_at"].utcoffset() == timedelta(0)
     assert await asked(LAST_OF_THE_QUEUE) == []
 
 
-async def test_what_failed_and_why(asked: Any) -> None:
+async def test_queries_show_failures_and_their_errors(asked: Any) -> None:
     assert [(row["job_name"], row["error"]) for row in await asked(FAILED)] == [("nome_do_job", "HTTP 500")]
     assert [row["error"] for row in await asked(ERRORS_OF_A_JOB)] == ["HTTP 500"]
 
 
-async def test_mean_durations_items_and_who_ran_lately(asked: Any) -> None:
+async def test_queries_show_durations_items_and_recent_jobs(asked: Any) -> None:
     durations = {row["job_name"]: (row["execucoes"], row["erros"]) for row in await asked(MEAN_DURATIONS)}
     assert durations == {"processar_grupos": (1, 0), "nome_do_job": (1, 1)}
     assert [row["job_name"] for row in await asked(RAN_LATELY)] == ["processar_grupos"]
@@ -198,7 +200,7 @@ async def test_mean_durations_items_and_who_ran_lately(asked: Any) -> None:
     ]
 
 
-async def test_executions_by_category_by_the_older_name_of_the_column(asked: Any) -> None:
+async def test_query_by_category_uses_the_older_name_of_the_column(asked: Any) -> None:
     found = {row["categoria"]: (row["execucoes"], row["por_hora"]) for row in await asked(BY_CATEGORY)}
     assert set(found) == {"grupos", "outros"}
     assert found["grupos"][1] == pytest.approx(Decimal(1) / 24)
@@ -206,7 +208,7 @@ async def test_executions_by_category_by_the_older_name_of_the_column(asked: Any
 
 @pytest.fixture
 async def fila(postgres_url: str) -> Any:
-    """Julia's tables, a queue on the server's own clock, and a plain connection to ask."""
+    """Julia's tables, a queue on the server's clock, and a plain connection for queries."""
     clock = SystemClock()
     database = connect(postgres_url, clock)
     await database.open()
@@ -220,7 +222,7 @@ async def fila(postgres_url: str) -> Any:
     await database.close()
 
 
-async def test_how_many_messages_wait(fila: Any) -> None:
+async def test_query_counts_waiting_messages(fila: Any) -> None:
     connection, queue = fila
     assert (await connection.fetchval(WAITING)) == 3
     await queue.settle_and_claim([], LeaseHolder(owner="a", lease=timedelta(minutes=1)), 1)
@@ -228,7 +230,7 @@ async def test_how_many_messages_wait(fila: Any) -> None:
     assert await connection.fetch(STUCK) == []
 
 
-async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(fila: Any) -> None:
+async def test_queries_show_and_reset_stuck_messages_without_a_second_send(fila: Any) -> None:
     connection, queue = fila
     sends, dies, lives = (await queue.settle_and_claim([], LeaseHolder(owner="a", lease=timedelta(hours=1)), 3)).leases
     await connection.execute("UPDATE fila_mensagens SET updated_at = updated_at - INTERVAL '6 minutes'")
@@ -240,11 +242,11 @@ async def test_what_is_stuck_is_shown_and_reset_and_nobody_gets_a_message_twice(
     assert await connection.execute(RESET_STUCK) == "UPDATE 3"
     await queue.rescue(10)
     again = (await queue.settle_and_claim([], LeaseHolder(owner="b", lease=timedelta(minutes=1)), 10)).leases
-    # Whoever works on one keeps it, and one that may have left is not repeated.
+    # A living worker keeps its message, and one that may have left is not repeated.
     assert [lease.id for lease in again] == [dies.id]
 
 
-async def test_what_is_stuck_in_the_groups_is_shown_and_reset_and_stays_at_its_stage(postgres_url: str) -> None:
+async def test_queries_show_and_reset_stuck_group_rows_at_their_stage(postgres_url: str) -> None:
     clock = FakeClock(SystemClock().now() - timedelta(hours=3))
     async with bancada(postgres_url, clock) as mesa:
         await mesa.dizem(vaga())

@@ -1,4 +1,4 @@
-"""A program of ten lines: the engine shows it nothing that belongs to another application, in the system's language and zone."""
+"""A program of ten lines: the engine shows it nothing of another application, in the system's language and zone."""
 
 import json
 import re
@@ -48,7 +48,7 @@ def assert_neutral(text: str) -> None:
 
 
 @pytest.mark.usefixtures("program")
-def test_its_score_has_the_sections_of_the_engine(batuta: Command) -> None:
+def test_score_has_the_sections_of_the_engine(batuta: Command) -> None:
     code, out, _ = batuta("health", "--json")
     found = json.loads(out)
     assert (code, found["score"], found["max_score"]) == (0, 100, 100)
@@ -57,7 +57,7 @@ def test_its_score_has_the_sections_of_the_engine(batuta: Command) -> None:
 
 
 @pytest.mark.usefixtures("program")
-async def test_its_score_is_the_sum_of_its_sections() -> None:
+async def test_score_is_the_sum_of_its_sections() -> None:
     async def ask() -> Report:
         return Report(lost=10)
 
@@ -74,21 +74,21 @@ async def test_its_score_is_the_sum_of_its_sections() -> None:
     [("jobs",), ("jobs", "--json"), ("health",), ("health", "--json"), ("doctor",), ("queue", "list"), ("switch",),
      ("run", "summary", "--json"), ("executions", "--json"), ("next",), ("workers",), ("--help",)],
 )  # fmt: skip
-def test_its_commands_contain_nothing_of_another_application(batuta: Command, words: tuple[str, ...]) -> None:
+def test_commands_contain_nothing_of_another_application(batuta: Command, words: tuple[str, ...]) -> None:
     assert batuta("migrate")[0] == 0
     _, out, err = batuta(*words)
     assert_neutral(out + err)
 
 
 @pytest.mark.usefixtures("program")
-def test_its_zone_is_that_of_the_system(batuta: Command) -> None:
+def test_zone_is_that_of_the_system(batuta: Command) -> None:
     assert load_app("program:work").zone.key == "Europe/Lisbon"
     assert "(Europe/Lisbon)" in batuta("doctor")[1]
 
 
 @pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("path", ["/", "/metrics", "/health", "/health/score", "/health/jobs", "/health/alerts"])
-async def test_its_pages_and_documents_contain_nothing_of_another_application(path: str) -> None:
+async def test_pages_and_documents_contain_nothing_of_another_application(path: str) -> None:
     async with load_app("program:work") as work:
         await _run_once(work)
         answer = await _ask(work, path)
@@ -97,7 +97,7 @@ async def test_its_pages_and_documents_contain_nothing_of_another_application(pa
 
 
 @pytest.mark.usefixtures("program")
-async def test_every_link_of_its_page_leads_to_a_page() -> None:
+async def test_every_link_of_the_page_leads_to_a_page() -> None:
     async with load_app("program:work") as work:
         await _run_once(work)
         page = await _ask(work, "/")

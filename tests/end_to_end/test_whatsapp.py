@@ -1,5 +1,5 @@
-"""From a send to the doctor's answer and back: the client, the simulated WhatsApp, the webhook, the inbox and the worker, over
-real sockets; and the simulated world does its worst meanwhile.
+"""From a send to the doctor's answer and back: the client, the simulated WhatsApp, the webhook, the inbox and the
+worker, over real sockets and under simulated faults.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ async def until(work: Batuta, question: str, count: int) -> list[dict[str, Any]]
     return found
 
 
-async def test_a_doctor_gets_a_message_reads_it_and_asks_us_to_stop_and_webhooks_come_twice_and_late(
+async def test_doctor_gets_a_message_and_opts_out_despite_doubled_and_late_webhooks(
     tmp_path: Path,
 ) -> None:
     how = Comportamento(**{**_fields(QUICK), "opt_out_share": 1, "duplicated": 0.5})
@@ -101,7 +101,7 @@ async def test_a_doctor_gets_a_message_reads_it_and_asks_us_to_stop_and_webhooks
         assert len(await rows(work.database, "SELECT id FROM interacoes WHERE tipo = 'entrada'")) == 5
 
 
-async def test_a_send_whose_answer_was_lost_is_found_by_its_echo(tmp_path: Path) -> None:
+async def test_send_with_a_lost_answer_is_found_by_its_echo(tmp_path: Path) -> None:
     async with everything(tmp_path, Comportamento(**{**_fields(QUICK), "lost_answers": 1})) as (work, settings, url):
         line = whatsapp(settings, work.clock)
         assert line is not None

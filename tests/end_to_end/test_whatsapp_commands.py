@@ -1,4 +1,4 @@
-"""``batuta doctor``, ``configurar-webhook`` and ``preencher-demo`` as an operator meets them, beside a simulated gateway."""
+"""``batuta doctor``, ``configurar-webhook`` and ``preencher-demo``, beside a simulated gateway."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ HOOK = "http://julia.exemplo.test/webhook/evolution"
 
 @pytest.fixture
 def gateway(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A simulated gateway in a thread of its own, and Julia set up to use it."""
+    """A simulated gateway in its own thread, and Julia configured to use it."""
     listening = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
@@ -71,7 +71,7 @@ def _fresh() -> Iterator[None]:
     forget_julia()
 
 
-def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(gateway: str, batuta: Command) -> None:
+def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway: str, batuta: Command) -> None:
     found = run_doctor(batuta)
     assert "the WhatsApp gateway accepts our key and has 2 instances" in found
     assert found[f"webhook of {SENDER} not configured"] is not None
@@ -85,10 +85,10 @@ def test_doctor_says_what_the_gateway_does_not_tell_us_and_how_to_have_it_told(g
     assert step.startswith(f"batuta configurar-webhook {LISTENER}")
 
 
-def test_doctor_beside_a_running_system_looks_at_what_that_uses(
+def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(
     gateway: str, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a terminal that was told nothing of the simulator."""
+    """The terminal has no settings of the simulator."""
     for name in ("EVOLUTION_API_URL", "EVOLUTION_API_KEY", "WEBHOOK_SECRET"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("SIMULADOR_PORT", gateway.rpartition(":")[2])
@@ -105,7 +105,7 @@ def test_doctor_beside_a_running_system_looks_at_what_that_uses(
 
 @contextmanager
 def running_api(port: int) -> Iterator[None]:
-    """All that is asked of it: that it is healthy."""
+    """A stand-in for the api that only answers that it is healthy."""
 
     class Healthy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -127,7 +127,7 @@ def running_api(port: int) -> Iterator[None]:
         server.server_close()
 
 
-def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, batuta: Command) -> None:
+def test_doctor_reports_a_closed_line_and_a_webhook_to_another_address(gateway: str, batuta: Command) -> None:
     with httpx2.Client(base_url=gateway, trust_env=False) as http:
         http.post(f"/controle/evolution/instancias/{SENDER}", json={"state": "close", "code": 403})
         elsewhere = {"enabled": True, "url": "http://outro.exemplo.test/x?token=segredo"}
@@ -145,7 +145,7 @@ def test_doctor_says_when_a_line_is_shut_or_tells_somebody_else(gateway: str, ba
     assert "token=segredo" not in str(found)
 
 
-def test_doctor_says_when_the_key_is_wrong_or_nobody_is_there(
+def test_doctor_reports_a_wrong_key_and_an_unreachable_gateway(
     gateway: str, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVOLUTION_API_KEY", "outra-chave")
@@ -157,7 +157,7 @@ def test_doctor_says_when_the_key_is_wrong_or_nobody_is_there(
     assert "outra-chave" not in said
 
 
-def test_set_webhook_without_a_gateway_says_what_is_missing(
+def test_set_webhook_without_a_gateway_names_the_missing_setting(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
@@ -166,7 +166,7 @@ def test_set_webhook_without_a_gateway_says_what_is_missing(
     assert "EVOLUTION_API_URL" in wrong
 
 
-def test_seed_demo_fills_once_with_people_who_do_not_exist(gateway: str, batuta: Command) -> None:
+def test_seed_demo_fills_once_with_fictitious_people(gateway: str, batuta: Command) -> None:
     code, said, _ = batuta(*JULIA, "preencher-demo", "--medicos", "30", "--json")
     assert (code, json.loads(said)) == (0, {"medicos": 30, "chips": 2, "campanhas": 2})
     assert json.loads(batuta(*JULIA, "preencher-demo", "--medicos", "30", "--json")[1]) == {
@@ -178,9 +178,7 @@ def test_seed_demo_fills_once_with_people_who_do_not_exist(gateway: str, batuta:
     assert "10 doctors" in said
 
 
-def test_in_production_there_is_no_demonstration(
-    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_production_refuses_the_demonstration(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"APP_ENV": "production", "API_TOKEN": "x" * 32, "DATABASE_URL": "sqlite:///julia.db"}.items():
         monkeypatch.setenv(name, value)
     code, _, wrong = batuta(*JULIA, "preencher-demo")
@@ -189,7 +187,7 @@ def test_in_production_there_is_no_demonstration(
     assert not (folder / "julia.db").exists()
 
 
-def test_the_inbox_is_a_queue_like_any_other_on_the_command_line(gateway: str, batuta: Command) -> None:
+def test_inbox_is_a_queue_like_any_other_on_the_command_line(gateway: str, batuta: Command) -> None:
     batuta(*JULIA, "migrate")
     listed = json.loads(batuta(*JULIA, "queue", "list", "--json")[1])["queues"]
     assert "webhook_inbox" in [each["queue"] for each in listed]

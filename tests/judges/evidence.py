@@ -1,7 +1,7 @@
-"""What a run of a scheduler is judged by: what should have fired, what the endpoint saw, and what the log says.
+"""Evidence about a run of a scheduler: the expected fires, the endpoint's receipts, and the log.
 
-Each comes from another source, so that one bug cannot hide in all three. Every instant is in UTC: two instants of a zone
-whose clocks go back do not even compare rightly.
+Each comes from another source, so that one bug cannot hide in all three. Every instant is in UTC: two instants of a
+zone whose clocks go back do not compare correctly.
 """
 
 import heapq
@@ -19,12 +19,14 @@ Trigger: TypeAlias = Literal["schedule", "manual", "catch_up"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A fire an oracle expects. ``until`` is the last instant to start it, where catching up allows more than epsilon."""
+    """A fire that the oracle expects. ``until`` is the last instant to start it, where a catch-up allows more than
+    epsilon.
+    """
 
     job: str
     at: datetime
     until: datetime | None = None
-    must_run: bool = True  # False: a row that says why it did not run will do; silence will not
+    must_run: bool = True  # False: a row with the reason it did not run is enough; a missing row is not
 
     def __post_init__(self) -> None:
         _in_utc(self.at, self.until)
@@ -38,12 +40,12 @@ class Receipt:
     """One delivery that really executed, written by the endpoint with its own clock."""
 
     job: str
-    key: str  # the execution id, as the Idempotency-Key brought it
-    scheduled_for: datetime | None  # None: the endpoint was not told, and the row of the key says it
+    key: str  # the execution id, from the Idempotency-Key
+    scheduled_for: datetime | None  # None: the call did not carry it, and the row of the key has it
     attempt: int
     start: datetime
-    end: datetime | None  # None: it never ended, and serves nothing
-    answered: Status = "success"  # what the endpoint says it answered
+    end: datetime | None  # None: it never ended, and serves no target
+    answered: Status = "success"  # the endpoint's own record of its answer
 
     def __post_init__(self) -> None:
         _in_utc(self.scheduled_for, self.start, self.end)
@@ -81,18 +83,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the run was asked to keep. A target counts once its window and the longest run have passed before ``read_at``."""
+    """Rules of the run. A target counts once its window and the longest run have passed before ``read_at``."""
 
     read_at: datetime  # when the log was read
     epsilon: timedelta = timedelta(seconds=10)
     longest_run: timedelta = timedelta(0)
     closed: tuple[Span, ...] = ()
-    paused: tuple[Span, ...] = ()  # from the pause's acknowledgement to the moment the resume was sent
+    paused: tuple[Span, ...] = ()  # from the pause's acknowledgement until the resume was sent
     pause_grace: timedelta = timedelta(seconds=1)
     no_overlap: frozenset[str] = frozenset()
     lease: timedelta = timedelta(seconds=30)
     grace: timedelta = timedelta(seconds=10)
-    # Statuses that claim nothing about the endpoint's end: whoever wrote them could not know it.
+    # Statuses that claim nothing about the endpoint's end, because their writer cannot know it.
     unknown: frozenset[Status] = frozenset({"running", "timeout", "abandoned"})
     healed_at: datetime | None = None  # when the last fault ended; None: no recovery to judge
     rto: timedelta = timedelta(seconds=10)
@@ -114,7 +116,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def earliest_deadline_first(windows: Sequence[tuple[datetime, datetime]], starts: Sequence[datetime]) -> dict[int, int]:
-    """Which start serves which window, by their places: as many as can be, each once. A window holds both its ends."""
+    """Match starts to windows by index: as many as possible, each once. A window includes both its ends."""
     opening = sorted(range(len(windows)), key=lambda window: windows[window][0])
     opened = 0
     waiting: list[tuple[datetime, int]] = []
@@ -151,21 +153,21 @@ def by_job(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable
 
 class Run(NamedTuple):
     receipt: Receipt
-    row: Logged | None  # of its key, whatever job the row names
+    row: Logged | None  # the row of its key, whatever job the row names
     by_hand: bool
-    fire: datetime | None  # the nominal instant it names; None: by hand, or nobody says which
+    fire: datetime | None  # the nominal instant it names; None: by hand, or unknown
 
 
 class Service(NamedTuple):
     target: Target
     outcome: Outcome
-    start: datetime | None  # of the run that serves it
+    start: datetime | None  # of the run that serves the target
 
 
 class Case:
-    """The evidence about one job, found by nominal instant and by key. Runs are in the order they started.
+    """The evidence about one job, indexed by nominal instant and by key. Runs are in the order they started.
 
-    ``rows`` are those of every job, by id: a run may have come under the key of another.
+    ``rows`` are those of every job, by id: a run may use the key of another job.
     """
 
     def __init__(self, job: str, evidence: Evidence, rows: Mapping[str, Logged], rules: Rules) -> None:
@@ -186,7 +188,7 @@ class Case:
         self.service = [each for each in self._serve() if each.target.latest(rules.epsilon) < horizon]
 
     def lateness(self, target: Target) -> timedelta | None:
-        """How long after the window its run started; None where it ran to its end within, or not at all."""
+        """How long after its window the target's run started; None if it ran to its end in time, or not at all."""
         run, latest = self.first_end.get(target.at), target.latest(self.rules.epsilon)
         return run.receipt.start - latest if run and run.receipt.start > latest else None
 
@@ -215,7 +217,7 @@ class Case:
 
 
 def repeated(items: Sequence[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Those that share their key with another, by key."""
+    """Items that share their key with another, by key."""
     counts = Counter(map(key, items))
     found: dict[K, list[T]] = defaultdict(list)
     if len(counts) < len(items):
@@ -226,7 +228,7 @@ def repeated(items: Sequence[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 class Spans:
-    """Answers which span holds an instant; those that overlap are one."""
+    """Finds the span that holds an instant; overlapping spans are merged."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self._merged: list[Span] = []

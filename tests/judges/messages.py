@@ -1,7 +1,8 @@
-"""Judges a real run of a sender: nobody got a message twice, out of hours, or unasked, and every message has a truthful end.
+"""Judges a real run of a sender: no message left twice, out of hours or unasked, and every message has a truthful end.
 
-``accepted`` comes from whoever enqueued, ``deliveries`` from the provider's own receipts, ``ends`` from the queue: three sources,
-so that one bug cannot hide in all of them. It reads no clock and shares no code with what it judges.
+``accepted`` comes from the code that enqueued, ``deliveries`` from the provider's own receipts, ``ends`` from the
+queue: three sources, so that one bug cannot hide in all of them. It reads no clock and shares no code with the parts
+it judges.
 """
 
 from collections import Counter, defaultdict
@@ -22,18 +23,18 @@ class MessageCheck(StrEnum):
 
 
 class End(StrEnum):
-    """What the queue says became of a message."""
+    """The end of a message according to the queue."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    PARKED = "parked"  # nobody could tell, and a person is asked
+    PARKED = "parked"  # undecidable, so an operator decides
     OPEN = "open"  # it still waits, or is in doubt
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """``place``: where it stands in what its recipient is to read; None: any order will do."""
+    """``place``: its position in the order its recipient should read; None: any order."""
 
     id: str
     recipient: str
@@ -43,7 +44,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message that really left, written by the provider with its own clock."""
+    """A message that really left, recorded by the provider with its own clock."""
 
     id: str
     recipient: str
@@ -52,7 +53,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """A time in which nothing may leave: a pause, an opt-out. ``recipients`` empty: to nobody."""
+    """A period in which nothing may leave: a pause, an opt-out. ``recipients`` empty: it applies to all."""
 
     since: datetime
     until: datetime
@@ -65,7 +66,7 @@ class Shut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRules:
-    """``within``: a message has an end so long after it was accepted; it is judged as seen at ``read_at``."""
+    """``within``: a message must have an end this long after it was accepted; the judge looks at ``read_at``."""
 
     read_at: datetime
     within: timedelta
@@ -86,7 +87,7 @@ class MessageViolation:
 def judge_messages(
     accepted: Iterable[Accepted], deliveries: Iterable[Delivery], ends: Mapping[str, End], rules: SendRules
 ) -> list[MessageViolation]:
-    """What was wrong; nothing, if all is well."""
+    """Return the violations; an empty list if all is well."""
     asked = {each.id: each for each in accepted}
     left = sorted(deliveries, key=lambda each: each.at)
     times = Counter(each.id for each in left)

@@ -1,7 +1,8 @@
-"""Judges a real run of a scheduler: nothing missed, doubled, early, out of hours or untruly logged.
+"""Judges a real run of a scheduler: nothing missed, doubled, early, out of hours or wrongly logged.
 
-After the checker Jepsen wrote for Chronos. A target is a window and a run is a point, so serving the window that closes
-first is a maximum matching and no solver is needed. It reads no clock and shares no code with what it judges.
+After the checker Jepsen wrote for Chronos. A target is a window and a run is a point, so serving the window that
+closes first is a maximum matching and no solver is needed. It reads no clock and shares no code with the parts it
+judges.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ from tests.judges.evidence import (
     repeated,
 )
 
-Finding: TypeAlias = tuple[datetime, str]  # when, and what
+Finding: TypeAlias = tuple[datetime, str]  # instant and description
 SHOWN = 20
 _RAN = ("success", "error", "timeout")
 
@@ -51,7 +52,7 @@ class Check(StrEnum):
 class Violation:
     check: Check
     job: str
-    at: datetime  # the nominal instant where there is one, else when it happened
+    at: datetime  # the nominal instant if it has one, else when it happened
     what: str
 
     def __str__(self) -> str:
@@ -60,15 +61,15 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``targets`` is the sum of the four figures below it."""
+    """Figures of a run; ``targets`` is the sum of the four figures below it."""
 
     targets: int
     served: int
-    explained: int  # did not run, did not have to, and the log says why
+    explained: int  # did not run, did not have to, and the log has the reason
     missed: int
-    unexplained: int  # did not have to run, and nobody says why
+    unexplained: int  # did not have to run, and the log has no reason
     unknown: tuple[str, ...]  # keys that ran to their end and whose row cannot know it
-    recovered_at: datetime | None  # the first target in time after the last fault; None: not asked, or never
+    recovered_at: datetime | None  # the first target in time after the last fault; None: not judged, or never
     violations: tuple[Violation, ...]
 
     @property
@@ -87,7 +88,7 @@ class Verdict:
         return [each for each in self.violations if each.check is check]
 
     def summary(self) -> str:
-        """One line of figures, then how often each check failed."""
+        """One line of figures, then the number of failures of each check."""
         names = ("targets", "served", "explained", "missed", "doubled", "early", "unexplained")
         figures = ", ".join(f"{name} {getattr(self, name)}" for name in names)
         failed = Counter(each.check for each in self.violations)
@@ -100,7 +101,7 @@ class Verdict:
 
 
 def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[Logged], rules: Rules) -> Verdict:
-    """A run by hand is one whose row says so: it serves no target and names none, and keeps every other rule."""
+    """Judge a run. A row marked as run by hand serves no target and names none, and keeps every other rule."""
     listed = list(log)
     rows = {row.id: row for row in listed}
     found: list[Violation] = []
@@ -151,12 +152,12 @@ def _not_complete(case: Case) -> Iterator[Finding]:
         elif outcome == "unexplained":
             yield target.at, f"neither ran nor says why; {_hint(case, target)}"
         elif late := case.lateness(target):
-            # Another fire's run stood in for it: the count is right, and this one was late all the same.
+            # The run of another fire served it: the count is right, and this one was still late.
             yield target.at, f"ran {late} after its window"
 
 
 def _hint(case: Case, target: Target) -> str:
-    """What the evidence has about a target nobody served."""
+    """Evidence about a target that was not served."""
     if late := case.lateness(target):
         return f"its run started {late} after its window"
     if run := case.first_end.get(target.at):
@@ -195,7 +196,7 @@ def _early(case: Case, run: Run) -> str | None:
 
 
 def _overlapping(case: Case) -> Iterator[Finding]:
-    """A run without an end is taken for an instant: nobody knows when it stopped."""
+    """A run without an end counts as an instant, because its end is unknown."""
     if case.job not in case.rules.no_overlap:
         return
     free, last = datetime.min.replace(tzinfo=UTC), ""
@@ -267,7 +268,7 @@ def _unfenced(case: Case) -> Iterator[Finding]:
 
 
 def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
-    """The first target that was served in time, without the help of ``until``."""
+    """The first target that was served in time, without the extension of ``until``."""
     in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
     return min(in_time, default=None)
 
@@ -279,7 +280,7 @@ def _not_recovered(
     if rules.healed_at is None or not owed:
         return
     first = min(owed, key=attrgetter("at"))
-    # Where nothing was due within the objective, the first target after it must be in time.
+    # If nothing was due within the objective, the first target after it must be in time.
     if recovered_at is None or recovered_at > max(rules.healed_at + rules.rto, first.at):
         again = "never" if recovered_at is None else f"at {recovered_at.isoformat()}"
         what = f"healed at {rules.healed_at.isoformat()}, in time again {again}"

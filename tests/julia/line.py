@@ -1,4 +1,4 @@
-"""A line to WhatsApp that says what a test wants, and keeps its own receipts of what left."""
+"""A line to WhatsApp with scripted answers, which keeps its own receipts."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,9 @@ class Receipt:
 
 @dataclass
 class ScriptedLine:
-    """``answers`` are given in turn, then everything is sent. ``leaves``: whether what is answered so left all the same."""
+    """``answers`` are pairs used in turn: the answer, and whether the message leaves anyway. Afterwards every send
+    succeeds.
+    """
 
     clock: Clock
     answers: list[tuple[SendResult, bool]] = field(default_factory=list)
@@ -31,7 +33,7 @@ class ScriptedLine:
     known: Sequence[Numero] | Unavailable = ()
     looked_up: list[tuple[str, list[str]]] = field(default_factory=list)
     before_answering: Callable[[], Awaitable[None]] | None = None
-    remembers: bool = True  # its own store can be asked
+    remembers: bool = True  # its own store can be queried
     before_sending: Callable[[], Awaitable[None]] | None = None
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
@@ -64,7 +66,7 @@ class ScriptedLine:
             Encontrada(
                 id=each.id,
                 jid=f"{telefone}@s.whatsapp.net",
-                em=each.em.replace(microsecond=0),  # as the gateway keeps it
+                em=each.em.replace(microsecond=0),  # the gateway stores whole seconds
                 conteudo_hash=hash_do_texto(each.texto),
                 entrega=Entrega.SENT,
             )

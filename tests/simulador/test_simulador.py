@@ -1,4 +1,4 @@
-"""What the simulator promises to whoever speaks with it as with the world outside."""
+"""Promises of the simulator to clients that use it in place of the real services."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -42,10 +42,10 @@ def refusal(status: int, error: str, message: object) -> Mapping[str, object]:
     return {"status": status, "error": error, "response": {"message": message}}
 
 
-# The front desk
+# Index, health and received requests
 
 
-async def test_the_index_names_every_stand_in_with_a_line_about_it(world: httpx2.AsyncClient) -> None:
+async def test_index_names_every_stand_in_with_a_description(world: httpx2.AsyncClient) -> None:
     index = (await world.get("/")).json()
     assert [(each["name"], each["path"]) for each in index] == [
         ("evolution", "/evolution"),
@@ -61,7 +61,7 @@ async def test_health_says_ok(world: httpx2.AsyncClient) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-async def test_what_was_received_is_listed_by_stand_in_with_its_instant_newest_last(
+async def test_received_requests_are_listed_by_stand_in_newest_last(
     world: httpx2.AsyncClient, clock: FakeClock
 ) -> None:
     await send(world, "primeira")
@@ -88,7 +88,7 @@ async def test_only_the_newest_thousand_of_each_are_kept(world: httpx2.AsyncClie
     assert (kept[0]["count"], kept[-1]["count"]) == (3, KEPT + 2)
 
 
-async def test_what_was_received_can_be_forgotten(world: httpx2.AsyncClient) -> None:
+async def test_received_requests_can_be_deleted(world: httpx2.AsyncClient) -> None:
     await send(world)
     await world.get("/ping/batuta")
     assert (await world.delete("/recebidos")).status_code == 204
@@ -96,7 +96,7 @@ async def test_what_was_received_can_be_forgotten(world: httpx2.AsyncClient) -> 
     assert (await world.get("/ping/batuta")).json()["count"] == 1
 
 
-async def test_every_simulator_starts_with_a_clean_world(world: httpx2.AsyncClient, clock: FakeClock) -> None:
+async def test_every_simulator_starts_empty(world: httpx2.AsyncClient, clock: FakeClock) -> None:
     await send(world)
     transport = httpx2.ASGITransport(app=create_app(clock))
     async with httpx2.AsyncClient(transport=transport, base_url="http://simulador") as another:
@@ -114,7 +114,7 @@ async def test_errors_are_json(world: httpx2.AsyncClient, method: str, path: str
 
 
 @pytest.mark.parametrize("path", ["/ping/batuta", SEND])
-async def test_a_breakdown_is_json_too(path: str) -> None:
+async def test_crash_is_answered_as_json(path: str) -> None:
     class Stopped(FakeClock):
         is_broken = False
 
@@ -131,10 +131,10 @@ async def test_a_breakdown_is_json_too(path: str) -> None:
     assert answer.status_code == answer.json()["status"] == 500
 
 
-# Evolution API: who may ask
+# Evolution API: authentication
 
 
-async def test_evolution_welcomes_anybody(world: httpx2.AsyncClient) -> None:
+async def test_evolution_greets_without_a_key(world: httpx2.AsyncClient) -> None:
     answer = await world.get("/evolution/")
     assert answer.status_code == 200
     welcome = answer.json()
@@ -154,7 +154,7 @@ INSTANCE_CALLS = [
 
 
 @pytest.mark.parametrize(("method", "call"), INSTANCE_CALLS)
-async def test_an_unknown_instance_is_404_even_without_a_key(world: httpx2.AsyncClient, method: str, call: str) -> None:
+async def test_unknown_instance_is_404_even_without_a_key(world: httpx2.AsyncClient, method: str, call: str) -> None:
     answer = await world.request(method, f"/evolution/{call}/ninguem")
     assert answer.status_code == 404
     assert answer.json() == refusal(404, "Not Found", ['The "ninguem" instance does not exist'])
@@ -162,7 +162,7 @@ async def test_an_unknown_instance_is_404_even_without_a_key(world: httpx2.Async
 
 @pytest.mark.parametrize("headers", [{}, {"apikey": "errada"}])
 @pytest.mark.parametrize(("method", "call"), INSTANCE_CALLS)
-async def test_a_known_instance_without_the_right_key_is_401(
+async def test_known_instance_without_the_right_key_is_401(
     world: httpx2.AsyncClient, method: str, call: str, headers: dict[str, str]
 ) -> None:
     answer = await world.request(method, f"/evolution/{call}/{DEFAULT_INSTANCE}", headers=headers)
@@ -171,14 +171,12 @@ async def test_a_known_instance_without_the_right_key_is_401(
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "instance/fetchInstances"), ("POST", "instance/create")])
-async def test_calls_without_an_instance_need_the_key_as_well(
-    world: httpx2.AsyncClient, method: str, path: str
-) -> None:
+async def test_calls_without_an_instance_need_the_key(world: httpx2.AsyncClient, method: str, path: str) -> None:
     answer = await world.request(method, f"/evolution/{path}", headers={"apikey": "errada"})
     assert (answer.status_code, answer.json()) == (401, refusal(401, "Unauthorized", "Unauthorized"))
 
 
-async def test_an_instance_token_opens_that_instance_and_no_other(world: httpx2.AsyncClient) -> None:
+async def test_instance_token_opens_only_that_instance(world: httpx2.AsyncClient) -> None:
     created = await create(world, "chip-2", token="so-do-chip-2")
     token = {"apikey": created.json()["hash"]}
     assert token == {"apikey": "so-do-chip-2"}
@@ -189,7 +187,7 @@ async def test_an_instance_token_opens_that_instance_and_no_other(world: httpx2.
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/nada"), ("GET", "/message/sendText/julia-sim"), ("PUT", "/")])
-async def test_an_unknown_route_says_what_it_cannot_do(world: httpx2.AsyncClient, method: str, path: str) -> None:
+async def test_unknown_route_is_404_and_named(world: httpx2.AsyncClient, method: str, path: str) -> None:
     answer = await world.request(method, f"/evolution{path}", headers=WITH_KEY)
     assert answer.status_code == 404
     assert answer.json() == refusal(404, "Not Found", [f"Cannot {method} {path}"])
@@ -203,7 +201,7 @@ async def create(world: httpx2.AsyncClient, name: str, **more: Any) -> httpx2.Re
     return await world.post("/evolution/instance/create", headers=WITH_KEY, json=body)
 
 
-async def test_the_default_instance_is_there_and_open(world: httpx2.AsyncClient) -> None:
+async def test_default_instance_exists_and_is_open(world: httpx2.AsyncClient) -> None:
     state = await world.get(f"/evolution/instance/connectionState/{DEFAULT_INSTANCE}", headers=WITH_KEY)
     assert (state.status_code, state.json()) == (200, {"instance": {"instanceName": "julia-sim", "state": "open"}})
     [row] = (await world.get("/evolution/instance/fetchInstances", headers=WITH_KEY)).json()
@@ -215,7 +213,7 @@ async def test_the_default_instance_is_there_and_open(world: httpx2.AsyncClient)
     assert row["_count"] == {"Message": 0, "Contact": 0, "Chat": 0}
 
 
-async def test_a_created_instance_is_listed_and_stays_closed(world: httpx2.AsyncClient) -> None:
+async def test_created_instance_is_listed_and_stays_closed(world: httpx2.AsyncClient) -> None:
     answer = await create(world, "chip-2", number="5511900000002", webhook={"url": HOOK["url"]}, groupsIgnore=True)
     assert answer.status_code == 201
     created = answer.json()
@@ -229,7 +227,7 @@ async def test_a_created_instance_is_listed_and_stays_closed(world: httpx2.Async
     assert row["id"] == created["instance"]["instanceId"]
 
 
-async def test_a_taken_name_is_403_before_the_key_is_asked(world: httpx2.AsyncClient) -> None:
+async def test_taken_name_is_403_before_the_key_is_checked(world: httpx2.AsyncClient) -> None:
     answer = await world.post("/evolution/instance/create", json={"instanceName": DEFAULT_INSTANCE})
     assert answer.status_code == 403
     assert answer.json() == refusal(403, "Forbidden", ['This name "julia-sim" is already in use.'])
@@ -245,7 +243,7 @@ async def test_a_taken_name_is_403_before_the_key_is_asked(world: httpx2.AsyncCl
         ({"instanceName": "chip-2", "integration": "POMBO-CORREIO"}, ["Invalid integration"]),
     ],
 )
-async def test_an_instance_that_cannot_be_is_not_created(
+async def test_invalid_instance_is_not_created(
     world: httpx2.AsyncClient, body: dict[str, object], message: object
 ) -> None:
     answer = await world.post("/evolution/instance/create", headers=WITH_KEY, json=body)
@@ -253,7 +251,7 @@ async def test_an_instance_that_cannot_be_is_not_created(
     assert len((await world.get("/evolution/instance/fetchInstances", headers=WITH_KEY)).json()) == 1
 
 
-async def test_asking_for_an_instance_that_is_not_there_is_404(world: httpx2.AsyncClient) -> None:
+async def test_query_for_a_missing_instance_is_404(world: httpx2.AsyncClient) -> None:
     answer = await world.get("/evolution/instance/fetchInstances?instanceName=ninguem", headers=WITH_KEY)
     assert (answer.status_code, answer.json()) == (404, refusal(404, "Not Found", ['Instance "ninguem" not found']))
 
@@ -261,7 +259,7 @@ async def test_asking_for_an_instance_that_is_not_there_is_404(world: httpx2.Asy
 # Evolution API: messages
 
 
-async def test_an_accepted_message_is_pending_and_recorded(world: httpx2.AsyncClient, clock: FakeClock) -> None:
+async def test_accepted_message_is_pending_and_recorded(world: httpx2.AsyncClient, clock: FakeClock) -> None:
     answer = await send(world, "Olá, doutora", "+55 (11) 90000-0001")
     assert answer.status_code == 201
     message = answer.json()
@@ -297,13 +295,13 @@ async def test_no_two_messages_share_an_id(world: httpx2.AsyncClient) -> None:
         ("900000000001@lid", "900000000001@lid"),
     ],
 )
-async def test_the_address_answered_is_the_one_whatsapp_registered(
+async def test_answer_has_the_address_that_whatsapp_registered(
     world: httpx2.AsyncClient, number: str, jid: str
 ) -> None:
     assert (await send(world, number=number)).json()["key"]["remoteJid"] == jid
 
 
-async def test_the_answer_is_held_for_the_delay_asked(world: httpx2.AsyncClient, clock: FakeClock) -> None:
+async def test_answer_is_delayed_as_requested(world: httpx2.AsyncClient, clock: FakeClock) -> None:
     sending = asyncio.create_task(send(world, delay=1200))
     await clock.advance(1.1)
     assert not sending.done()
@@ -329,7 +327,7 @@ async def test_the_answer_is_held_for_the_delay_asked(world: httpx2.AsyncClient,
         ({"number": "123", "text": "Olá"}, [{"jid": "123@s.whatsapp.net", "exists": False, "number": "123"}]),
     ],
 )
-async def test_a_message_that_cannot_be_sent_is_400_and_not_recorded(
+async def test_invalid_message_is_400_and_not_recorded(
     world: httpx2.AsyncClient, body: dict[str, object], message: object
 ) -> None:
     answer = await world.post(SEND, headers=WITH_KEY, json=body)
@@ -338,7 +336,7 @@ async def test_a_message_that_cannot_be_sent_is_400_and_not_recorded(
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'"texto"', b"\xff", b'{"text": NaN}', b"[" * 100_000])
-async def test_a_body_that_is_no_object_is_400(world: httpx2.AsyncClient, content: bytes) -> None:
+async def test_body_that_is_not_an_object_is_400(world: httpx2.AsyncClient, content: bytes) -> None:
     answer = await world.post(SEND, headers=WITH_KEY, content=content)
     assert (answer.status_code, answer.json()) == (
         400,
@@ -346,7 +344,7 @@ async def test_a_body_that_is_no_object_is_400(world: httpx2.AsyncClient, conten
     )
 
 
-async def test_a_closed_instance_cannot_send(world: httpx2.AsyncClient) -> None:
+async def test_closed_instance_cannot_send(world: httpx2.AsyncClient) -> None:
     await create(world, "chip-2")
     body = {"number": NUMBER, "text": "Olá"}
     answer = await world.post("/evolution/message/sendText/chip-2", headers=WITH_KEY, json=body)
@@ -354,7 +352,7 @@ async def test_a_closed_instance_cannot_send(world: httpx2.AsyncClient) -> None:
     assert await received(world, "evolution") == []
 
 
-async def test_who_is_on_whatsapp_is_answered_groups_before_people(world: httpx2.AsyncClient) -> None:
+async def test_lookup_answers_groups_before_people(world: httpx2.AsyncClient) -> None:
     asked = {"numbers": ["123", NUMBER, "120363000000000001@g.us", "lista@broadcast"]}
     answer = await world.post(LOOKUP, headers=WITH_KEY, json=asked)
     assert answer.status_code == 200
@@ -375,7 +373,7 @@ async def test_who_is_on_whatsapp_is_answered_groups_before_people(world: httpx2
         ({"numbers": [1]}, '"numbers" must be an array of numeric strings'),
     ],
 )
-async def test_a_bad_question_about_numbers_is_400_without_the_envelope(
+async def test_invalid_lookup_is_400_without_the_envelope(
     world: httpx2.AsyncClient, body: dict[str, object], wrong: str
 ) -> None:
     answer = await world.post(LOOKUP, headers=WITH_KEY, json=body)
@@ -393,7 +391,7 @@ async def test_sent_messages_can_be_found_newest_first(world: httpx2.AsyncClient
     assert found["records"][0]["message"] == {"conversation": "segunda"}
 
 
-async def test_a_message_can_be_found_by_its_key(world: httpx2.AsyncClient) -> None:
+async def test_message_can_be_found_by_its_key(world: httpx2.AsyncClient) -> None:
     wanted = (await send(world)).json()["key"]
     other = (await send(world, number="5511900000002")).json()["key"]
     for key in ({"id": wanted["id"]}, {"remoteJid": wanted["remoteJid"], "fromMe": True}):
@@ -403,7 +401,7 @@ async def test_a_message_can_be_found_by_its_key(world: httpx2.AsyncClient) -> N
     assert (await world.post(FIND, headers=WITH_KEY, json=both)).json()["messages"]["total"] == 0
 
 
-async def test_a_group_is_shown_by_its_address_and_an_unknown_one_is_404(world: httpx2.AsyncClient) -> None:
+async def test_group_is_found_by_its_address_and_an_unknown_one_is_404(world: httpx2.AsyncClient) -> None:
     path = f"/evolution/group/findGroupInfos/{DEFAULT_INSTANCE}"
     found = await world.get(path, headers=WITH_KEY, params={"groupJid": GROUPS[0]})
     assert (found.status_code, found.json()["id"]) == (200, GROUPS[0])
@@ -421,7 +419,7 @@ async def test_found_messages_come_in_pages(world: httpx2.AsyncClient) -> None:
     assert [record["message"]["conversation"] for record in found["records"]] == ["mensagem 0"]
 
 
-async def test_forgetting_what_was_received_does_not_unsend_it(world: httpx2.AsyncClient) -> None:
+async def test_deleting_received_requests_does_not_unsend_messages(world: httpx2.AsyncClient) -> None:
     await send(world)
     await world.delete("/recebidos")
     assert (await world.post(FIND, headers=WITH_KEY)).json()["messages"]["total"] == 1
@@ -438,11 +436,11 @@ async def find_webhook(world: httpx2.AsyncClient) -> Any:
     return (await world.get(f"/evolution/webhook/find/{DEFAULT_INSTANCE}", headers=WITH_KEY)).json()
 
 
-async def test_there_is_no_webhook_until_one_is_set(world: httpx2.AsyncClient) -> None:
+async def test_webhook_is_null_until_it_is_set(world: httpx2.AsyncClient) -> None:
     assert await find_webhook(world) is None
 
 
-async def test_a_webhook_that_was_set_is_found(world: httpx2.AsyncClient) -> None:
+async def test_configured_webhook_is_found(world: httpx2.AsyncClient) -> None:
     wanted = {**HOOK, "byEvents": True, "headers": {"x-origem": "simulador"}, "events": ["MESSAGES_UPSERT"]}
     answer = await set_webhook(world, {"webhook": wanted})
     assert answer.status_code == 201
@@ -460,7 +458,7 @@ async def test_setting_a_webhook_again_changes_the_same_row(world: httpx2.AsyncC
     assert after["updatedAt"] > before["updatedAt"]
 
 
-async def test_a_webhook_without_events_gets_all_and_a_disabled_one_none(world: httpx2.AsyncClient) -> None:
+async def test_webhook_without_events_gets_all_and_a_disabled_one_none(world: httpx2.AsyncClient) -> None:
     every = (await set_webhook(world, {"webhook": {**HOOK, "events": []}})).json()["events"]
     assert {"MESSAGES_UPSERT", "MESSAGES_UPDATE", "CONNECTION_UPDATE", "SEND_MESSAGE"} <= set(every)
     assert (await set_webhook(world, {"webhook": {**HOOK, "enabled": False}})).json()["events"] == []
@@ -475,15 +473,13 @@ async def test_a_webhook_without_events_gets_all_and_a_disabled_one_none(world: 
         ({"webhook": {"enabled": True, "url": "julia"}}, ['Invalid "url" property']),
     ],
 )
-async def test_a_webhook_that_cannot_be_is_400(
-    world: httpx2.AsyncClient, body: dict[str, object], message: object
-) -> None:
+async def test_invalid_webhook_is_400(world: httpx2.AsyncClient, body: dict[str, object], message: object) -> None:
     answer = await set_webhook(world, body)
     assert (answer.status_code, answer.json()) == (400, refusal(400, "Bad Request", message))
     assert await find_webhook(world) is None
 
 
-async def test_a_webhook_cannot_ask_for_an_event_that_does_not_exist(world: httpx2.AsyncClient) -> None:
+async def test_webhook_cannot_subscribe_to_an_unknown_event(world: httpx2.AsyncClient) -> None:
     answer = await set_webhook(world, {"webhook": {**HOOK, "events": ["messages.upsert"]}})
     assert answer.status_code == 400
     [[sentence]] = answer.json()["response"]["message"]
@@ -494,7 +490,7 @@ async def test_a_webhook_cannot_ask_for_an_event_that_does_not_exist(world: http
 
 
 @pytest.mark.parametrize("payload", [{"text": "alerta"}, {"blocks": []}, {"attachments": [{"text": "alerta"}]}])
-async def test_slack_says_ok_and_keeps_what_it_was_sent(
+async def test_slack_answers_ok_and_keeps_the_payload(
     world: httpx2.AsyncClient, clock: FakeClock, payload: dict[str, object]
 ) -> None:
     answer = await world.post("/slack/services/T/B/X", json=payload)
@@ -512,7 +508,7 @@ async def test_slack_refuses_an_invalid_payload(world: httpx2.AsyncClient, conte
     assert await received(world, "slack") == []
 
 
-async def test_slack_refuses_a_payload_that_says_nothing(world: httpx2.AsyncClient) -> None:
+async def test_slack_refuses_a_payload_without_a_text(world: httpx2.AsyncClient) -> None:
     answer = await world.post("/slack/services/T/B/X", json={"canal": "#alertas"})
     assert (answer.status_code, answer.text) == (400, "no_text")
     assert await received(world, "slack") == []

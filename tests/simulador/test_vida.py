@@ -1,6 +1,6 @@
-"""The simulated WhatsApp lives: messages arrive, people answer, groups talk; and it misbehaves exactly as it is told to.
+"""The simulated WhatsApp: messages arrive, people answer, groups talk; and it misbehaves as configured.
 
-Real sockets on loopback, time by hand.
+Real sockets on loopback, on a fake clock.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ CONTROL = "/controle/evolution"
 
 
 class World:
-    """A simulator, whoever hears its webhooks, and a client of Julia's."""
+    """A simulator, a receiver of its webhooks, and a client of Julia."""
 
     def __init__(self, clock: FakeClock, seed: int = 0) -> None:
         self.clock = clock
         self.heard: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
-        self.answers: list[int] = []  # what the receiver answers next; then 200
+        self.answers: list[int] = []  # the receiver's next answers; then 200
         self.app = create_app(clock, seed=seed)
         self.stop = asyncio.Event()
         self.tasks: list[asyncio.Task[None]] = []
@@ -73,7 +73,7 @@ class World:
         return left
 
     async def passes(self, seconds: float) -> None:
-        """Second by second, so that what comes of what happens is not missed."""
+        """Advance in steps of a tenth of a second, so that follow-up events are delivered in order."""
         for _ in range(int(seconds * 10)):
             await self.clock.advance(0.1)
             while isinstance(await self.app.state.evolution.carteiro.tick(), Again):
@@ -109,7 +109,7 @@ async def world(clock: FakeClock) -> AsyncIterator[World]:
     await made.close()
 
 
-async def test_a_message_is_echoed_and_acknowledged_until_it_is_read_and_the_gateway_remembers_it(world: World) -> None:
+async def test_message_is_echoed_acknowledged_and_stored_until_it_is_read(world: World) -> None:
     await world.listen(headers={"X-Webhook-Secret": "segredo"})
     await world.behave(read_share=1)
     sent = await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá, teste")
@@ -138,7 +138,7 @@ async def test_a_message_is_echoed_and_acknowledged_until_it_is_read_and_the_gat
         ({"unknown_numbers": [NUMBER]}, NotOnWhatsApp(), []),
     ],
 )
-async def test_a_send_goes_wrong_as_it_is_told_to_and_the_receipts_know_what_really_left(
+async def test_send_fails_as_configured_and_receipts_list_messages_that_left(
     world: World, how: dict[str, Any], result: object, left: list[str]
 ) -> None:
     await world.behave(**how)
@@ -151,17 +151,17 @@ async def test_a_send_goes_wrong_as_it_is_told_to_and_the_receipts_know_what_rea
     assert isinstance(await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá"), Sent)
 
 
-async def test_an_answer_that_is_too_slow_is_unknown_and_the_message_has_left(world: World) -> None:
+async def test_answer_that_is_too_slow_is_unknown_and_the_message_has_left(world: World) -> None:
     await world.behave(slow_seconds=60)
     machine, soon = SystemClock(), Limits(send=timedelta(seconds=0.3))
     hasty = EvolutionClient(Gateway(f"{world.url}/evolution", KEY, machine), machine, soon)
     assert await hasty.send_text(DEFAULT_INSTANCE, NUMBER, "Olá") == Unknown("no answer within 0.3 s")
     await hasty.close()
     assert len(await world.receipts()) == 1
-    await world.clock.advance(60)  # whoever still waits there is let go
+    await world.clock.advance(60)  # release the pending answer
 
 
-async def test_without_a_licence_nothing_works_and_a_person_is_needed(world: World) -> None:
+async def test_gateway_without_a_licence_refuses_and_needs_a_person(world: World) -> None:
     await world.behave(licence=True)
     result = await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá")
     assert isinstance(result, Refused)
@@ -169,7 +169,7 @@ async def test_without_a_licence_nothing_works_and_a_person_is_needed(world: Wor
     assert await world.receipts() == []
 
 
-async def test_webhooks_are_doubled_overtaken_and_lost_as_told(world: World) -> None:
+async def test_webhooks_are_doubled_reordered_and_lost_as_configured(world: World) -> None:
     await world.listen()
     await world.behave(duplicated=1, read_share=1)
     await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "a")
@@ -189,7 +189,7 @@ async def test_webhooks_are_doubled_overtaken_and_lost_as_told(world: World) -> 
     assert world.events() == []
 
 
-async def test_a_delivery_nobody_took_is_tried_again_and_one_that_was_refused_is_not(world: World) -> None:
+async def test_failed_delivery_is_retried_and_a_refused_one_is_not(world: World) -> None:
     await world.listen(events=["SEND_MESSAGE"])
     world.answers = [503, 500]
     await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "a")
@@ -203,7 +203,7 @@ async def test_a_delivery_nobody_took_is_tried_again_and_one_that_was_refused_is
     assert len(world.heard) == 1
 
 
-async def test_the_jwt_it_makes_is_a_proof_to_julia(world: World) -> None:
+async def test_jwt_of_the_simulator_is_valid_for_julia(world: World) -> None:
     await world.listen(headers={"jwt_key": "segredo"}, events=["SEND_MESSAGE"])
     await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "a")
     await world.passes(1)
@@ -213,7 +213,7 @@ async def test_the_jwt_it_makes_is_a_proof_to_julia(world: World) -> None:
     assert not is_proved("segredo", headers, {}, world.clock.now() + timedelta(hours=1))
 
 
-async def test_people_answer_ask_us_to_stop_and_hide_their_number(world: World) -> None:
+async def test_people_answer_opt_out_and_hide_their_number(world: World) -> None:
     await world.listen(events=["MESSAGES_UPSERT"])
     await world.behave(reply_share=0.5, opt_out_share=0.2, hidden_share=0.3)
     for n in range(40):
@@ -226,7 +226,7 @@ async def test_people_answer_ask_us_to_stop_and_hide_their_number(world: World) 
     assert 0 < sum(jid.endswith("@lid") for jid in jids) < len(jids)
 
 
-async def test_groups_talk_when_told_and_at_their_rate(world: World) -> None:
+async def test_groups_talk_on_command_and_at_their_rate(world: World) -> None:
     await world.listen(events=["MESSAGES_UPSERT"])
     assert (await world.http.post(f"{CONTROL}/grupos", json={"messages": 20})).status_code == 201
     await world.http.post(
@@ -243,7 +243,7 @@ async def test_groups_talk_when_told_and_at_their_rate(world: World) -> None:
     assert len(world.heard) == 22
 
 
-async def test_a_line_is_banned_logs_out_flaps_and_is_paired_again(world: World) -> None:
+async def test_line_is_banned_logs_out_flaps_and_is_paired_again(world: World) -> None:
     await world.listen(events=["CONNECTION_UPDATE", "STATUS_INSTANCE"])
     where = f"{CONTROL}/instancias/{DEFAULT_INSTANCE}"
     await world.http.post(where, json={"state": "close", "code": 403})
@@ -256,7 +256,7 @@ async def test_a_line_is_banned_logs_out_flaps_and_is_paired_again(world: World)
     assert isinstance(instances, list)
     assert (instances[0].state, instances[0].code) == (Conexao.CLOSE, 403)
     world.heard.clear()
-    await world.http.post(where, json={"state": "close"})  # one that may heal is not told
+    await world.http.post(where, json={"state": "close"})  # a transient close is not announced
     await world.http.post(where, json={"flap": 3, "every": 0.5})
     await world.passes(4)
     assert [each["data"]["state"] for each in world.heard] == ["connecting", "open"] * 3
@@ -268,7 +268,7 @@ async def test_a_line_is_banned_logs_out_flaps_and_is_paired_again(world: World)
     assert await world.client.connection(DEFAULT_INSTANCE) is Conexao.OPEN
 
 
-async def test_the_same_seed_is_the_same_world_and_another_is_another() -> None:
+async def test_same_seed_gives_the_same_world_and_another_seed_another() -> None:
     async def play(seed: int, order: list[int]) -> dict[str, tuple[str, str]]:
         made = World(FakeClock(), seed)
         await made.behave(lost_answers=0.5)
@@ -294,9 +294,7 @@ async def test_the_same_seed_is_the_same_world_and_another_is_another() -> None:
         ("GET", "/recibos?depois=x", None),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_asked_of_it_is_refused_with_what_can(
-    world: World, method: str, path: str, body: dict[str, Any] | None
-) -> None:
+async def test_invalid_command_is_refused(world: World, method: str, path: str, body: dict[str, Any] | None) -> None:
     answer = await world.http.request(method, CONTROL + path, json=body)
     assert answer.status_code == 400
     assert answer.json()["title"]

@@ -1,4 +1,4 @@
-"""Campaigns as a gestor meets them: over HTTP, in the terminal, and through the whole system to a simulated phone."""
+"""Campaigns for a manager: over HTTP, in the terminal, and through the whole system to a simulated phone."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ from tests.julia.campanhas.test_service import OPEN, TRUSTED
 from tests.julia.tables import add_chip, add_doctor, rows, write
 from tests.julia.web.test_api import Julia, open_julia
 
-NOBODY = "00000000-0000-7000-8000-999999999999"
+UNUSED_ID = "00000000-0000-7000-8000-999999999999"
 NEW = {"nome_template": "Março", "tipo_campanha": "discovery", "corpo": "Olá, {nome}"}
 JULIA = ("--app", "app.main:work", "--lang", "en")
 
@@ -37,12 +37,12 @@ async def julia(julia_url: str) -> AsyncIterator[Julia]:
 
 
 async def post(julia: Julia, path: str, body: Any = None, **options: Any) -> httpx2.Response:
-    content = None if body is None else json.dumps(body)  # ASCII, so that it can say what UTF-8 cannot
+    content = None if body is None else json.dumps(body)  # ASCII, so that it can carry values that UTF-8 cannot
     headers = {"Accept-Language": "en", "Content-Type": "application/json"}
     return await julia.ask("POST", path, content=content, headers=headers, **options)
 
 
-async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: Julia) -> None:
+async def test_campaign_is_created_scheduled_paused_resumed_and_cancelled(julia: Julia) -> None:
     await add_doctor(julia.work.database, "5511900000001", now=julia.work.clock.now())
     await write(julia.work.database, "UPDATE clientes SET estado = 'SP'")
     made = await post(julia, "/campanhas", {**NEW, "audience_filters": {"regioes": ["SP"], "quantidade_alvo": 7}})
@@ -85,7 +85,7 @@ async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: 
         ("/campanhas", {**NEW, "audience_filters": {"clientes_especificos": ["x"]}}, 422, "invalid", ""),
         (
             "/campanhas",
-            {**NEW, "audience_filters": {"clientes_especificos": [NOBODY]}},
+            {**NEW, "audience_filters": {"clientes_especificos": [UNUSED_ID]}},
             404,
             "campanha_refused",
             "1 of",
@@ -102,7 +102,7 @@ async def test_a_campaign_is_made_scheduled_paused_resumed_and_cancelled(julia: 
         ("/campanhas/1/agendar", {"agendar_para": "2030-01-07T10:00:00"}, 422, "invalid", ""),
     ],
 )
-async def test_what_cannot_be_is_a_problem_that_says_the_next_step(
+async def test_refused_request_is_a_problem_with_the_next_step(
     julia: Julia, path: str, body: Any, status: int, kind: str, said: str
 ) -> None:
     await post(julia, "/campanhas", NEW)
@@ -113,7 +113,7 @@ async def test_what_cannot_be_is_a_problem_that_says_the_next_step(
     assert said in problem["detail"]
 
 
-async def test_who_may_only_look_starts_nothing_and_who_may_operate_stops_but_does_not_send(julia: Julia) -> None:
+async def test_read_scope_starts_nothing_and_operate_scope_stops_but_does_not_send(julia: Julia) -> None:
     id = (await post(julia, "/campanhas", NEW)).json()["id"]
     work = julia.work
     allowed: dict[Scope, dict[str, int]] = {}
@@ -131,7 +131,7 @@ async def test_who_may_only_look_starts_nothing_and_who_may_operate_stops_but_do
     assert allowed[Scope.SEND] == {"show": 200, "agendar": 200, "pausar": 403, "retomar": 200, "cancelar": 403}
 
 
-async def test_the_job_starts_it_and_everybody_can_be_asked_about(julia: Julia) -> None:
+async def test_job_starts_a_campaign_and_every_recipient_can_be_queried(julia: Julia) -> None:
     for n in range(3):
         await add_doctor(julia.work.database, f"551190000000{n}", now=julia.work.clock.now())
     await write(julia.work.database, "UPDATE clientes SET opt_out = TRUE WHERE telefone = '5511900000001'")
@@ -153,7 +153,7 @@ async def test_the_job_starts_it_and_everybody_can_be_asked_about(julia: Julia) 
     assert "'outra_campanha'" in str(unknown.json()["errors"])
 
 
-async def test_a_campaign_for_nobody_is_not_scheduled_and_says_for_which_reasons(julia: Julia) -> None:
+async def test_campaign_without_recipients_is_not_scheduled_and_lists_the_reasons(julia: Julia) -> None:
     for n in range(2):
         await add_doctor(julia.work.database, f"551190000000{n}", now=julia.work.clock.now())
     await write(julia.work.database, "UPDATE clientes SET opt_out = TRUE, especialidade = 'Pediatria'")
@@ -172,7 +172,7 @@ async def test_a_campaign_for_nobody_is_not_scheduled_and_says_for_which_reasons
     assert (refused.status_code, "no doctor fits" in refused.json()["detail"]) == (409, True)
 
 
-def test_the_command_makes_schedules_pauses_resumes_cancels_and_shows(
+def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
@@ -204,7 +204,7 @@ def test_the_command_makes_schedules_pauses_resumes_cancels_and_shows(
     assert "Março" in batuta(*JULIA, "campanhas", "listar")[1]
 
 
-def test_the_command_says_in_one_sentence_what_cannot_be(
+def test_command_reports_a_refusal_in_one_sentence(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
@@ -215,7 +215,7 @@ def test_the_command_says_in_one_sentence_what_cannot_be(
     assert (code, "pede 'valor'" in err, len(err.strip().splitlines())) == (1, True, 1)
 
 
-async def test_a_campaign_reaches_simulated_phones_once_each_and_counts_what_they_do(tmp_path: Path) -> None:
+async def test_campaign_reaches_simulated_phones_once_and_counts_their_reactions(tmp_path: Path) -> None:
     how = replace(QUICK, reply_share=1, lost_answers=0.3, duplicated=0.5)
     async with everything(tmp_path, how, FastClock.start(OPEN, 5)) as (work, _, url):
         await add_chip(work.database, DEFAULT_INSTANCE)

@@ -1,4 +1,4 @@
-"""The campaigns' decisions: whom, in which words, and what may follow what."""
+"""Decisions of a campaign: audience, text and status changes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -72,13 +72,11 @@ def why(**changed: Any) -> MotivoDaExclusao | None:
         ({"optout": True, "pressao": 99, "nome": None}, MotivoDaExclusao.OPTOUT),
     ],
 )
-def test_who_is_left_out_is_told_the_first_reason_that_holds(
-    changed: dict[str, Any], reason: MotivoDaExclusao | None
-) -> None:
+def test_exclusion_has_the_first_reason_that_applies(changed: dict[str, Any], reason: MotivoDaExclusao | None) -> None:
     assert why(**changed) is reason
 
 
-def test_whoever_was_never_written_to_comes_first_then_the_oldest_then_the_id() -> None:
+def test_never_contacted_doctors_come_first_then_the_oldest_then_the_id() -> None:
     people = [
         replace(WELL, id="d", ultima_saida=NOW - 8 * DAY),
         replace(WELL, id="c", ultima_saida=NOW - 9 * DAY),
@@ -91,7 +89,7 @@ def test_whoever_was_never_written_to_comes_first_then_the_oldest_then_the_id() 
         assert [each.motivo for each in chosen] == [None, None, None, MotivoDaExclusao.ACIMA_DO_LIMITE]
 
 
-def test_a_drawn_order_can_be_drawn_again_and_is_another_for_another_campaign() -> None:
+def test_random_order_is_reproducible_and_differs_between_campaigns() -> None:
     people = [replace(WELL, id=str(n)) for n in range(50)]
     drawn = [
         [
@@ -103,23 +101,23 @@ def test_a_drawn_order_can_be_drawn_again_and_is_another_for_another_campaign() 
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_who_is_left_out_takes_nobodys_place_and_what_was_chosen_before_counts() -> None:
+def test_excluded_doctor_takes_no_place_and_earlier_choices_count() -> None:
     people = [replace(WELL, id="a", optout=True), replace(WELL, id="b"), replace(WELL, id="c")]
     chosen = escolher(people, Filtros(quantidade_alvo=2), (), campanha_id=1, ja_escolhidos=1, now=NOW)
     assert [each.motivo for each in chosen] == [MotivoDaExclusao.OPTOUT, None, MotivoDaExclusao.ACIMA_DO_LIMITE]
 
 
 @pytest.mark.parametrize("corpo", ["Olá, {nome} ({especialidade})", "Olá, {{nome}} ({{ Especialidade }})"])
-def test_one_brace_or_two_are_filled(corpo: str) -> None:
+def test_placeholder_with_one_or_two_braces_is_filled(corpo: str) -> None:
     assert preenchido(corpo, {"nome": " Ana\n", "especialidade": "Pediatria"}) == "Olá, Ana (Pediatria)"
     assert campos(corpo) == {"nome", "especialidade"}
 
 
-def test_what_a_name_looks_like_is_never_filled_again() -> None:
+def test_value_that_looks_like_a_placeholder_is_not_filled_again() -> None:
     assert preenchido("Olá, {nome}", {"nome": "{especialidade}", "especialidade": "x"}) == "Olá, {especialidade}"
 
 
-def test_a_doctor_without_what_the_text_asks_for_gets_none() -> None:
+def test_doctor_without_a_required_field_gets_no_text() -> None:
     assert preenchido("Olá, {nome}", {"nome": None, "especialidade": "x"}) is None
     assert preenchido("Olá", {"nome": None, "especialidade": None}) == "Olá"
 
@@ -136,14 +134,12 @@ def test_a_doctor_without_what_the_text_asks_for_gets_none() -> None:
         (None, TextoAusente),
     ],
 )
-def test_a_text_that_somebody_would_read_with_its_braces_is_refused(
-    corpo: str | None, error: type[CampanhaRecusada]
-) -> None:
+def test_text_with_an_unfillable_placeholder_is_refused(corpo: str | None, error: type[CampanhaRecusada]) -> None:
     with pytest.raises(error):
         campos(corpo)
 
 
-def test_every_specialty_and_every_region_counts_whatever_its_accents() -> None:
+def test_every_specialty_and_region_counts_whatever_its_accents() -> None:
     filtros = filtros_de({"especialidades": ["pediatria", "CLINICA MEDICA"], "regioes": ["sp", "Niteroi"]})
     present = [
         Lugar("Pediatria", "São Paulo", "SP"),
@@ -173,7 +169,7 @@ def test_every_specialty_and_every_region_counts_whatever_its_accents() -> None:
         ([], FiltroRecusado),
     ],
 )
-def test_a_filter_that_nobody_would_heed_is_refused(valor: Any, error: type[CampanhaRecusada]) -> None:
+def test_filter_without_effect_is_refused(valor: Any, error: type[CampanhaRecusada]) -> None:
     with pytest.raises(error):
         filtros_de(valor)
 
@@ -195,13 +191,13 @@ def test_a_filter_that_nobody_would_heed_is_refused(valor: Any, error: type[Camp
         (Acao.CANCELAR, StatusDaCampanha.CANCELADA, True, None),
     ],
 )
-def test_what_may_follow_what(
+def test_status_after_each_action(
     acao: Acao, status: StatusDaCampanha, began: bool, after: StatusDaCampanha | None
 ) -> None:
     assert depois(acao, status, began=began) is after
 
 
-def test_every_one_of_the_four_pauses_and_the_window_keep_a_campaign_from_starting() -> None:
+def test_each_of_the_four_pauses_and_the_window_hold_the_start() -> None:
     free = RegrasDeEnvio(zone=ZONE, is_production=True, is_simulated=False)
     assert espera(free, NOW) is None
     hold = Hold(NOW + MINUTE, "held")

@@ -1,4 +1,4 @@
-"""Campaigns on both databases: whom they reach and why not, how they start, stop and end, and that what they say was sent was."""
+"""Campaigns on both databases: audience and exclusions, start, stop and end, and true counts of sent messages."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -149,7 +149,7 @@ async def office(database_url: str, clock: FakeClock) -> AsyncIterator[Office]:
         yield Office(work, clock, settings)
 
 
-async def test_a_campaign_goes_out_once_to_each_and_counts_what_really_left(office: Office) -> None:
+async def test_campaign_reaches_each_doctor_once_and_counts_sent_messages(office: Office) -> None:
     doctors = [await office.doctor(n) for n in range(3)]
     id = await office.campaign()
     assert await office.status(id) == "agendada"
@@ -174,7 +174,7 @@ async def test_a_campaign_goes_out_once_to_each_and_counts_what_really_left(offi
     assert len(await office.queued(id)) == 3
 
 
-async def test_everybody_who_is_left_out_has_a_reason(office: Office) -> None:
+async def test_every_excluded_doctor_has_a_reason(office: Office) -> None:
     now = OPEN
     expected: dict[str, str | None] = {}
     expected[await office.doctor(0)] = None
@@ -241,7 +241,7 @@ async def test_everybody_who_is_left_out_has_a_reason(office: Office) -> None:
 
 
 @pytest.mark.parametrize("said_by", ["5511990000001", "551190000001"])
-async def test_who_asked_us_to_stop_before_he_was_a_doctor_of_ours_is_left_out_with_or_without_the_ninth_digit(
+async def test_opt_out_before_registration_excludes_with_or_without_the_ninth_digit(
     office: Office, said_by: str
 ) -> None:
     known_as = {"5511990000001": "551190000001", "551190000001": "5511990000001"}[said_by]
@@ -275,7 +275,7 @@ async def test_every_specialty_and_region_of_the_filter_counts_and_the_limit_hol
     assert await office.why(id) == {kept[0]: None, kept[1]: None, kept[2]: "acima_do_limite"}
 
 
-async def test_named_people_are_asked_for_alone_and_unknown_ids_are_refused(office: Office) -> None:
+async def test_named_doctors_are_the_whole_audience_and_unknown_ids_are_refused(office: Office) -> None:
     first, _, third = [await office.doctor(n) for n in range(3)]
     await write(office.database, "UPDATE clientes SET deleted_at = :now WHERE id = :id", now=OPEN, id=third)
     id = await office.campaign(clientes_especificos=[first, third])
@@ -285,7 +285,7 @@ async def test_named_people_are_asked_for_alone_and_unknown_ids_are_refused(offi
         await office.campaign(clientes_especificos=["00000000-0000-7000-8000-999999999999"])
 
 
-async def test_a_campaign_with_nobody_left_ends_and_says_so(office: Office) -> None:
+async def test_campaign_without_eligible_doctors_ends_and_says_so(office: Office) -> None:
     doctor = await office.doctor(1)
     id = await office.campaign()
     await write(office.database, "UPDATE clientes SET opt_out = TRUE WHERE id = :id", id=doctor)
@@ -296,7 +296,7 @@ async def test_a_campaign_with_nobody_left_ends_and_says_so(office: Office) -> N
     assert progresso_em_palavras(progress, office.work.zone)["ninguem_recebeu"] is True
 
 
-async def test_a_campaign_for_nobody_is_not_scheduled_and_can_be_when_the_reasons_have_passed(office: Office) -> None:
+async def test_campaign_without_recipients_is_scheduled_once_the_reasons_pass(office: Office) -> None:
     talking, waiting = [await office.doctor(n) for n in range(2)]
     await office.state(talking, last_inbound_at=OPEN - 8 * DAY)
     first = await office.campaign(clientes_especificos=[waiting])
@@ -307,13 +307,13 @@ async def test_a_campaign_for_nobody_is_not_scheduled_and_can_be_when_the_reason
     with pytest.raises(PublicoVazio, match=r"\(conversa_agora 1, outra_campanha 1\)"):
         await office.campanhas.agendar(id, None, by="ana")
     assert (await office.status(id), await office.why(id)) == ("rascunho", {})
-    # As they are known to be then: the talk is over, and what waits has long left.
+    # Judged at that instant: the conversation is over, and the waiting message has left.
     made = await office.campanhas.agendar(id, OPEN + 10 * DAY, by="ana")
     assert (made.status, made.destinatarios, made.excluidos) == (StatusDaCampanha.AGENDADA, 2, {})
     assert await office.status(first) == "ativa"
 
 
-async def test_a_campaign_whose_audience_no_doctor_fits_is_not_scheduled(office: Office) -> None:
+async def test_campaign_that_matches_no_doctor_is_not_scheduled(office: Office) -> None:
     await office.doctor(1)
     with pytest.raises(PublicoInexistente, match="no doctor fits"):
         await office.campaign(especialidades=["Pedreiro"])
@@ -327,7 +327,7 @@ async def test_two_campaigns_at_once_do_not_both_take_a_doctor(office: Office) -
     assert await office.why(second) == {doctor: "outra_campanha"}
 
 
-async def test_a_crash_at_any_step_goes_on_where_it_stopped_and_nobody_is_written_to_twice(
+async def test_crash_at_any_step_resumes_there_and_writes_to_no_doctor_twice(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.contexts.campanhas.inicio.BATCH", 3)
@@ -364,7 +364,9 @@ async def test_a_crash_at_any_step_goes_on_where_it_stopped_and_nobody_is_writte
     assert campaign == {"status": "ativa", "total_destinatarios": 8}
 
 
-async def test_a_thousand_are_queued_in_steps_of_five_hundred(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_thousand_messages_are_queued_in_batches_of_five_hundred(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for n in range(1100):
         await office.doctor(n)
     sizes, put = [], office.store.put
@@ -380,7 +382,7 @@ async def test_a_thousand_are_queued_in_steps_of_five_hundred(office: Office, mo
     assert len(await office.queued(id)) == 1050
 
 
-async def test_an_unknown_placeholder_put_there_by_hand_is_refused_and_never_sent(office: Office) -> None:
+async def test_unknown_placeholder_added_by_hand_is_refused_and_never_sent(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await write(office.database, "UPDATE campanhas SET corpo = 'Olá, {hospital}'")
@@ -397,7 +399,7 @@ async def test_an_unknown_placeholder_put_there_by_hand_is_refused_and_never_sen
     assert len(await office.queued(id)) == 1
 
 
-async def test_a_pause_stops_what_is_queued_at_once_and_a_resume_lets_it_go_at_once(office: Office) -> None:
+async def test_pause_holds_queued_messages_at_once_and_resume_releases_them(office: Office) -> None:
     for n in range(3):
         await office.doctor(n)
     id = await office.campaign()
@@ -420,8 +422,8 @@ async def test_a_pause_stops_what_is_queued_at_once_and_a_resume_lets_it_go_at_o
     assert {each["subject"] for each in log} == {f"campanha:{id}"}
 
 
-async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: Office) -> None:
-    """Nobody waits for his next look at the table."""
+async def test_resume_wakes_senders_here_and_in_other_processes(office: Office) -> None:
+    """Senders need not wait for their next poll."""
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -443,7 +445,7 @@ async def test_a_resume_wakes_whoever_sends_here_and_in_other_processes(office: 
         await elsewhere.close()
 
 
-async def test_a_resume_does_not_hurry_what_waits_for_another_reason(office: Office) -> None:
+async def test_resume_does_not_hurry_messages_that_wait_for_another_reason(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -454,7 +456,7 @@ async def test_a_resume_does_not_hurry_what_waits_for_another_reason(office: Off
     assert [row["agendar_para"] for row in await office.queued(id)] == [later]
 
 
-async def test_a_cancel_ends_what_waits_and_asks_what_is_on_its_way_to_stop(office: Office) -> None:
+async def test_cancel_ends_waiting_messages_and_asks_those_in_progress_to_stop(office: Office) -> None:
     for n in range(3):
         await office.doctor(n)
     id = await office.campaign()
@@ -470,7 +472,7 @@ async def test_a_cancel_ends_what_waits_and_asks_what_is_on_its_way_to_stop(offi
         await office.campanhas.retomar(id, by="ana")
 
 
-async def test_a_cancel_in_the_middle_of_the_start_leaves_nobody_waiting(
+async def test_cancel_during_the_start_leaves_no_message_waiting(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.contexts.campanhas.inicio.BATCH", 2)
@@ -490,7 +492,7 @@ async def test_a_cancel_in_the_middle_of_the_start_leaves_nobody_waiting(
     assert set((await office.why(id)).values()) == {"campanha_cancelada"}
 
 
-async def test_it_is_not_concluded_while_one_message_is_in_doubt(office: Office) -> None:
+async def test_campaign_is_not_concluded_while_a_message_is_in_doubt(office: Office) -> None:
     await office.doctor(0)
     await office.doctor(1)
     id = await office.campaign()
@@ -506,7 +508,7 @@ async def test_it_is_not_concluded_while_one_message_is_in_doubt(office: Office)
     assert (await office.campanhas.progresso(id)).campanha["enviados"] == 1
 
 
-async def test_what_a_long_pause_held_is_not_too_old_when_it_goes_on(office: Office) -> None:
+async def test_message_held_by_a_long_pause_does_not_expire(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -517,9 +519,7 @@ async def test_what_a_long_pause_held_is_not_too_old_when_it_goes_on(office: Off
     assert [row["status"] for row in await office.queued(id)] == ["enviada"]
 
 
-async def test_a_cancel_between_two_looks_keeps_it_from_starting(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancel_between_two_checks_prevents_the_start(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     await office.doctor(0)
     id = await office.campaign()
     rules = office.inicio._rules
@@ -533,12 +533,12 @@ async def test_a_cancel_between_two_looks_keeps_it_from_starting(
     assert (await office.status(id), await office.queued(id)) == ("cancelada", [])
 
 
-async def test_it_is_not_concluded_while_one_that_was_given_up_may_have_left_all_the_same(office: Office) -> None:
+async def test_campaign_is_not_concluded_while_a_failed_message_may_have_left(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
     (row,) = await office.queued(id)
-    assert row["devida_em"] == office.clock.now()  # its age is counted from here
+    assert row["devida_em"] == office.clock.now()  # its age counts from here
     await write(
         office.database,
         "UPDATE fila_mensagens SET status = 'erro', envio_estado = 'unknown', envio_desde = :at",
@@ -549,7 +549,7 @@ async def test_it_is_not_concluded_while_one_that_was_given_up_may_have_left_all
     assert (await office.starts()).concluidas == 1
 
 
-async def test_what_is_blocked_at_the_last_moment_is_told_by_reason(office: Office) -> None:
+async def test_messages_blocked_at_the_last_moment_are_counted_by_reason(office: Office) -> None:
     doctor = await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -593,7 +593,7 @@ async def _counts(office: Office, id: int) -> tuple[int, int, int]:
     return row["enviados"], row["entregues"], row["respondidos"]
 
 
-async def test_delivered_and_answered_count_once_for_each_however_often_it_is_told(office: Office) -> None:
+async def test_deliveries_and_answers_count_once_per_message_despite_repeats(office: Office) -> None:
     for n in range(3):
         await office.doctor(n)
     id = await office.campaign()
@@ -616,7 +616,7 @@ async def test_delivered_and_answered_count_once_for_each_however_often_it_is_to
     assert await _counts(office, id) == (3, 2, 1)
 
 
-async def test_an_answer_is_to_the_last_campaign_that_reached_him(office: Office) -> None:
+async def test_answer_counts_for_the_last_campaign_that_reached_the_doctor(office: Office) -> None:
     await office.doctor(0)
     first = await office.campaign()
     await office.starts()
@@ -630,7 +630,7 @@ async def test_an_answer_is_to_the_last_campaign_that_reached_him(office: Office
     assert (await _counts(office, first), await _counts(office, second)) == ((1, 0, 0), (1, 0, 1))
 
 
-async def test_a_receipt_that_came_before_the_answer_of_the_send_is_counted_all_the_same(office: Office) -> None:
+async def test_receipt_that_precedes_the_answer_of_the_send_is_counted(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -651,7 +651,7 @@ async def _job(office: Office) -> Any:
     return await found.handler(JobCall(key="k", params={}, started_at=now, deadline=now + 5 * MINUTE))
 
 
-async def test_the_job_says_how_many_started_and_one_that_is_not_due_waits(office: Office) -> None:
+async def test_job_counts_started_campaigns_and_a_future_one_waits(office: Office) -> None:
     await office.doctor(0)
     later = await office.campaign(at=OPEN + HOUR)
     assert await _job(office) == Done(items=0, result=(await _job(office)).result)
@@ -664,7 +664,7 @@ async def test_the_job_says_how_many_started_and_one_that_is_not_due_waits(offic
 
 
 @pytest.mark.parametrize(("key", "on"), [("campaigns.enabled", False), ("safe_mode", True), ("pause.all", True)])
-async def test_a_switch_holds_the_start_and_what_is_queued(office: Office, key: str, on: bool) -> None:
+async def test_switch_holds_the_start_and_queued_messages(office: Office, key: str, on: bool) -> None:
     await office.doctor(0)
     await office.doctor(1, especialidade="Ortopedia")
     going = await office.campaign(especialidades=["Pediatria"])
@@ -678,7 +678,7 @@ async def test_a_switch_holds_the_start_and_what_is_queued(office: Office, key: 
     assert (await office.starts()).iniciadas == 1
 
 
-async def test_under_windows_a_campaign_starts_only_in_the_window_of_its_type(office: Office) -> None:
+async def test_campaign_starts_only_in_the_window_of_its_type_under_janelas(office: Office) -> None:
     await office.work.controls.use_profile("janelas", by="ana", now=office.clock.now())
     await office.doctor(0)
     await office.doctor(1, especialidade="Ortopedia")
@@ -694,7 +694,7 @@ async def test_under_windows_a_campaign_starts_only_in_the_window_of_its_type(of
     assert await office.status(afternoon) == "ativa"
 
 
-async def test_between_the_fires_the_worker_starts_what_falls_due_in_its_window_unless_its_job_is_held(
+async def test_worker_starts_a_due_campaign_between_fires_unless_its_job_is_held(
     office: Office,
 ) -> None:
     await office.work.controls.use_profile("janelas", by="ana", now=office.clock.now())
@@ -716,7 +716,7 @@ async def test_between_the_fires_the_worker_starts_what_falls_due_in_its_window_
     assert await office.status(id) == "ativa"
 
 
-async def test_a_campaign_that_is_not_there_is_said_to_be_not_there(office: Office) -> None:
+async def test_unknown_campaign_is_reported_as_unknown(office: Office) -> None:
     for act in (office.campanhas.pausar, office.campanhas.cancelar, office.campanhas.retomar):
         with pytest.raises(CampanhaInexistente):
             await act(4711, by="ana")

@@ -1,4 +1,4 @@
-"""How far a chip is trusted, and what it may do for that: arithmetic alone."""
+"""Trust of a chip and the permissions that follow from it: pure arithmetic."""
 
 import pytest
 
@@ -24,11 +24,11 @@ BEST = MedidasDoChip(
 )
 
 
-def test_a_beginner_of_whom_nothing_is_known_has_the_base_alone() -> None:
+def test_new_chip_without_history_has_the_base_score() -> None:
     assert score(MedidasDoChip(), "repouso") == 30
 
 
-def test_the_best_is_a_hundred_and_the_worst_is_not_below_nothing() -> None:
+def test_score_is_between_zero_and_a_hundred() -> None:
     assert score(BEST, "operacao") == 100
     assert score(MedidasDoChip(taxa_block=1.0, erros_24h=50), "repouso") == 0
 
@@ -46,12 +46,12 @@ def test_the_best_is_a_hundred_and_the_worst_is_not_below_nothing() -> None:
         (MedidasDoChip(dias_sem_erro=7), 10),
     ],
 )
-def test_each_measure_is_worth_what_it_says(medidas: MedidasDoChip, worth: float) -> None:
+def test_each_measure_has_its_weight(medidas: MedidasDoChip, worth: float) -> None:
     parts = factors(medidas, "repouso")
     assert sum(parts.values()) == pytest.approx(30 + worth)
 
 
-def test_rates_are_shares_of_one_and_a_percentage_would_be_worth_no_more() -> None:
+def test_rates_are_fractions_and_a_percentage_counts_as_one() -> None:
     assert score(MedidasDoChip(taxa_resposta=0.5), "repouso") == 50
     assert score(MedidasDoChip(taxa_resposta=50.0), "repouso") == 50
 
@@ -75,11 +75,11 @@ def test_every_phase_adds_its_bonus() -> None:
         (20, "vermelho"), (19, "critico"), (0, "critico"),
     ],
 )  # fmt: skip
-def test_the_levels_begin_where_they_should(trust: int, nivel: str) -> None:
+def test_levels_begin_at_their_scores(trust: int, nivel: str) -> None:
     assert level(trust) == nivel
 
 
-def test_each_level_may_less_than_the_one_above() -> None:
+def test_each_level_has_fewer_permissions_than_the_one_above() -> None:
     may = [permissions("julia", "operacao", nivel) for nivel in Nivel]
     assert [(each.limite_hora, each.limite_dia, each.delay_minimo_segundos) for each in may] == [
         (30, 100, 45), (24, 80, 60), (15, 50, 90), (6, 20, 120), (3, 10, 180)
@@ -90,7 +90,7 @@ def test_each_level_may_less_than_the_one_above() -> None:
 
 
 @pytest.mark.parametrize("fase", list(LIMITS))
-def test_the_last_level_never_may_more_than_its_phase(fase: str) -> None:
+def test_last_level_never_exceeds_its_phase(fase: str) -> None:
     may, whole = permissions("julia", fase, Nivel.CRITICO), permissions("julia", fase, Nivel.VERDE)
     assert (may.limite_hora, may.limite_dia) <= (whole.limite_hora, whole.limite_dia)
     assert may.limite_hora <= 3
@@ -99,13 +99,13 @@ def test_the_last_level_never_may_more_than_its_phase(fase: str) -> None:
 
 @pytest.mark.parametrize("tipo", ["listener", "scraper"])
 @pytest.mark.parametrize("nivel", list(Nivel))
-def test_who_only_reads_gets_no_permission_at_any_level(tipo: str, nivel: Nivel) -> None:
+def test_listener_gets_no_permission_at_any_level(tipo: str, nivel: Nivel) -> None:
     may = permissions(tipo, "operacao", nivel)
     assert (may.pode_prospectar, may.pode_followup, may.pode_responder) == (False, False, False)
     assert (may.limite_hora, may.limite_dia) == (0, 0)
 
 
-def test_who_is_hardly_trusted_or_fails_ten_times_in_a_row_stops() -> None:
+def test_chip_with_low_trust_or_ten_failures_in_a_row_is_demoted() -> None:
     assert demotion(20, MedidasDoChip(seguidas=9)) is None
     assert demotion(19, MedidasDoChip()) == "trust 19 is below 20"
     assert demotion(95, MedidasDoChip(seguidas=10)) == "10 failures in a row"

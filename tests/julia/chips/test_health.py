@@ -1,4 +1,4 @@
-"""``/health/chips``, the chips' part of score and alerts, their jobs and ``batuta chips``, as an operator meets them."""
+"""``/health/chips``, the chips' share of score and alerts, their jobs and ``batuta chips``."""
 
 import json
 from collections.abc import AsyncIterator
@@ -55,13 +55,13 @@ async def julia(database_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
         yield Julia(work, settings, clock)
 
 
-async def test_where_nothing_is_set_up_nothing_is_wrong(julia: Julia) -> None:
+async def test_unconfigured_chips_are_healthy(julia: Julia) -> None:
     assert (await julia.get("/health/chips"))["status"] == "not_configured"
     assert await julia.alerts() == {}
     assert (await julia.get("/health/score"))["breakdown"]["chips"] == {"score": 20, "max": 20}
 
 
-async def test_a_chip_that_sends_is_shown_without_its_number_and_kept_for_half_a_minute(julia: Julia) -> None:
+async def test_active_chip_is_shown_without_its_number_and_cached_for_half_a_minute(julia: Julia) -> None:
     await add_chip(julia.work.database)
     await add_chip(julia.work.database, "escuta", tipo="listener")
     await write(julia.work.database, f"{ALLOWED} WHERE tipo = 'julia'")
@@ -78,7 +78,7 @@ async def test_a_chip_that_sends_is_shown_without_its_number_and_kept_for_half_a
     assert (after.status_code, after.json()["status"]) == (503, "critical")
 
 
-async def test_an_open_circuit_takes_a_chip_out_of_what_is_available(julia: Julia) -> None:
+async def test_chip_with_an_open_circuit_is_unavailable(julia: Julia) -> None:
     await add_chip(julia.work.database)
     await write(julia.work.database, ALLOWED)
     await julia.work.circuits.breaker("chip:julia-sim").trip("refused")
@@ -87,7 +87,7 @@ async def test_an_open_circuit_takes_a_chip_out_of_what_is_available(julia: Juli
     assert (found["chips"][0]["is_available"], found["status"]) == (False, "critical")
 
 
-async def test_no_active_and_no_connected_chip_are_critical_and_say_the_next_step(julia: Julia) -> None:
+async def test_no_active_or_no_connected_chip_is_critical_with_a_next_step(julia: Julia) -> None:
     await add_chip(julia.work.database, status="warming")
     found = "no chip is active (1 available, 0 banned): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
@@ -99,14 +99,14 @@ async def test_no_active_and_no_connected_chip_are_critical_and_say_the_next_ste
     assert (score["breakdown"]["chips"]["score"], score["level"]) == (0, "critical")
 
 
-async def test_when_the_last_chip_is_banned_health_says_that_it_is(julia: Julia) -> None:
+async def test_health_reports_that_the_last_chip_is_banned(julia: Julia) -> None:
     await add_chip(julia.work.database, status="banned")
     found = "no chip is active (0 available, 1 banned): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
 
 
 @pytest.mark.parametrize("endpoint", JOBS)
-async def test_each_job_does_its_work_or_says_why_not(julia: Julia, endpoint: str) -> None:
+async def test_each_job_succeeds_or_gives_its_reason(julia: Julia, endpoint: str) -> None:
     await add_chip(julia.work.database)
     answer = await julia.client.post(f"/jobs/{endpoint}")
     assert answer.status_code == 200
@@ -118,9 +118,7 @@ async def test_each_job_does_its_work_or_says_why_not(julia: Julia, endpoint: st
     )
 
 
-def test_chips_are_listed_for_people_and_for_machines(
-    folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chips_are_listed_as_text_and_as_json(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import app.main
 
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")

@@ -1,4 +1,4 @@
-"""How the chips are: what is told, and what it costs."""
+"""Health of the chips: findings and their cost in the score."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,12 +25,12 @@ def judge_all(*chips: Saude, is_configured: bool = True) -> tuple[list[tuple[str
     return [(each.cause, each.severity) for each in report.findings], report.lost
 
 
-def test_nothing_is_wrong_where_nothing_is_set_up() -> None:
+def test_unconfigured_chips_have_no_findings() -> None:
     assert judge_all(is_configured=False) == ([], 0)
     assert document([], is_configured=False, at=AT)["status"] == "not_configured"
 
 
-def test_no_active_chip_and_no_connected_one_are_critical() -> None:
+def test_no_active_and_no_connected_chip_are_critical() -> None:
     assert judge_all() == ([("chips.none_active", Severity.CRITICAL)], 20)
     assert judge_all(chip(status="warming"), chip(status="degraded")) == (
         [("chips.none_active", Severity.CRITICAL)],
@@ -42,13 +42,13 @@ def test_no_active_chip_and_no_connected_one_are_critical() -> None:
     )
 
 
-def test_a_line_that_is_down_is_explained_by_a_gateway_that_is() -> None:
+def test_gateway_outage_explains_a_disconnected_line() -> None:
     (finding,) = judge([chip(connected=False)], is_configured=True).findings
     assert finding.because == ("connectivity.evolution",)
 
 
 @pytest.mark.parametrize(("connected", "findings", "lost"), [(10, 0, 0), (8, 0, 0), (7, 0, 4), (5, 0, 4), (4, 1, 12)])
-def test_the_fewer_are_connected_the_more_it_costs(connected: int, findings: int, lost: int) -> None:
+def test_cost_grows_as_fewer_chips_are_connected(connected: int, findings: int, lost: int) -> None:
     found, cost = judge_all(*(chip(connected=n < connected) for n in range(10)))
     assert (len(found), cost) == (findings, lost)
     assert {severity for _, severity in found} <= {Severity.WARNING}
@@ -57,13 +57,13 @@ def test_the_fewer_are_connected_the_more_it_costs(connected: int, findings: int
 @pytest.mark.parametrize(
     ("low", "warned", "lost"), [(0, False, 0), (3, False, 0), (4, True, 0), (6, True, 4), (8, True, 8)]
 )
-def test_many_that_are_hardly_trusted_are_a_warning(low: int, warned: bool, lost: int) -> None:
+def test_many_chips_with_low_trust_are_a_warning(low: int, warned: bool, lost: int) -> None:
     found, cost = judge_all(*(chip(trust=39 if n < low else 60) for n in range(10)))
     assert found == ([("chips.low_trust", Severity.WARNING)] if warned else [])
     assert cost == lost
 
 
-def test_the_page_says_everything_by_name() -> None:
+def test_page_names_every_figure() -> None:
     pool = [
         chip(sent_today=3, errors=1),
         chip(trust=65, level="amarelo", connected=False),
@@ -97,5 +97,5 @@ def test_the_page_says_everything_by_name() -> None:
         ([chip(), chip(circuit="open")], "healthy"),
     ],
 )
-def test_its_status_is_the_worst_that_is_true(pool: list[Saude], status: str) -> None:
+def test_status_is_the_worst_that_applies(pool: list[Saude], status: str) -> None:
     assert document(pool, is_configured=True, at=AT)["status"] == status

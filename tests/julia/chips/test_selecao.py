@@ -1,4 +1,4 @@
-"""Which chip a message leaves by."""
+"""Choice of the chip for a message."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -35,12 +35,12 @@ def other(**changed: Any) -> Emissor:
         {"trust": 59},
     ],
 )
-def test_who_cannot_is_passed_over(changed: dict[str, Any]) -> None:
+def test_chip_that_may_not_send_is_skipped(changed: dict[str, Any]) -> None:
     assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, **changed), other()) == ["b"]
     assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, **changed)) == []
 
 
-def test_a_rest_that_is_over_and_a_last_place_count_for_nothing() -> None:
+def test_finished_rest_and_last_free_slot_do_not_exclude_a_chip() -> None:
     assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, cooldown_until=NOW)) == ["a"]
     assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, sent_this_hour=29, sent_this_day=99)) == ["a"]
 
@@ -55,33 +55,31 @@ def test_a_rest_that_is_over_and_a_last_place_count_for_nothing() -> None:
         (TipoDeMensagem.SISTEMA, 40, 20),
     ],
 )
-def test_who_is_trusted_less_speaks_only_if_nobody_is_trusted_enough(
-    tipo: TipoDeMensagem, wanted: int, at_least: int
-) -> None:
+def test_less_trusted_chip_sends_only_without_a_trusted_one(tipo: TipoDeMensagem, wanted: int, at_least: int) -> None:
     trusted, hardly, too_little = other(trust=wanted), replace(WELL, trust=at_least), replace(WELL, trust=at_least - 1)
     assert chosen(tipo, hardly, trusted) == ["b"]
     assert chosen(tipo, hardly) == ["a"]
     assert chosen(tipo, too_little) == []
 
 
-def test_the_best_comes_first() -> None:
+def test_best_chip_comes_first() -> None:
     assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(trust=91)) == ["b", "a"]
     assert chosen(TipoDeMensagem.CAMPANHA, WELL, other()) == ["a", "b"]
     assert chosen(TipoDeMensagem.CAMPANHA, replace(WELL, sent_this_hour=1, trust=99), other()) == ["b", "a"]
     assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(has_written_to_doctor=True, sent_this_hour=9)) == ["b", "a"]
 
 
-def test_an_answer_keeps_the_number_of_its_conversation_and_a_campaign_does_not() -> None:
+def test_answer_keeps_the_number_of_its_conversation_and_a_campaign_does_not() -> None:
     own, known = other(is_of_conversation=True, sent_this_hour=9), replace(WELL, has_written_to_doctor=True)
     assert chosen(TipoDeMensagem.RESPOSTA, known, own) == ["b", "a"]
     assert chosen(TipoDeMensagem.CAMPANHA, known, own) == ["a", "b"]
 
 
-def test_whom_a_campaign_excludes_does_not_send_it() -> None:
+def test_chip_excluded_by_a_campaign_does_not_send_it() -> None:
     assert chosen(TipoDeMensagem.CAMPANHA, WELL, other(), excluded=["a"]) == ["b"]
 
 
-def test_a_chip_is_bound_by_its_hour_its_day_and_its_pause() -> None:
+def test_chip_has_limits_per_hour_per_day_and_a_pause() -> None:
     limits = replace(WELL, pause=45 * timedelta(seconds=1)).limits
     assert [(each.most, each.per) for each in limits] == [
         (30, timedelta(hours=1)),

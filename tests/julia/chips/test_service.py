@@ -1,4 +1,4 @@
-"""The chips' jobs on both databases, with a line that says what the test wants."""
+"""The chips' jobs on both databases, through a line whose answers the test scripts."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
@@ -97,7 +97,7 @@ def details(answer: Outcome) -> dict[str, Any]:
 # sincronizar_chips
 
 
-async def test_a_new_instance_becomes_a_chip_that_may_nothing(chips: Chips) -> None:
+async def test_new_instance_becomes_a_chip_without_permissions(chips: Chips) -> None:
     chips.line.listed = [instance(telefone=PHONE), instance("escuta", Conexao.CLOSE)]
     assert details(await chips.run("sincronizar_chips"))["novas"] == 2
     found = await chips.chip()
@@ -112,7 +112,7 @@ async def test_a_new_instance_becomes_a_chip_that_may_nothing(chips: Chips) -> N
     assert len(await rows(chips.database, "SELECT id FROM chips")) == 2
 
 
-async def test_a_line_that_falls_and_comes_back_leaves_the_pool_as_it_was(chips: Chips) -> None:
+async def test_line_that_drops_and_returns_keeps_the_status_of_its_chip(chips: Chips) -> None:
     await add_chip(chips.database)
     for state, connected in ((Conexao.CLOSE, False), (Conexao.CONNECTING, False), (Conexao.OPEN, True)):
         chips.line.listed = [instance(state=state)]
@@ -123,7 +123,7 @@ async def test_a_line_that_falls_and_comes_back_leaves_the_pool_as_it_was(chips:
 
 
 @pytest.mark.parametrize("listed", [(), Unavailable("HTTP 500")], ids=["nothing", "no answer"])
-async def test_no_answer_and_an_empty_one_change_nothing_and_are_no_success(
+async def test_missing_or_empty_answer_changes_nothing_and_is_a_failure(
     chips: Chips, listed: tuple[()] | Unavailable
 ) -> None:
     await add_chip(chips.database)
@@ -135,7 +135,7 @@ async def test_no_answer_and_an_empty_one_change_nothing_and_are_no_success(
     assert await chips.chip() == before
 
 
-async def test_a_list_that_leaves_some_out_disconnects_only_whom_the_gateway_does_not_know(chips: Chips) -> None:
+async def test_incomplete_list_disconnects_only_instances_unknown_to_the_gateway(chips: Chips) -> None:
     for name in ("julia-sim", "sumida", "omitida", "calada"):
         await add_chip(chips.database, name)
     chips.line.listed = [instance()]
@@ -150,7 +150,7 @@ async def test_a_list_that_leaves_some_out_disconnects_only_whom_the_gateway_doe
     assert found == [{"instance_name": "sumida", "status": "active"}]
 
 
-async def test_who_only_reads_gains_no_permission_by_any_of_it(chips: Chips) -> None:
+async def test_listener_gains_no_permission_by_any_job(chips: Chips) -> None:
     await add_chip(chips.database, "escuta", tipo="listener")
     chips.line.listed = [instance("escuta", telefone=PHONE)]
     await chips.run("sincronizar_chips")
@@ -158,13 +158,13 @@ async def test_who_only_reads_gains_no_permission_by_any_of_it(chips: Chips) -> 
     found = await chips.chip("escuta")
     assert (found["tipo"], found["telefone"]) == ("listener", PHONE)
     assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
-    # Re-paired under another name it is the listener still.
+    # Paired again under another name, it is still the listener.
     chips.line.listed = [instance("escuta-nova", telefone=PHONE)]
     assert details(await chips.run("sincronizar_chips"))["renomeadas"] == 1
     assert (await chips.chip("escuta-nova"))["id"] == found["id"]
 
 
-async def test_what_the_webhook_told_while_the_gateway_was_asked_is_newer(chips: Chips) -> None:
+async def test_webhook_event_during_the_query_is_newer(chips: Chips) -> None:
     await add_chip(chips.database)
     chips.line.listed = [instance(state=Conexao.CLOSE)]
 
@@ -179,7 +179,7 @@ async def test_what_the_webhook_told_while_the_gateway_was_asked_is_newer(chips:
     assert (await chips.chip())["evolution_connected"] is True
 
 
-async def test_a_ban_nobody_was_told_of_is_found(chips: Chips) -> None:
+async def test_ban_without_a_webhook_event_is_found(chips: Chips) -> None:
     await add_chip(chips.database)
     chips.line.listed = [instance(state=Conexao.CLOSE, code=403)]
     await chips.run("sincronizar_chips")
@@ -191,7 +191,7 @@ async def test_a_ban_nobody_was_told_of_is_found(chips: Chips) -> None:
     assert (await chips.chip())["status"] == "banned"
 
 
-async def test_a_phone_that_logged_out_and_is_paired_again_is_what_it_was(chips: Chips) -> None:
+async def test_phone_that_is_paired_again_after_a_logout_keeps_its_status(chips: Chips) -> None:
     await add_chip(chips.database)
     chips.line.listed = [instance(state=Conexao.CLOSE, code=401)]
     await chips.run("sincronizar_chips")
@@ -201,7 +201,7 @@ async def test_a_phone_that_logged_out_and_is_paired_again_is_what_it_was(chips:
     assert ((await chips.chip())["status"], (await chips.chip())["evolution_connected"]) == ("active", True)
 
 
-async def test_two_new_instances_with_one_number_are_one_chip_and_a_question(chips: Chips) -> None:
+async def test_two_new_instances_with_one_number_are_one_chip_and_a_doubt(chips: Chips) -> None:
     chips.line.listed = [instance("um", telefone=PHONE), instance("dois", telefone=PHONE)]
     answer = await chips.run("sincronizar_chips")
     assert isinstance(answer, Partial)
@@ -212,13 +212,13 @@ async def test_two_new_instances_with_one_number_are_one_chip_and_a_question(chi
 # verificar_whatsapp
 
 
-async def test_one_bad_look_is_nothing_and_the_second_in_a_row_counts(chips: Chips) -> None:
+async def test_one_failed_check_is_ignored_and_the_second_in_a_row_counts(chips: Chips) -> None:
     await add_chip(chips.database)
     chips.line.state = Conexao.CLOSE
     first = await chips.run("verificar_whatsapp")
     assert (type(first), details(first)["status"]) == (Done, "desconectado_aguardando")
     assert (await chips.chip())["evolution_connected"] is True
-    # Another process, after a restart, knows of the first one.
+    # Another process, after a restart, knows of the first failure.
     again = Chips(chips.work, chips.clock, chips.line)
     second = await again.run("verificar_whatsapp")
     assert (type(second), details(second)["status"]) == (Partial, "desconectado")
@@ -228,7 +228,7 @@ async def test_one_bad_look_is_nothing_and_the_second_in_a_row_counts(chips: Chi
     assert events == [{"event_type": "chip_desconectado"}]
 
 
-async def test_a_good_look_between_two_bad_ones_begins_the_count_anew(chips: Chips) -> None:
+async def test_successful_check_resets_the_count_of_failures(chips: Chips) -> None:
     await add_chip(chips.database)
     for state in (Conexao.CLOSE, Conexao.OPEN, Conexao.CLOSE):
         chips.line.state = state
@@ -237,7 +237,7 @@ async def test_a_good_look_between_two_bad_ones_begins_the_count_anew(chips: Chi
     assert ((await chips.chip())["conexao_falhas"], (await chips.chip())["evolution_connected"]) == (1, True)
 
 
-async def test_a_look_that_was_not_answered_says_nothing_about_the_chip(chips: Chips) -> None:
+async def test_check_without_an_answer_changes_nothing(chips: Chips) -> None:
     await add_chip(chips.database)
     await add_chip(chips.database, "outra")
     chips.line.state = Unavailable("HTTP 500")
@@ -250,13 +250,13 @@ async def test_a_look_that_was_not_answered_says_nothing_about_the_chip(chips: C
     assert (partly.items, "julia-sim" in partly.reason) == (1, True)
 
 
-async def test_only_chips_that_send_are_looked_at(chips: Chips) -> None:
+async def test_only_chips_that_send_are_checked(chips: Chips) -> None:
     await add_chip(chips.database, "escuta", tipo="listener")
     await add_chip(chips.database, "nova", status="warming")
     assert isinstance(await chips.run("verificar_whatsapp"), Skipped)
 
 
-async def test_without_a_gateway_everything_that_asks_it_says_so_and_nothing_fails(chips: Chips) -> None:
+async def test_jobs_without_a_gateway_are_skipped_with_the_reason(chips: Chips) -> None:
     alone = build_chips(chips.work, julia_of(chips.work).messages, None).handlers
     now = chips.clock.now()
     call = JobCall(key="k", params={}, started_at=now, deadline=now + HOUR)
@@ -269,7 +269,7 @@ async def test_without_a_gateway_everything_that_asks_it_says_so_and_nothing_fai
 # atualizar_trust_scores
 
 
-async def test_trust_is_made_of_what_the_messages_say(chips: Chips) -> None:
+async def test_trust_is_computed_from_the_messages(chips: Chips) -> None:
     chip = await add_chip(chips.database)
     began = OPEN - 60 * DAY
     await write(chips.database, "UPDATE chips SET fase_warmup = 'operacao', warming_started_at = :began", began=began)
@@ -279,7 +279,7 @@ async def test_trust_is_made_of_what_the_messages_say(chips: Chips) -> None:
         await chips.said(chip, doctor, at=OPEN - 10 * DAY, delivery=delivery)
         if n < 2:
             await chips.said(chip, doctor, "entrada", at=OPEN - 9 * DAY, pedido="opt_out" if n == 0 else None)
-    # Who wrote before he was written to has not answered.
+    # A message before ours is not an answer.
     early = await add_doctor(chips.database, "5511900001009")
     await chips.said(chip, early, "entrada", at=OPEN - 20 * DAY)
     answer = await chips.run("atualizar_trust_scores")
@@ -295,7 +295,7 @@ async def test_trust_is_made_of_what_the_messages_say(chips: Chips) -> None:
     assert details(answer)["chips"] == [{"telefone": None, "score": 85, "nivel": "verde"}]
 
 
-async def test_a_message_that_left_this_moment_is_not_taken_for_lost(chips: Chips) -> None:
+async def test_recent_message_does_not_count_as_lost(chips: Chips) -> None:
     chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
     await chips.said(chip, doctor, at=OPEN - HOUR, delivery="delivered")
     await chips.said(chip, doctor, at=OPEN - timedelta(minutes=1), delivery="sent")
@@ -306,7 +306,7 @@ async def test_a_message_that_left_this_moment_is_not_taken_for_lost(chips: Chip
     assert (await chips.chip())["taxa_delivery"] == 0.5
 
 
-async def test_the_history_grows_when_the_score_changes_and_not_every_quarter_of_an_hour(chips: Chips) -> None:
+async def test_history_grows_only_when_the_score_changes(chips: Chips) -> None:
     chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
     for _ in range(3):
         await chips.run("atualizar_trust_scores")
@@ -317,19 +317,19 @@ async def test_the_history_grows_when_the_score_changes_and_not_every_quarter_of
     assert [row["trust_score"] for row in history] == [55, 72]
 
 
-async def test_every_chip_in_use_is_judged_also_the_paused_and_the_degraded(chips: Chips) -> None:
+async def test_every_chip_in_use_is_scored_including_paused_and_degraded(chips: Chips) -> None:
     for status in ("active", "degraded", "paused", "warming", "banned", "pending"):
         await add_chip(chips.database, status, status=status)
     assert details(await chips.run("atualizar_trust_scores"))["atualizados"] == 4
 
 
-async def test_who_fails_ten_times_in_a_row_stops_sending_and_it_is_told_why(chips: Chips) -> None:
+async def test_chip_with_ten_failures_in_a_row_is_demoted_with_the_reason(chips: Chips) -> None:
     chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
     for n in range(12):
         await chips.failed(chip, at=OPEN - timedelta(minutes=60 - n))
         if n == 2:
             await chips.said(chip, doctor, at=OPEN - timedelta(minutes=57, seconds=30))
-    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0  # nine since something left
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0  # nine since the last sent message
     await chips.failed(chip, at=OPEN - timedelta(minutes=5))
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 1
     assert (await chips.chip())["status"] == "degraded"
@@ -343,7 +343,7 @@ async def test_who_fails_ten_times_in_a_row_stops_sending_and_it_is_told_why(chi
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
 
 
-async def test_who_is_hardly_trusted_stops_sending(chips: Chips) -> None:
+async def test_chip_with_low_trust_is_demoted(chips: Chips) -> None:
     chip = await add_chip(chips.database)
     await write(chips.database, "UPDATE chips SET created_at = :now", now=OPEN)
     for n in range(20):
@@ -359,7 +359,7 @@ async def test_who_is_hardly_trusted_stops_sending(chips: Chips) -> None:
     assert noted == {"reason": "trust 8 is below 20"}
 
 
-async def test_an_error_of_a_send_is_kept_where_trust_finds_it(chips: Chips) -> None:
+async def test_error_of_a_send_counts_in_the_trust(chips: Chips) -> None:
     from app.contexts.chips.selecao import Emissores
 
     chip = await add_chip(chips.database)
@@ -378,11 +378,11 @@ async def test_an_error_of_a_send_is_kept_where_trust_finds_it(chips: Chips) -> 
 # snapshot_chips_diario, resetar_contadores_chips
 
 
-async def test_a_days_snapshot_is_of_the_zones_own_day_and_of_every_chip(chips: Chips) -> None:
+async def test_daily_snapshot_covers_the_local_day_and_every_chip(chips: Chips) -> None:
     chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
     for status in ("degraded", "paused", "banned"):
         await add_chip(chips.database, status, status=status)
-    # 22:30 of the tenth in São Paulo is already the eleventh elsewhere.
+    # 22:30 of the tenth in São Paulo is already the eleventh in UTC.
     await chips.said(chip, doctor, at=datetime(2026, 3, 11, 1, 30, tzinfo=UTC))
     await chips.said(chip, doctor, at=datetime(2026, 3, 11, 3, 0, tzinfo=UTC), delivery="read")
     await chips.said(chip, doctor, at=datetime(2026, 3, 12, 2, 30, tzinfo=UTC), delivery="failed")
@@ -401,19 +401,19 @@ async def test_a_days_snapshot_is_of_the_zones_own_day_and_of_every_chip(chips: 
     assert len(await rows(chips.database, "SELECT id FROM chip_daily_snapshots")) == 4
 
 
-async def test_a_late_snapshot_is_of_the_day_that_was_missed(chips: Chips) -> None:
+async def test_late_snapshot_covers_the_missed_day(chips: Chips) -> None:
     await add_chip(chips.database)
     await chips.later(-3 * HOUR)
     assert details(await chips.run("snapshot_chips_diario"))["data"] == "2026-03-10"
 
 
-async def test_the_reset_closes_the_day_before_and_counts_what_is_of_today(chips: Chips) -> None:
+async def test_reset_closes_the_previous_day_and_counts_todays_messages(chips: Chips) -> None:
     chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
     await write(chips.database, "UPDATE chips SET msgs_enviadas_hoje = 7, msgs_recebidas_hoje = 3")
     await chips.said(chip, doctor, at=OPEN)
     await chips.later(datetime(2026, 3, 12, 2, 55, tzinfo=UTC) - OPEN)
     await chips.run("snapshot_chips_diario")
-    # After the snapshot, before midnight; and after midnight, before the reset.
+    # After the snapshot and before midnight; after midnight and before the reset.
     await chips.said(chip, doctor, at=datetime(2026, 3, 12, 2, 58, tzinfo=UTC))
     await chips.said(chip, doctor, at=datetime(2026, 3, 12, 3, 2, tzinfo=UTC))
     await write(chips.database, "UPDATE chips SET status = 'paused', trust_score = 10")
@@ -423,13 +423,13 @@ async def test_the_reset_closes_the_day_before_and_counts_what_is_of_today(chips
     assert row == {"msgs_enviadas": 2, "status": "active", "trust_score": 50}
     found = await chips.chip()
     assert (found["msgs_enviadas_hoje"], found["msgs_recebidas_hoje"]) == (1, 0)
-    # Whoever runs it again, at any hour, destroys nothing.
+    # A repetition at any hour is harmless.
     await chips.later(8 * HOUR)
     await chips.run("resetar_contadores_chips")
     assert (await chips.chip())["msgs_enviadas_hoje"] == 1
 
 
-async def test_without_a_snapshot_of_the_day_before_the_reset_makes_it_first(chips: Chips) -> None:
+async def test_reset_creates_a_missing_snapshot_of_the_previous_day_first(chips: Chips) -> None:
     chip, doctor = await add_chip(chips.database), await add_doctor(chips.database)
     await add_chip(chips.database, "parada", status="degraded")
     await chips.said(chip, doctor, at=OPEN)
@@ -439,7 +439,7 @@ async def test_without_a_snapshot_of_the_day_before_the_reset_makes_it_first(chi
     assert row == {"data": date(2026, 3, 11), "msgs_enviadas": 1}
 
 
-async def test_the_past_of_the_chips_is_pruned_and_their_days_stay(chips: Chips) -> None:
+async def test_history_of_the_chips_is_pruned_and_daily_snapshots_stay(chips: Chips) -> None:
     chip = await add_chip(chips.database)
     await chips.failed(chip)
     await chips.run("atualizar_trust_scores")
@@ -460,7 +460,7 @@ async def decide(chips: Chips, instance: str = "julia-sim", **what: Any) -> dict
         )
 
 
-async def test_a_person_puts_a_chip_to_work_and_it_is_kept_who_and_why(chips: Chips) -> None:
+async def test_operator_activates_a_chip_and_author_and_reason_are_recorded(chips: Chips) -> None:
     chip = await add_chip(chips.database, status="degraded")
     for _ in range(10):
         await chips.failed(chip)
@@ -470,12 +470,12 @@ async def test_a_person_puts_a_chip_to_work_and_it_is_kept_who_and_why(chips: Ch
     assert noted == {
         "from_status": "degraded", "to_status": "active", "reason": "aquecido", "triggered_by": "pessoa"
     }  # fmt: skip
-    # What it failed at before is forgiven: it is not taken out again for it.
+    # Earlier failures are forgiven: they do not demote it again.
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
     assert ((await chips.chip())["pode_responder"], (await chips.chip())["limite_dia"]) == (True, 50)
 
 
-async def test_a_chip_that_is_to_read_only_loses_everything_it_might(chips: Chips) -> None:
+async def test_chip_that_becomes_a_listener_loses_every_permission(chips: Chips) -> None:
     await add_chip(chips.database)
     await write(chips.database, "UPDATE chips SET pode_prospectar = TRUE, pode_followup = TRUE, pode_responder = TRUE")
     await decide(chips, tipo=TipoDeChip.LISTENER)
@@ -484,7 +484,7 @@ async def test_a_chip_that_is_to_read_only_loses_everything_it_might(chips: Chip
     assert (found["status"], await rows(chips.database, "SELECT id FROM chip_transitions")) == ("active", [])
 
 
-async def test_a_ban_is_lifted_by_a_person(chips: Chips) -> None:
+async def test_operator_lifts_a_ban(chips: Chips) -> None:
     await add_chip(chips.database, status="banned")
     await write(chips.database, "UPDATE chips SET banned_at = :now, ban_reason = '403: forbidden'", now=OPEN)
     await decide(chips, fase=Fase.SETUP)
@@ -494,6 +494,6 @@ async def test_a_ban_is_lifted_by_a_person(chips: Chips) -> None:
     assert (found["status"], found["banned_at"], found["ban_reason"]) == ("warming", None, None)
 
 
-async def test_a_chip_nobody_has_cannot_be_decided_about(chips: Chips) -> None:
+async def test_decision_about_an_unknown_chip_is_refused(chips: Chips) -> None:
     with pytest.raises(UnknownChip, match="no chip has the instance outra"):
         await decide(chips, "outra", status=StatusDoChip.PAUSED)

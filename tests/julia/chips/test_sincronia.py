@@ -1,4 +1,4 @@
-"""What the gateway's list means for the chips: decisions alone."""
+"""Decisions from the gateway's list of instances."""
 
 import pytest
 
@@ -30,13 +30,13 @@ def listed(
 
 @pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING])
 @pytest.mark.parametrize("status", ["active", "warming", "ready", "degraded", "paused"])
-def test_a_line_that_is_shut_disconnects_and_changes_no_status(state: Conexao, status: str) -> None:
+def test_closed_line_disconnects_and_keeps_the_status(state: Conexao, status: str) -> None:
     known = chip(status=status)
     made = plan([known], [listed(state=state, telefone=None)], {})
     assert (made.changes, made.doubts) == ([Vista(known, connected=False)], [])
 
 
-def test_a_line_that_is_open_again_is_connected_and_stays_what_it_was() -> None:
+def test_line_that_opens_again_connects_and_keeps_the_status() -> None:
     known = chip()
     assert plan([known], [listed()], {}).changes == [Vista(known, connected=True, telefone=ONE)]
 
@@ -44,24 +44,24 @@ def test_a_line_that_is_open_again_is_connected_and_stays_what_it_was() -> None:
 @pytest.mark.parametrize(
     ("left", "returns"), [("active", "active"), ("ready", "ready"), (None, "warming"), ("paused", "warming")]
 )
-def test_a_pending_chip_that_is_paired_becomes_what_it_was_or_a_beginner(left: str | None, returns: str) -> None:
+def test_paired_pending_chip_returns_to_its_status_or_to_warming(left: str | None, returns: str) -> None:
     known = chip(status="pending", left=left)
     assert plan([known], [listed()], {}).changes[1:] == [Volta(known)]
     assert known.returns_to == returns
 
 
 @pytest.mark.parametrize("status", ["banned", "cancelled", "paused", "provisioned"])
-def test_a_connection_brings_nobody_back_whom_somebody_took_out(status: str) -> None:
+def test_connection_does_not_reactivate_a_chip_taken_out_by_an_operator(status: str) -> None:
     known = chip(status=status)
     assert plan([known], [listed()], {}).changes == [Vista(known, connected=True, telefone=ONE)]
 
 
-def test_an_instance_nobody_knows_is_new() -> None:
+def test_unknown_instance_is_new() -> None:
     new = listed("novo", telefone=OTHER)
     assert plan([chip()], [listed(), new], {}).changes[-1] == Nova(new)
 
 
-def test_a_known_number_under_another_name_stays_the_chip_it_was() -> None:
+def test_known_number_under_another_name_stays_its_chip() -> None:
     banned = chip("velho", status="banned")
     made = plan([banned], [listed("novo", telefone="551100000001"), listed("novo-2")], {})
     assert Renomeada(banned, "novo-2") in made.changes
@@ -69,33 +69,33 @@ def test_a_known_number_under_another_name_stays_the_chip_it_was() -> None:
     assert not any(isinstance(each, Volta) for each in made.changes)
 
 
-def test_one_number_in_two_instances_is_a_persons_business() -> None:
+def test_one_number_in_two_instances_needs_an_operator() -> None:
     made = plan([chip()], [listed(), listed("dois")], {})
     assert not any(isinstance(each, Nova | Renomeada) for each in made.changes)
     assert made.doubts == ["dois has the number of um: remove one of the two"]
 
 
-def test_an_instance_with_another_number_is_not_the_chip_any_more() -> None:
+def test_instance_with_another_number_is_no_longer_the_chip() -> None:
     known = chip()
     made = plan([known], [listed(telefone=OTHER)], {})
     assert made.changes == [Vista(known, connected=False)]
     assert "another number" in made.doubts[0]
 
 
-def test_the_same_line_with_and_without_the_ninth_digit_is_one_number() -> None:
+def test_number_with_and_without_the_ninth_digit_is_one() -> None:
     known = chip(telefone="5511987654321")
     made = plan([known], [listed(telefone="551187654321")], {})
     assert (made.changes[0], made.doubts) == (Vista(known, connected=True, telefone="551187654321"), [])
 
 
-def test_why_whatsapp_cut_it_off_is_passed_on_only_while_it_is_cut_off() -> None:
+def test_disconnection_code_is_passed_on_only_while_disconnected() -> None:
     known = chip()
     shut = plan([known], [listed(state=Conexao.CLOSE, telefone=None, code=403)], {})
     assert shut.changes[1:] == [Cortada(known, 403)]
     assert plan([known], [listed(code=403)], {}).changes == [Vista(known, connected=True, telefone=ONE)]
 
 
-def test_who_is_missing_from_the_list_is_asked_for_and_only_the_gateways_word_that_it_is_gone_counts() -> None:
+def test_unlisted_chip_is_queried_and_only_a_404_disconnects_it() -> None:
     gone, there, silent = chip("sumido"), chip("presente", telefone=OTHER), chip("mudo", telefone=None)
     known, instances = [gone, there, silent], [listed("novo", telefone="5511900000009")]
     assert find_unlisted(known, instances) == known
@@ -112,7 +112,7 @@ def test_who_is_missing_from_the_list_is_asked_for_and_only_the_gateways_word_th
     ]
 
 
-def test_whoever_is_out_of_service_is_not_missed() -> None:
+def test_chip_out_of_service_is_not_queried() -> None:
     assert (
         find_unlisted(
             [chip(status="banned"), chip("dois", status="cancelled", telefone=OTHER)], [listed("x", telefone=None)]

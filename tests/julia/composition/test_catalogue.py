@@ -1,4 +1,4 @@
-"""Julia's jobs: two registries that must agree, and the two timetables as they were asked for."""
+"""Julia's jobs: two registries that must agree, and the two required timetables."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from batuta.engine.batuta import Batuta
 from batuta.runlog.log import Controls
 from tests import ROOT
 
-# As the operators' documents list them: name, schedule and, where it is not the name with hyphens, the endpoint.
+# As in the operators' documents: name, schedule and, where it differs from the name with hyphens, the endpoint.
 CONTINUO = """
 heartbeat                       * * * * *
 processar_mensagens_agendadas   * * * * *
@@ -86,7 +86,7 @@ def work(tmp_path: Path) -> Batuta:
 
 
 def lines(text: str) -> list[list[str]]:
-    """The words of each line; five of them in a row are the schedule."""
+    """Words of each line; five of them in a row are the schedule."""
     split = [line.split() for line in text.strip().splitlines()]
     return [[name, " ".join(rest[:5]), *rest[5:]] for name, *rest in split]
 
@@ -100,7 +100,7 @@ def test_profile_continuo_is_the_timetable_of_the_operators_manual() -> None:
     assert {name: each for name, each in found.items() if name not in UPKEEP} == wanted
 
 
-def test_profile_janelas_is_the_rationalised_one_and_keeps_what_that_does_not_mention() -> None:
+def test_profile_janelas_is_the_rationalised_one_and_keeps_unmentioned_jobs() -> None:
     found = {job["name"]: (job["schedule"], job["endpoint"], job["categoria"]) for job in timetable("janelas")}
     wanted = {name: (schedule, endpoint, categoria) for name, schedule, endpoint, categoria in lines(JANELAS)}
     assert {name: found.get(name) for name in wanted} == wanted
@@ -115,7 +115,7 @@ def test_profile_janelas_is_the_rationalised_one_and_keeps_what_that_does_not_me
     assert set(found) == set(wanted) | unmentioned
 
 
-def test_the_list_can_be_imported_as_plain_mappings_and_follows_the_profile(tmp_path: Path) -> None:
+def test_list_can_be_imported_as_plain_mappings_and_follows_the_profile(tmp_path: Path) -> None:
     program = (
         "from app.workers.scheduler import JOBS\n"
         "for job in JOBS:\n"
@@ -135,7 +135,7 @@ def test_every_scheduled_endpoint_exists_and_every_handler_is_scheduled_or_manua
     assert scheduled == {endpoint.name for endpoint in work.endpoints if not endpoint.manual}
 
 
-def test_what_has_no_handler_yet_is_marked(work: Batuta) -> None:
+def test_job_without_a_handler_is_marked(work: Batuta) -> None:
     finished = {job.name for job in work.registry if job.finished}
     assert {"heartbeat", "limpar_historico", "processar_confirmacao_plantao"} <= finished
     for job in work.registry:
@@ -144,7 +144,7 @@ def test_what_has_no_handler_yet_is_marked(work: Batuta) -> None:
         assert endpoint.finished is job.finished
 
 
-def test_the_critical_jobs_are_those_without_which_nothing_works() -> None:
+def test_critical_jobs_are_the_indispensable_ones() -> None:
     assert {entry.name for entry in CATALOGUE if entry.critical} == {
         "processar_mensagens_agendadas",
         "processar_campanhas_agendadas",
@@ -156,7 +156,7 @@ def test_the_critical_jobs_are_those_without_which_nothing_works() -> None:
     }
 
 
-def test_a_windowed_job_is_scheduled_when_its_window_opens() -> None:
+def test_windowed_job_is_scheduled_when_its_window_opens() -> None:
     windowed = [entry for entry in CATALOGUE if entry.window is not None]
     assert {entry.window for entry in windowed} == set(WINDOWS)
     for entry in windowed:
@@ -164,7 +164,7 @@ def test_a_windowed_job_is_scheduled_when_its_window_opens() -> None:
         assert entry.janelas == WINDOWS[entry.window].cron
 
 
-def test_every_trigger_that_acts_by_itself_needs_pilot_mode_off_and_its_own_flag(work: Batuta) -> None:
+def test_every_autonomous_trigger_needs_pilot_mode_off_and_its_own_flag(work: Batuta) -> None:
     triggers = [job for job in work.registry if job.category == "gatilho"]
     assert len({job.name for job in triggers}) == 5
     for job in triggers:
@@ -173,7 +173,7 @@ def test_every_trigger_that_acts_by_itself_needs_pilot_mode_off_and_its_own_flag
     assert {job.name for job in work.registry if job.autonomous} == {job.name for job in triggers}
 
 
-def test_the_windows_wake_everybody_up_at_least_half_as_often(work: Batuta) -> None:
+def test_profile_janelas_halves_the_runs_of_the_changed_jobs(work: Batuta) -> None:
     before, after = (list(work.registry.timetable(Controls(profile=profile)).values()) for profile in PROFILES)
     found = compare(before, after)
     assert found.changed.reduction >= 0.5
@@ -192,7 +192,7 @@ def test_the_windows_wake_everybody_up_at_least_half_as_often(work: Batuta) -> N
     assert hourly == pytest.approx(found.all.before)
 
 
-def test_a_job_is_added_in_one_line() -> None:
+def test_job_is_added_in_one_line() -> None:
     entry = Entry("meu_novo_job", "sync", "0 * * * *")
     assert (entry.path, entry.schedule("continuo"), entry.schedule("janelas")) == (
         "/jobs/meu-novo-job",

@@ -15,8 +15,8 @@ ZONE = ZoneInfo("America/Sao_Paulo")
 NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 
 
-async def test_a_demonstration_is_filled_once_and_leaves_others_alone(julia: Database, clock: FakeClock) -> None:
-    await add_doctor(julia, "5511900001003")  # somebody has that line already
+async def test_demonstration_is_filled_once_and_leaves_other_rows_alone(julia: Database, clock: FakeClock) -> None:
+    await add_doctor(julia, "5511900001003")  # another doctor already has this number
     demo = Demo(julia, ZONE)
     assert await demo.fill(12, now=clock.now()) == {"medicos": 11, "chips": 2, "campanhas": 2}
     assert await demo.fill(12, now=clock.now()) == {"medicos": 0, "chips": 0, "campanhas": 0}
@@ -30,9 +30,7 @@ async def test_a_demonstration_is_filled_once_and_leaves_others_alone(julia: Dat
     assert (at.hour, at.weekday() < 5, at > clock.now()) == (10, True, True)
 
 
-async def test_chips_that_were_found_at_the_simulator_first_are_taken_into_the_demonstration(
-    julia: Database, clock: FakeClock
-) -> None:
+async def test_chips_first_found_at_the_simulator_join_the_demonstration(julia: Database, clock: FakeClock) -> None:
     for instance in (SENDER, LISTENER):
         await add_chip(julia, instance, status="warming")
     demo = Demo(julia, ZONE)
@@ -45,7 +43,7 @@ async def test_chips_that_were_found_at_the_simulator_first_are_taken_into_the_d
     assert (await demo.fill(1, now=clock.now()))["chips"] == 0
 
 
-async def test_some_of_the_demonstrations_phones_are_not_looked_up_yet(julia: Database, clock: FakeClock) -> None:
+async def test_some_phones_of_the_demonstration_are_not_validated_yet(julia: Database, clock: FakeClock) -> None:
     await Demo(julia, ZONE).fill(20, now=clock.now())
     found = await rows(
         julia, "SELECT status_telefone, count(*) AS many FROM clientes GROUP BY status_telefone ORDER BY 1"
@@ -53,7 +51,7 @@ async def test_some_of_the_demonstrations_phones_are_not_looked_up_yet(julia: Da
     assert found == [{"status_telefone": "pendente", "many": 2}, {"status_telefone": "validado", "many": 18}]
 
 
-async def test_an_empty_database_begins_with_a_campaign_that_starts_at_once_and_a_used_one_is_left_alone(
+async def test_empty_database_begins_with_a_due_campaign_and_a_used_one_is_left_alone(
     julia: Database,
 ) -> None:
     assert await Demo(julia, ZONE).begin(now=NOW)
@@ -62,7 +60,7 @@ async def test_an_empty_database_begins_with_a_campaign_that_starts_at_once_and_
     assert not await Demo(julia, ZONE).begin(now=NOW)
 
 
-async def test_people_who_do_not_exist_may_be_written_to_at_any_hour_but_not_in_production() -> None:
+async def test_demonstration_sends_at_any_hour_but_not_in_production() -> None:
     night = datetime(2026, 3, 15, 4, 0, tzinfo=UTC)  # a Sunday
     assert hours(load_settings(Settings, {"DEMO": "1"})).is_open(night, ZONE)
     assert not hours(load_settings(Settings, {})).is_open(night, ZONE)
@@ -70,7 +68,7 @@ async def test_people_who_do_not_exist_may_be_written_to_at_any_hour_but_not_in_
     assert not hours(load_settings(Settings, production)).is_open(night, ZONE)
 
 
-def test_the_appointments_of_the_demonstration_are_of_today_and_the_next_two_weeks() -> None:
+def test_appointments_of_the_demonstration_are_of_the_next_two_weeks() -> None:
     today = date(2026, 12, 28)
     _, *lines = planilha_de_demonstracao(today).decode().splitlines()
     days = {datetime.strptime(line.split(";")[2], "%d/%m/%Y").date() for line in lines}

@@ -1,4 +1,6 @@
-"""What the simulator's groups say, through the whole pipeline, on both databases: a demonstration has something to decide."""
+"""Messages of the simulator's groups through the whole pipeline, on both databases: a demonstration has something to
+decide.
+"""
 
 from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.nomes.correcoes import Correcao
@@ -7,13 +9,11 @@ from simulador.comportamento import Chance
 from simulador.falas import fala
 from tests.julia.grupos.bancada import bancada
 
-# What a lively demonstration's groups say within two minutes.
+# Messages of a lively demonstration's groups within two minutes.
 SAID = 12
 
 
-async def test_within_two_minutes_of_a_demonstration_something_waits_for_a_person_who_can_decide(
-    database_url: str, clock: FakeClock
-) -> None:
+async def test_demonstration_has_a_decidable_review_within_two_minutes(database_url: str, clock: FakeClock) -> None:
     chance = Chance(0)
     async with bancada(database_url, clock, leitor=None) as mesa:
         for n in range(1, SAID + 1):
@@ -33,4 +33,4 @@ async def test_within_two_minutes_of_a_demonstration_something_waits_for_a_perso
         whole = Correcao(hospital="Hospital Fictício", cidade="Salvador", uf="BA")
         assert (await revisao.aprovar(lacking[0]["id"], whole, por="operador")).status == "importada"
         imported = await mesa.one("SELECT count(*) AS quantas FROM vagas_grupo WHERE motivo_status IS NULL")
-        assert imported["quantas"] > 0  # most of what is offered needs nobody
+        assert imported["quantas"] > 0  # most offers need no review

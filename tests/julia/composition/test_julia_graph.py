@@ -27,7 +27,9 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.mark.parametrize("cached", [Dicionario, LeitorDeArquivos, LeitorPorRegras, Vagas])
-async def test_api_boards_and_commands_share_one_of_each(cached: type, settings: Settings, clock: FakeClock) -> None:
+async def test_api_boards_and_commands_share_one_instance_of_each_cache(
+    cached: type, settings: Settings, clock: FakeClock
+) -> None:
     before = {id(each) for each in gc.get_objects() if type(each) is cached}
     julia = build(settings, clock=clock)
     create_app(julia)
@@ -38,14 +40,14 @@ async def test_api_boards_and_commands_share_one_of_each(cached: type, settings:
     assert len(made) == 1
 
 
-def test_the_graph_is_found_through_its_batuta(settings: Settings) -> None:
+def test_graph_is_found_through_its_batuta(settings: Settings) -> None:
     julia = build(settings)
     assert julia_of(julia.work) is julia
     with pytest.raises(TypeError, match=r"app\.main\.build"):
         julia_of(Batuta(settings.database_url.get_secret_value()))
 
 
-async def test_a_name_taught_or_forgotten_is_known_at_once_in_the_whole_process(
+async def test_name_taught_or_forgotten_is_known_at_once_in_the_whole_process(
     database_url: str, clock: FakeClock
 ) -> None:
     async with bancada(database_url, clock) as mesa:

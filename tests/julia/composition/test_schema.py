@@ -1,4 +1,4 @@
-"""Julia's tables are migrated by the same command as the engine's, and what is missing is told in the same way."""
+"""One command migrates Julia's tables and the engine's, and reports missing migrations in the same way."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def _julia(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_julia")
-def test_one_command_applies_the_engines_migrations_and_julias_once(batuta: Command) -> None:
+def test_one_command_applies_the_migrations_of_engine_and_julia_once(batuta: Command) -> None:
     code, said, _ = batuta(*JULIA, "migrate", "--json")
     applied = json.loads(said)["applied"]
     assert code == 0

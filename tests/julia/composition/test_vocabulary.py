@@ -19,7 +19,7 @@ from tests.engine.logs.log_lines import json_lines, logging_to
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def test_the_log_has_the_phrases_that_operators_search_for() -> None:
+def test_log_has_the_phrases_that_operators_search_for() -> None:
     work = build(load_settings(Settings, {})).work
     log = LogSubscriber(work.extension.wording)
     with logging_to(stream := io.StringIO(), "json"):
@@ -42,7 +42,7 @@ def test_every_category_has_a_text_and_pause_accepts_it(language: Language) -> N
     assert Texts("pt-BR", work.extension.texts).category("critico") == "crítico"
 
 
-def test_the_score_has_julias_sections_and_her_live_category_is_reserved() -> None:
+def test_score_has_julias_sections_and_the_live_category_is_reserved() -> None:
     extension = build(load_settings(Settings, {})).work.extension
     assert [section.label for section in extension.sections] == [
         "connectivity", "fila", "chips", "circuits", "jobs_and_workers",

@@ -1,4 +1,4 @@
-"""Numbers and addresses: one line is one line, and a hidden address is nobody's number."""
+"""Numbers and addresses: one line has one key, and a hidden address has no number."""
 
 import pytest
 
@@ -20,13 +20,11 @@ from app.contexts.comum.telefone import Address, address, chave, forms, telefone
         ("abc@s.whatsapp.net", None, Address("abc@s.whatsapp.net")),
     ],
 )  # fmt: skip
-def test_an_address_tells_the_number_only_where_there_is_one(
-    jid: str, alternative: str | None, found: Address | None
-) -> None:
+def test_address_has_a_number_only_when_it_shows_one(jid: str, alternative: str | None, found: Address | None) -> None:
     assert address(jid, alternative) == found
 
 
-def test_with_and_without_the_ninth_digit_it_is_the_same_line() -> None:
+def test_number_with_and_without_the_ninth_digit_is_the_same_line() -> None:
     assert chave("5531988880001") == chave("553188880001") == "553188880001"
     assert forms("553188880001") == forms("5531988880001") == ("5531988880001", "553188880001")
     # A landline has no ninth digit to lose, and another country has its own rules.
@@ -34,7 +32,7 @@ def test_with_and_without_the_ninth_digit_it_is_the_same_line() -> None:
     assert chave("351988880001") == "351988880001"
 
 
-def test_what_somebody_wrote_is_a_number_or_nothing() -> None:
+def test_written_text_is_a_number_or_none() -> None:
     assert telefone_de("+55 (11) 90000-0001") == "5511900000001"
     assert telefone_de("ramal 12") is None
     assert telefone_de("1" * 16) is None

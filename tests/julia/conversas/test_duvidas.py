@@ -62,7 +62,7 @@ async def test_class_and_opt_out_of_each_inbound_text_are_recorded(julia: Julia)
     ]
 
 
-async def test_a_probable_opt_out_opens_one_question_and_stops_nothing(julia: Julia) -> None:
+async def test_probable_opt_out_opens_one_question_and_stops_nothing(julia: Julia) -> None:
     doctor = await add_doctor(julia.work.database, PHONE, now=julia.work.clock.now())
     await receive(julia, "de novo isso?", message_id="m1")
     await receive(
@@ -75,7 +75,7 @@ async def test_a_probable_opt_out_opens_one_question_and_stops_nothing(julia: Ju
     assert not (await one(julia.work.database, "SELECT opted_out FROM clientes"))["opted_out"]
 
 
-async def test_an_operator_learns_of_it_from_the_health_until_it_is_decided(julia: Julia) -> None:
+async def test_health_reports_a_probable_opt_out_until_its_decision(julia: Julia) -> None:
     await receive(julia, "que saco")
     (finding,) = (await julia.messages.duvidas.ask()).findings
     assert (finding.severity, finding.says, finding.facts) == (Severity.WARNING, "optouts_provaveis", {"count": 1})
@@ -84,7 +84,7 @@ async def test_an_operator_learns_of_it_from_the_health_until_it_is_decided(juli
     assert (await julia.messages.duvidas.ask()).findings == ()
 
 
-async def test_parar_is_an_opt_out_as_any_other(julia: Julia) -> None:
+async def test_decision_parar_is_a_full_opt_out(julia: Julia) -> None:
     doctor = await add_doctor(julia.work.database, PHONE, now=julia.work.clock.now())
     await julia.work.queues["fila_mensagens"].put(
         [NewItem(values={"cliente_id": doctor, "telefone_destino": PHONE, "conteudo": "x", "tipo": "campanha",
@@ -98,7 +98,7 @@ async def test_parar_is_an_opt_out_as_any_other(julia: Julia) -> None:
     assert (noted["actor"], noted["action"], noted["subject"]) == ("ana", "optout.decidir", f"duvida:{question.id}")
 
 
-async def test_a_question_is_decided_once(julia: Julia) -> None:
+async def test_question_is_decided_once(julia: Julia) -> None:
     await receive(julia, "que saco")
     (question,) = await julia.messages.duvidas.listar(limite=10)
     await julia.messages.duvidas.decidir(question.id, Decisao.SEGUIR, por="ana", motivo="-")
@@ -108,7 +108,7 @@ async def test_a_question_is_decided_once(julia: Julia) -> None:
     assert (kept["decisao"], kept["por"]) == ("seguir", "ana")
 
 
-async def test_after_seguir_another_probable_text_opens_another_question(julia: Julia) -> None:
+async def test_another_probable_text_after_seguir_opens_another_question(julia: Julia) -> None:
     await receive(julia, "que saco", message_id="m1")
     (first,) = await julia.messages.duvidas.listar(limite=10)
     await julia.messages.duvidas.decidir(first.id, Decisao.SEGUIR, por="ana", motivo="-")
@@ -117,7 +117,7 @@ async def test_after_seguir_another_probable_text_opens_another_question(julia: 
     assert second.id != first.id
 
 
-async def test_a_certain_opt_out_answers_the_open_question(julia: Julia) -> None:
+async def test_certain_opt_out_answers_the_open_question(julia: Julia) -> None:
     await receive(julia, "que saco", message_id="m1")
     await receive(julia, "PARAR", message_id="m2")
     await receive(julia, "chega", message_id="m3")
@@ -126,7 +126,7 @@ async def test_a_certain_opt_out_answers_the_open_question(julia: Julia) -> None
     assert (kept["decisao"], kept["por"]) == ("parar", "sistema")
 
 
-async def test_a_hidden_address_is_held_as_soon_as_its_number_is_known(julia: Julia) -> None:
+async def test_hidden_address_is_held_as_soon_as_its_number_is_known(julia: Julia) -> None:
     await receive(julia, "que saco", message_id="m1", de=Address(HIDDEN, None, lid=HIDDEN))
     assert await julia.messages.duvidas.listar(limite=10) == []
     await receive(julia, "oi", message_id="m2", de=Address(HIDDEN, PHONE, lid=HIDDEN))
@@ -134,7 +134,7 @@ async def test_a_hidden_address_is_held_as_soon_as_its_number_is_known(julia: Ju
     assert (question.telefone, question.texto) == (PHONE, "que saco")
 
 
-def test_the_commands_list_and_decide_without_the_whole_number(
+def test_commands_list_and_decide_without_the_whole_number(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")

@@ -1,4 +1,4 @@
-"""Opting somebody out by hand, on both databases."""
+"""Opt-out by an operator, on both databases."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,9 +30,7 @@ def by_hand(work: Batuta) -> OptoutManual:
     return julia_of(work).messages.optout
 
 
-async def test_what_waits_for_the_doctor_is_cancelled_and_who_did_it_is_noted(
-    work: Batuta, by_hand: OptoutManual
-) -> None:
+async def test_opt_out_cancels_waiting_messages_and_records_its_author(work: Batuta, by_hand: OptoutManual) -> None:
     doctor = await add_doctor(work.database, PHONE, now=work.clock.now())
     await work.queues["fila_mensagens"].put(
         [
@@ -53,7 +51,7 @@ async def test_what_waits_for_the_doctor_is_cancelled_and_who_did_it_is_noted(
     assert (noted["actor"], noted["action"], noted["subject"]) == ("ana", "optout", f"medico:{doctor}")
 
 
-async def test_whoever_is_no_doctor_of_ours_is_kept_all_the_same(work: Batuta, by_hand: OptoutManual) -> None:
+async def test_opt_out_of_a_number_without_a_doctor_is_kept(work: Batuta, by_hand: OptoutManual) -> None:
     assert await by_hand.parar(PHONE, by="ana", reason="-") == Parado(final="0001", medico=False, canceladas=0)
     assert await by_hand.parar(PHONE, by="ana", reason="-") == Parado(final="0001", medico=False, canceladas=0)
     (external,) = await rows(work.database, "SELECT permission_state FROM external_contacts")
@@ -64,13 +62,13 @@ async def test_whoever_is_no_doctor_of_ours_is_kept_all_the_same(work: Batuta, b
 
 
 @pytest.mark.parametrize("written", ["", "nada", "11 90000-0001", "1" * 16])
-async def test_what_is_no_whole_number_is_refused_and_not_repeated(by_hand: OptoutManual, written: str) -> None:
+async def test_incomplete_number_is_refused_and_not_repeated_in_the_error(by_hand: OptoutManual, written: str) -> None:
     with pytest.raises(TelefoneRecusado) as refused:
         await by_hand.parar(written, by="ana", reason="-")
     assert not written or written not in str(refused.value)
 
 
-def test_the_command_says_what_it_did_without_the_whole_number(
+def test_command_reports_its_effect_without_the_whole_number(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")

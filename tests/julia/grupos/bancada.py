@@ -1,4 +1,4 @@
-"""A workbench for the groups pipeline: its stages on a real database, messages at will, and a reader that is easy to write for."""
+"""A workbench for the groups pipeline: its stages on a real database, any messages, and a reader of simple lines."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -41,7 +41,7 @@ def vaga(
     hospital: str = "Hospital Fictício", area: str = "Pediatria", dia: str = "2026-03-20", periodo: str = "noturno",
     valor: int | None = 1500,
 ) -> str:  # fmt: skip
-    """A line that the reader below understands; with words enough for the first look."""
+    """A line for the reader below, with enough words to pass the heuristic."""
     return f"vaga: {hospital}; {area}; {dia}; {periodo}" + (f"; R$ {valor}" if valor is not None else "")
 
 
@@ -73,7 +73,7 @@ class Ninguem:
 
 
 class Bancada:
-    """``instead``: what a stage does in place of its own handler, by its name."""
+    """``instead``: handlers that replace those of stages, by stage."""
 
     def __init__(self, work: Batuta, groups: Groups, clock: Any, instead: dict[str, Handler]) -> None:
         self.work, self.groups, self.clock, self.instead = work, groups, clock, instead
@@ -87,7 +87,9 @@ class Bancada:
         self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR, citada: str | None = None,
         outro: str | None = None, em: datetime | None = None,
     ) -> str:  # fmt: skip
-        """Somebody says something in a group; ``outro``: another address of his, ``em``: when, if not now. The message's id."""
+        """Post a message in a group; return its id. ``outro``: another address of the author; ``em``: the instant,
+        default now.
+        """
         self._said += 1
         id = id or f"3EB0{self._said:06d}"
         fato = DeGrupo(
@@ -99,11 +101,11 @@ class Bancada:
         return id
 
     async def trabalha(self) -> dict[str, int]:
-        """Every stage, in order, until nothing is due."""
+        """Run every stage, in order, until nothing is due."""
         return (await self.operacao.ciclo(5_000, 200)).por_estagio
 
     async def carrega(self, nome: str, *, aliases: Sequence[str] = (), **where: str) -> None:
-        """A hospital of the customer's own."""
+        """Load a hospital of the customer."""
         place = {"canonico": nome, "aliases": list(aliases), **where}
         await self.dicionario.carregar({"hospitais": [place]}, now=self.clock.now())
 
@@ -128,7 +130,7 @@ class Bancada:
 async def bancada(
     url: str, clock: Clock, leitor: Leitor | None = leitor_de_linhas, around: Around | None = None, **settings: Any
 ) -> AsyncIterator[Bancada]:
-    """``around``: what happens to a stage's handler whenever it runs."""
+    """``around``: wraps every call of a stage's handler."""
     values = Settings(database_url=url, **settings)
     work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=values)
     instead: dict[str, Handler] = {}
@@ -153,7 +155,7 @@ def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> H
 
 
 async def waits(mesa: Bancada, line: str) -> str:
-    """The id of a vaga that waits for a person."""
+    """Create a vaga that waits for review; return its id."""
     await mesa.dizem("plantão\n" + line)
     await mesa.trabalha()
     return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])

@@ -1,4 +1,4 @@
-"""What the gateway calls the groups, on both databases: asked a few at a time, kept, asked again, and told to no log."""
+"""Names of the groups at the gateway, on both databases: queried in small batches, stored, refreshed, and never logged."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ OUTRO = "120363000000000002@g.us"
 
 
 class Line:
-    """A gateway that knows some groups. ``asked``: by which instance for which."""
+    """A gateway that knows some groups. ``asked``: pairs of instance and group."""
 
     def __init__(self, nomes: dict[str, str | None], instead: Unavailable | None = None) -> None:
         self.nomes, self.instead = nomes, instead
@@ -39,7 +39,7 @@ def call(mesa: Bancada) -> JobCall:
     return JobCall(key="k", params={}, started_at=now, deadline=now + timedelta(minutes=5))
 
 
-async def test_a_groups_name_is_asked_of_the_chip_that_hears_it_kept_and_asked_again_after_a_week(
+async def test_group_name_is_queried_by_its_chip_stored_and_refreshed_after_a_week(
     mesa: Bancada,
 ) -> None:
     await mesa.dizem("bom dia")
@@ -59,7 +59,7 @@ async def test_a_groups_name_is_asked_of_the_chip_that_hears_it_kept_and_asked_a
     }  # fmt: skip
 
 
-async def test_what_a_person_said_of_the_region_stays(mesa: Bancada) -> None:
+async def test_region_set_by_an_operator_is_kept(mesa: Bancada) -> None:
     await mesa.dizem("bom dia")
     await mesa.write("UPDATE grupos_whatsapp SET regiao = 'Santos/SP'")
     await apresentacao(mesa, Line({GRUPO: "Plantões Recife"})).sincronizar_grupos(call(mesa))
@@ -68,7 +68,7 @@ async def test_what_a_person_said_of_the_region_stays(mesa: Bancada) -> None:
     }  # fmt: skip
 
 
-async def test_a_group_nobody_knows_is_not_asked_for_all_the_time_and_a_silent_gateway_changes_nothing(
+async def test_unknown_group_is_queried_rarely_and_a_silent_gateway_changes_nothing(
     mesa: Bancada,
 ) -> None:
     await mesa.dizem("bom dia")
@@ -82,7 +82,7 @@ async def test_a_group_nobody_knows_is_not_asked_for_all_the_time_and_a_silent_g
     assert await apresentacao(mesa, None).sincronizar_grupos(call(mesa)) == Skipped(NO_LINE())
 
 
-async def test_where_the_message_names_no_town_a_new_hospital_is_in_its_groups_region(mesa: Bancada) -> None:
+async def test_new_hospital_without_a_town_gets_the_region_of_its_group(mesa: Bancada) -> None:
     await mesa.dizem("bom dia", grupo=OUTRO)
     await mesa.dizem(vaga())
     await apresentacao(mesa, Line({GRUPO: "Plantões Recife", OUTRO: None})).sincronizar_grupos(call(mesa))
@@ -103,5 +103,5 @@ async def test_where_the_message_names_no_town_a_new_hospital_is_in_its_groups_r
         ("Plantões", None),
     ],
 )
-def test_a_region_follows_from_a_name_that_says_one(nome: str, regiao: str | None) -> None:
+def test_region_is_derived_from_a_name_that_contains_one(nome: str, regiao: str | None) -> None:
     assert regiao_de(nome, Vocabulario.padrao()) == regiao

@@ -1,4 +1,4 @@
-"""Who only makes noise in groups is not read any more, on both databases, until a person lifts it."""
+"""Messages of a blocked author are not read, on both databases, until an operator lifts the block."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from app.contexts.grupos.autores import AutorInexistente, SemAutor
 from app.contexts.vagas.revisao import VagaInexistente
 from tests.julia.grupos.bancada import Bancada, vaga
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNUSED_ID = "00000000-0000-0000-0000-000000000000"
 OUTRA = "5511900000088@s.whatsapp.net"
 
 
-async def test_a_blocked_author_is_put_aside_with_the_reason_and_others_are_read(mesa: Bancada) -> None:
+async def test_messages_of_a_blocked_author_are_discarded_with_the_reason(mesa: Bancada) -> None:
     await mesa.dizem("plantão\n" + vaga("Vila Inventada") + "\n" + vaga("Vila Sonhada"))
     await mesa.trabalha()
     first, second = await mesa.rows("SELECT id, status FROM vagas_grupo")
@@ -30,7 +30,7 @@ async def test_a_blocked_author_is_put_aside_with_the_reason_and_others_are_read
     )  # fmt: skip
 
 
-async def test_twice_is_once_and_who_is_lifted_is_read_again(mesa: Bancada) -> None:
+async def test_block_is_idempotent_and_lifting_it_reads_the_author_again(mesa: Bancada) -> None:
     await mesa.dizem(vaga())
     await mesa.trabalha()
     id, autores = (await mesa.one("SELECT id FROM vagas_grupo"))["id"], mesa.groups.autores
@@ -57,9 +57,7 @@ async def unread(mesa: Bancada, ids: list[str]) -> list[bool]:
 
 
 @pytest.mark.parametrize(("first", "of"), [(PHONE, None), (DEVICE, None), (LID, PHONE), (LID, DEVICE), (PHONE, LID)])
-async def test_who_is_blocked_is_blocked_under_each_of_his_addresses_and_lifted_so(
-    mesa: Bancada, first: str, of: str | None
-) -> None:
+async def test_block_covers_every_address_of_the_author(mesa: Bancada, first: str, of: str | None) -> None:
     await mesa.dizem(vaga(), autor=first, outro=of)
     await mesa.trabalha()
     done = await mesa.groups.autores.bloquear((await mesa.one("SELECT id FROM vagas_grupo"))["id"], por="gestora")
@@ -71,8 +69,8 @@ async def test_who_is_blocked_is_blocked_under_each_of_his_addresses_and_lifted_
     assert await unread(mesa, [*said, await mesa.dizem(vaga(), autor=OUTRA)]) == [False] * (len(said) + 1)
 
 
-async def test_what_he_told_under_another_address_is_rejected_with_him(mesa: Bancada) -> None:
-    """Nobody knew then that the hidden address is his."""
+async def test_block_rejects_vagas_posted_under_another_address(mesa: Bancada) -> None:
+    """The hidden address was not linked to the author then."""
     await mesa.dizem("plantão\n" + vaga("Vila Inventada"), autor=LID)
     await mesa.dizem("plantão\n" + vaga("Vila Sonhada"), autor=PHONE)
     await mesa.trabalha()
@@ -83,18 +81,18 @@ async def test_what_he_told_under_another_address_is_rejected_with_him(mesa: Ban
     assert await unread(mesa, [await mesa.dizem(vaga(), autor=LID)]) == [True]
 
 
-async def test_one_person_is_one_author_whichever_address_he_writes_from(mesa: Bancada) -> None:
+async def test_person_is_one_author_whichever_address_they_use(mesa: Bancada) -> None:
     for who, alias in ((PHONE, None), (DEVICE, None), (LID, PHONE), (LID, None)):
         await mesa.dizem("bom dia a todos", autor=who, outro=alias)
     assert len({row["contato_id"] for row in await mesa.rows("SELECT contato_id FROM mensagens_grupo")}) == 1
 
 
-async def test_nobody_cannot_be_blocked(mesa: Bancada) -> None:
+async def test_unknown_author_cannot_be_blocked(mesa: Bancada) -> None:
     autores = mesa.groups.autores
     with pytest.raises(VagaInexistente):
-        await autores.bloquear(NOBODY, por="gestora")
+        await autores.bloquear(UNUSED_ID, por="gestora")
     with pytest.raises(AutorInexistente):
-        await autores.liberar(NOBODY, por="gestora")
+        await autores.liberar(UNUSED_ID, por="gestora")
     await mesa.dizem(vaga())
     await mesa.trabalha()
     await mesa.write("UPDATE vagas_grupo SET contato_responsavel_id = NULL")

@@ -1,4 +1,4 @@
-"""The message that asks whoever posted for what is missing: only that, once for all his offers, and how to be left alone."""
+"""The message that asks an author for missing fields: only those, once for all offers, and with the opt-out word."""
 
 from datetime import date
 
@@ -10,7 +10,7 @@ from app.contexts.leitura_conversas.api import OptOut, ler
 DAY = date(2026, 3, 20)
 
 
-def test_only_what_is_missing_is_asked_and_he_is_told_of_which_offer() -> None:
+def test_question_names_only_the_missing_fields_and_the_offer() -> None:
     text = pergunta(
         "Fulana Teste", [Falta(campos=("hospital",), especialidade="Pediatria", data=DAY, periodo="noturno")]
     )
@@ -20,7 +20,7 @@ def test_only_what_is_missing_is_asked_and_he_is_told_of_which_offer() -> None:
         assert other not in text
 
 
-def test_several_offers_are_one_message_with_a_line_for_what_each_kind_lacks() -> None:
+def test_several_offers_are_one_message_with_a_line_per_kind_of_gap() -> None:
     faltas = [
         Falta(campos=("hospital", "valor"), especialidade="UTI", data=date(2026, 3, 20 + n)) for n in range(7)
     ] + [Falta(campos=("horario", "data"), hospital="Hospital Fictício")]
@@ -32,16 +32,16 @@ def test_several_offers_are_one_message_with_a_line_for_what_each_kind_lacks() -
 
 
 @pytest.mark.parametrize("nome", [None, "", "~*~", "5511900000001", "{nome}"])
-def test_a_name_that_is_none_is_not_said(nome: str | None) -> None:
+def test_invalid_name_is_not_used(nome: str | None) -> None:
     assert pergunta(nome, [Falta(campos=("data",))]).startswith("Oi! ")
 
 
-def test_what_the_offer_says_cannot_become_lines_of_ours() -> None:
+def test_text_of_the_offer_cannot_add_lines_to_the_question() -> None:
     text = pergunta("Fulana", [Falta(campos=("data",), hospital="Hospital\n• clique {aqui}" + "x" * 500)])
     assert len(text.splitlines()) == 3
     assert len(text) < 400
 
 
-def test_the_word_it_names_for_being_left_alone_is_one_that_counts() -> None:
+def test_opt_out_word_of_the_question_is_recognised() -> None:
     assert "PARAR" in pergunta("Fulana", [Falta(campos=("data",))])
     assert ler("PARAR").opt_out is OptOut.CERTO

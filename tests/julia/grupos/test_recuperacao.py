@@ -1,4 +1,6 @@
-"""Whoever posted what lacks something is asked, on both databases: one message for all of it, once, if he may be written to."""
+"""Authors of incomplete offers are asked, on both databases: one message for all offers, once, if they may be
+contacted.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -69,9 +71,7 @@ async def stamps(office: Office) -> list[str | None]:
     return [row["estado"] for row in found]
 
 
-async def test_one_message_asks_for_what_all_his_offers_lack_and_it_leaves_like_every_other(
-    office: Office, chip: str
-) -> None:
+async def test_one_message_asks_for_the_gaps_of_all_offers_and_leaves_like_others(office: Office, chip: str) -> None:
     await add_chip(office.work.database, "escuta", tipo="listener")
     await posts(office, SEM_LUGAR.format(dia=20))
     await posts(office, SEM_LUGAR.format(dia=21))
@@ -96,7 +96,7 @@ async def test_one_message_asks_for_what_all_his_offers_lack_and_it_leaves_like_
     assert (shown["estado"], shown["mensagem"]) == ("perguntada", "enviada")
 
 
-async def test_he_is_asked_once_a_day_and_about_a_vaga_once(office: Office, chip: str) -> None:
+async def test_author_is_asked_once_a_day_and_about_each_vaga_once(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
     assert (await asks(office))["dms_enviados"] == 1
     await office.works()
@@ -109,7 +109,7 @@ async def test_he_is_asked_once_a_day_and_about_a_vaga_once(office: Office, chip
     assert ["20/03" in each.texto for each in office.line.receipts] == [True, False]
 
 
-async def test_a_hidden_address_is_no_number_and_is_not_looked_at_again(office: Office, chip: str) -> None:
+async def test_hidden_address_has_no_number_and_is_not_tried_again(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20), "999000000000077@lid")
     assert await asks(office) == {
         "vagas_encontradas": 1, "dms_enviados": 0, "sem_telefone": 1, "recusadas": 0, "erros": 0,
@@ -119,7 +119,7 @@ async def test_a_hidden_address_is_no_number_and_is_not_looked_at_again(office: 
     assert await rows(office.work.database, "SELECT id FROM fila_mensagens") == []
 
 
-async def test_a_hidden_address_whose_number_we_were_told_is_the_same_person(office: Office, chip: str) -> None:
+async def test_hidden_address_with_a_known_number_is_the_same_person(office: Office, chip: str) -> None:
     hidden = "999000000000077@lid"
     await write(
         office.work.database,
@@ -134,7 +134,7 @@ async def test_a_hidden_address_whose_number_we_were_told_is_the_same_person(off
     assert await stamps(office) == ["perguntada", "perguntada"]
 
 
-async def test_who_asked_to_be_left_alone_is_blocked_or_is_one_of_us_is_not_asked(office: Office, chip: str) -> None:
+async def test_opted_out_blocked_and_own_numbers_are_not_asked(office: Office, chip: str) -> None:
     database, now = office.work.database, office.clock.now()
     await write(
         database,
@@ -154,7 +154,7 @@ async def test_who_asked_to_be_left_alone_is_blocked_or_is_one_of_us_is_not_aske
     assert await rows(database, "SELECT id FROM fila_mensagens") == []
 
 
-async def test_who_answers_parar_gets_nothing_more(office: Office, chip: str) -> None:
+async def test_author_who_answers_parar_gets_nothing_more(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
     await asks(office)
     await office.works()
@@ -171,9 +171,7 @@ async def test_who_answers_parar_gets_nothing_more(office: Office, chip: str) ->
 
 
 @pytest.mark.parametrize("how", ["blocked", "approved", "opted out"])
-async def test_a_question_that_waits_does_not_leave_when_there_is_nothing_to_ask_or_nobody_to_ask_any_more(
-    office: Office, chip: str, how: str
-) -> None:
+async def test_waiting_question_does_not_leave_once_obsolete_or_forbidden(office: Office, chip: str, how: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
     await asks(office)
     vaga = (await one(office.work.database, "SELECT id FROM vagas_grupo"))["id"]
@@ -189,7 +187,7 @@ async def test_a_question_that_waits_does_not_leave_when_there_is_nothing_to_ask
     assert status == ("bloqueada" if how == "opted out" else "cancelada")
 
 
-async def test_it_waits_for_the_hours_in_which_people_may_be_written_to(office: Office, chip: str) -> None:
+async def test_question_waits_for_the_allowed_hours(office: Office, chip: str) -> None:
     await office.later(timedelta(hours=10))  # nine in the evening
     await posts(office, SEM_LUGAR.format(dia=20))
     assert (await asks(office))["dms_enviados"] == 1
@@ -200,7 +198,7 @@ async def test_it_waits_for_the_hours_in_which_people_may_be_written_to(office: 
     assert len(office.line.receipts) == 1
 
 
-async def test_who_dies_between_the_message_and_the_stamp_has_asked_nobody(office: Office, chip: str) -> None:
+async def test_crash_between_message_and_stamp_asks_no_author(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
 
     class Death(Exception): ...
@@ -219,7 +217,7 @@ async def test_who_dies_between_the_message_and_the_stamp_has_asked_nobody(offic
     assert (await asks(office))["dms_enviados"] == 1
 
 
-async def test_two_at_once_ask_once(office: Office, chip: str) -> None:
+async def test_concurrent_runs_ask_once(office: Office, chip: str) -> None:
     for day in (20, 21, 22):
         await posts(office, SEM_LUGAR.format(dia=day))
     results = await asyncio.gather(*(asks(office) for _ in range(4)))
@@ -227,19 +225,19 @@ async def test_two_at_once_ask_once(office: Office, chip: str) -> None:
     assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens")) == 1
 
 
-async def test_twenty_people_at_most_wait_for_their_question(office: Office) -> None:
+async def test_at_most_twenty_questions_wait(office: Office) -> None:
     for n in range(23):
         await posts(
             office, SEM_LUGAR.format(dia=12 + n % 18) + f" ({n})", f"55119000007{n:02d}@s.whatsapp.net", read=False
         )
     await reads(office)
     assert (await asks(office))["dms_enviados"] == 20
-    assert (await asks(office))["dms_enviados"] == 0  # there is no chip, nothing left
+    assert (await asks(office))["dms_enviados"] == 0  # without a chip nothing has left
     await write(office.work.database, "UPDATE fila_mensagens SET status = 'enviada'")
     assert (await asks(office))["dms_enviados"] == 3
 
 
-async def test_a_person_who_posts_is_no_doctor_to_campaigns_and_a_doctor_stays_one(office: Office, chip: str) -> None:
+async def test_author_of_offers_is_not_a_doctor_in_campaigns_and_a_doctor_stays_one(office: Office, chip: str) -> None:
     database = office.work.database
     await add_doctor(database, SICRANO, now=office.clock.now())
     await posts(office, SEM_LUGAR.format(dia=20))
@@ -257,7 +255,7 @@ async def test_a_person_who_posts_is_no_doctor_to_campaigns_and_a_doctor_stays_o
     assert [row["telefone"] for row in await rows(database, considered)] == [SICRANO]
 
 
-async def test_what_is_past_or_waits_for_another_reason_is_not_asked_about(office: Office, chip: str) -> None:
+async def test_past_vaga_or_one_in_review_for_another_reason_is_not_asked_about(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=12))
     await posts(office, "Vaga de pediatria\nLocal: Vila Fantasia\nDia 20, 19h às 7h\nR$ 1.500")
     await office.later(timedelta(days=2))

@@ -1,4 +1,4 @@
-"""Every answer of the gateway is one of a few values. The other side here is a real server on loopback."""
+"""Every answer of the gateway becomes one of a few values. The gateway here is a real server on loopback."""
 
 import asyncio
 import json
@@ -118,7 +118,7 @@ async def test_every_answer_to_a_send_is_one_of_a_few_values(status: int, body: 
     assert await sent(says(status, body)) == result
 
 
-async def test_too_many_says_for_how_long() -> None:
+async def test_rate_limit_carries_its_retry_after() -> None:
     assert await sent(says(429, b"", retry_after="90")) == RateLimited(timedelta(seconds=90))
     assert await sent(says(429, b"")) == RateLimited(None)
     past = await sent(says(429, b"", retry_after="Thu, 01 Jan 2026 00:00:00 GMT"))
@@ -126,15 +126,15 @@ async def test_too_many_says_for_how_long() -> None:
 
 
 @pytest.mark.parametrize("said", ["999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
-async def test_too_many_is_never_said_for_longer_than_a_day(said: str) -> None:
+async def test_retry_after_is_capped_at_a_day(said: str) -> None:
     assert await sent(says(429, b"", retry_after=said)) == RateLimited(timedelta(days=1))
 
 
-async def test_a_wait_that_no_clock_can_keep_is_no_wait_that_was_named() -> None:
+async def test_absurd_retry_after_is_ignored() -> None:
     assert await sent(says(429, b"", retry_after="9" * 5000)) == RateLimited(None)
 
 
-async def test_an_answer_that_never_comes_or_breaks_off_or_drips_is_unknown_and_not_a_failure() -> None:
+async def test_missing_broken_or_slow_answer_is_unknown_and_not_a_failure() -> None:
     over = asyncio.Event()
 
     async def silent(head: str, body: Any, writer: asyncio.StreamWriter) -> None:
@@ -156,14 +156,14 @@ async def test_an_answer_that_never_comes_or_breaks_off_or_drips_is_unknown_and_
     assert await sent(endless) == Unknown("the answer is too long")
 
 
-async def test_a_gateway_that_is_not_there_was_sent_nothing() -> None:
+async def test_unreachable_gateway_received_nothing() -> None:
     client = EvolutionClient(Gateway(f"http://127.0.0.1:{free_port()}", KEY, SystemClock()), SystemClock())
     result = await client.send_text("julia-sim", PHONE, "Olá")
     await client.close()
     assert result == Refused("the gateway cannot be reached (ConnectError)")
 
 
-async def test_a_send_goes_out_once_with_the_key_without_a_delay_and_a_name_is_no_path() -> None:
+async def test_send_is_one_request_with_the_key_and_an_escaped_instance() -> None:
     seen: list[tuple[str, Any]] = []
 
     async def notes(head: str, body: Any, writer: asyncio.StreamWriter) -> None:
@@ -178,21 +178,19 @@ async def test_a_send_goes_out_once_with_the_key_without_a_delay_and_a_name_is_n
     assert body == {"number": PHONE, "text": "Olá"}
 
 
-def test_the_key_is_not_in_what_is_shown_of_the_client() -> None:
+def test_key_is_not_in_the_repr_of_the_client() -> None:
     assert KEY not in repr(Gateway("http://127.0.0.1", KEY, SystemClock()))
 
 
 @pytest.mark.parametrize(
     ("word", "state"), [("open", Conexao.OPEN), ("connecting", Conexao.CONNECTING), ("odd", Conexao.CLOSE)]
 )
-async def test_the_connection_is_as_the_gateway_says_and_what_we_do_not_know_is_not_open(
-    word: str, state: Conexao
-) -> None:
+async def test_unknown_connection_state_counts_as_closed(word: str, state: Conexao) -> None:
     async with gateway(says(200, {"instance": {"instanceName": "x", "state": word}})) as client:
         assert await client.connection("x") is state
 
 
-async def test_instances_come_with_their_number_and_why_they_were_cut_off() -> None:
+async def test_instances_have_their_number_and_disconnection_code() -> None:
     listed = [
         {
             "name": "a",
@@ -210,12 +208,12 @@ async def test_instances_come_with_their_number_and_why_they_were_cut_off() -> N
 
 
 @pytest.mark.parametrize("body", [[{"name": "a", "connectionStatus": "open"}, {"odd": 1}], {"odd": 1}, b"<html>"])
-async def test_a_list_of_instances_that_cannot_be_read_whole_is_no_list(body: object) -> None:
+async def test_partly_unreadable_list_of_instances_is_refused(body: object) -> None:
     async with gateway(says(200, body)) as client:
         assert isinstance(await client.instances(), Unavailable)
 
 
-async def test_a_group_is_told_by_its_name_alone() -> None:
+async def test_group_is_reduced_to_its_name() -> None:
     jid, asked = "120363000000000001@g.us", []
 
     async def answer(head: str, sent: Any, writer: asyncio.StreamWriter) -> None:
@@ -248,7 +246,7 @@ async def test_numbers_are_answered_in_the_order_asked_and_each_once() -> None:
         assert await client.numbers("i", []) == []
 
 
-async def test_what_left_for_a_number_is_found_under_every_form_of_it() -> None:
+async def test_sent_messages_are_found_under_every_form_of_a_number() -> None:
     asked: list[str] = []
     at = 1_760_000_000
 
@@ -278,7 +276,7 @@ async def test_what_left_for_a_number_is_found_under_every_form_of_it() -> None:
     ]
 
 
-async def test_a_question_that_is_not_answered_says_whether_asking_again_can_help() -> None:
+async def test_unanswered_query_says_whether_a_retry_can_help() -> None:
     for status, permanent in ((401, True), (404, True), (429, False), (500, False), (503, False)):
         async with gateway(says(status, b"")) as client:
             for asked in (client.connection("i"), client.instances(), client.numbers("i", [PHONE])):
@@ -287,7 +285,7 @@ async def test_a_question_that_is_not_answered_says_whether_asking_again_can_hel
                 assert answered.permanent is permanent
 
 
-async def test_a_webhook_is_set_with_its_secret_and_read_back() -> None:
+async def test_webhook_is_set_with_its_secret_and_read_back() -> None:
     seen: list[Any] = []
 
     async def notes(head: str, body: Any, writer: asyncio.StreamWriter) -> None:

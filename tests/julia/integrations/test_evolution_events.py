@@ -1,4 +1,4 @@
-"""What the gateway tells of a message, in the many forms that messengers and their tools give it."""
+"""Events of the gateway about a message, in the many forms of messengers and their tools."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -58,13 +58,13 @@ PICTURE = {"imageMessage": {"caption": OFFER}}
         {"extendedTextMessage": {"text": " "}, **PICTURE},
     ],
 )  # fmt: skip
-def test_the_text_is_read_whatever_it_is_wrapped_in(message: Any) -> None:
+def test_text_is_read_in_every_wrapper(message: Any) -> None:
     fact = read_message(message, next(iter(message)))
     assert isinstance(fact, DeGrupo)
     assert fact.texto == OFFER
 
 
-def test_of_buttons_and_lists_everything_is_read_that_is_shown_in_the_order_of_it() -> None:
+def test_visible_texts_of_buttons_and_lists_are_read_in_order() -> None:
     rows = [{"title": "20/03 SN", "rowId": "1"}, {"title": "21/03 SD", "rowId": "2"}]
     listed = {"title": "Hospital Fictício", "description": "Escolha", "footerText": "PV", "sections": [{"rows": rows}]}
     fact = read_message({"listMessage": listed}, "listMessage")
@@ -77,7 +77,7 @@ def test_of_buttons_and_lists_everything_is_read_that_is_shown_in_the_order_of_i
     assert fact.texto == "Hospital Fictício\n20/03 SN\nPV"
 
 
-def test_a_wrapped_picture_without_a_word_is_a_picture() -> None:
+def test_wrapped_picture_without_text_is_a_picture() -> None:
     fact = read_message(within("viewOnceMessageV2", message={"imageMessage": {}}), "viewOnceMessageV2")
     assert isinstance(fact, DeGrupo)
     assert (fact.texto, fact.midia) == ("", "imagem")
@@ -88,14 +88,14 @@ def test_a_wrapped_picture_without_a_word_is_a_picture() -> None:
     assert spoken.midia == "audio"
 
 
-def test_a_reply_in_a_chat_that_disappears_keeps_what_it_answers_and_that_it_was_passed_on() -> None:
+def test_reply_in_an_ephemeral_chat_keeps_its_quote_and_forward_flag() -> None:
     text = {"text": "fechado", "contextInfo": {"stanzaId": "OFERTA1", "isForwarded": True}}
     fact = read_message(within("ephemeralMessage", message={"extendedTextMessage": text}), "ephemeralMessage")
     assert isinstance(fact, DeGrupo)
     assert (fact.citada, fact.encaminhada) == ("OFERTA1", True)
 
 
-def test_however_deep_it_is_wrapped_it_is_no_error() -> None:
+def test_deep_nesting_is_not_an_error() -> None:
     fact = read_message(within(*["ephemeralMessage"] * 300, message={"conversation": OFFER}), "imageMessage")
     assert isinstance(fact, DeGrupo)
 
@@ -108,7 +108,7 @@ def test_however_deep_it_is_wrapped_it_is_no_error() -> None:
         "2026-03-10T09:00:00.000-03:00",
     ],
 )  # fmt: skip
-def test_an_instant_is_read_however_it_is_written(written: Any) -> None:
+def test_instant_is_read_in_every_notation(written: Any) -> None:
     fact = read_message({"conversation": OFFER}, messageTimestamp=written)
     assert isinstance(fact, DeGrupo)
     assert fact.em == SENT
@@ -125,7 +125,7 @@ def test_an_instant_is_read_however_it_is_written(written: Any) -> None:
         "2026-03-10T12:00:00", "T", "9999-12-31T23:59:59-23:59", SECONDS * 2,
     ],
 )  # fmt: skip
-def test_what_cannot_be_an_instant_is_now(written: Any) -> None:
+def test_impossible_instant_is_replaced_by_now(written: Any) -> None:
     fact = read_message({"conversation": OFFER}, messageTimestamp=written)
     assert isinstance(fact, DeGrupo)
     assert fact.em == LATER

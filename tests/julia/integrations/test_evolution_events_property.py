@@ -1,4 +1,4 @@
-"""Whatever somebody posts to our webhook, it is read without an error, and a hidden address never becomes a number."""
+"""Every body posted to our webhook is read without an error, and a hidden address never becomes a number."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -61,7 +61,7 @@ bodies = st.fixed_dictionaries(
 
 @settings(max_examples=400)
 @given(bodies | anything)
-def test_any_delivery_is_read_without_an_error_and_can_be_kept(body: Any) -> None:
+def test_every_delivery_is_read_without_an_error_and_can_be_stored(body: Any) -> None:
     delivery = delivery_of(body)
     if not isinstance(delivery, Entregue):
         return
@@ -77,7 +77,7 @@ def test_any_delivery_is_read_without_an_error_and_can_be_kept(body: Any) -> Non
 
 
 @given(st.integers(100, 599), anything)
-def test_any_answer_of_the_gateway_is_one_of_our_values(status: int, body: Any) -> None:
+def test_every_answer_of_the_gateway_is_one_of_our_values(status: int, body: Any) -> None:
     answer = Answer(status, body)
     assert send_result(answer, NOW) is not None
     assert (unavailable(answer) is None) == (200 <= status < 300)
@@ -86,7 +86,7 @@ def test_any_answer_of_the_gateway_is_one_of_our_values(status: int, body: Any) 
 
 
 @given(st.text("0123456789", min_size=8, max_size=15))
-def test_every_form_of_a_line_has_the_same_key_and_is_found_again(number: str) -> None:
+def test_every_form_of_a_number_has_the_same_key(number: str) -> None:
     assert {chave(form) for form in forms(number)} == {chave(number)}
     assert number in forms(number)
     found = address(f"{number}@s.whatsapp.net")

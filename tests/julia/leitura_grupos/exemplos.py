@@ -40,7 +40,7 @@ def curtas(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA")
 
 
 def inteiras(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") -> list[str]:
-    """As ``curtas``, with hospital and speciality."""
+    """Like ``curtas``, with hospital and speciality."""
     return sorted(
         f"{each.hospital.valor} | {each.especialidade.valor} | {each.data.valor:%m-%d} {each.periodo.valor} {_reais(each)}".strip()
         for each in vagas(texto, em, regiao)

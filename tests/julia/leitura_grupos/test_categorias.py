@@ -1,4 +1,4 @@
-"""What a message is about, where words of an offer stand in one that is none, or the other way round."""
+"""Category of a message: words of an offer in other messages, and offers without them."""
 
 import pytest
 
@@ -60,18 +60,18 @@ OFERTA, PROCURA, SPAM, PROPAGANDA, AVISO, OUTRO = (
         ("maior fila hoje, saí do plantão 7h e só cheguei em casa 10h", Categoria.CONVERSA),
     ],
 )  # fmt: skip
-def test_what_a_message_is_about(texto: str, categoria: Categoria) -> None:
+def test_category_of_a_message(texto: str, categoria: Categoria) -> None:
     assert lida(texto).categoria is categoria
 
 
-def test_a_struck_line_with_its_word_closes_itself_and_no_line_below_it() -> None:
+def test_struck_line_closes_itself_and_no_line_below() -> None:
     text = "HTN - ortopedia\n~10/08 SN~ fechado\n11/08 SD R$ 2.000\n12/08 SN R$ 2.200"
     assert [(f"{each.data.valor:%d/%m}", each.periodo.valor.value) for each in lida(text).vagas] == [
         ("11/08", "diurno"), ("12/08", "noturno"),
     ]  # fmt: skip
 
 
-def test_a_company_that_carries_patients_is_the_place_whichever_way_its_name_is_written() -> None:
+def test_patient_transport_company_is_the_place_in_either_word_order() -> None:
     after = "Remoção UTI móvel\nBase Belém - Remoções Vida Teste\n10/08/2026 07-19h R$ 1.100\nFulano 91 98100-0001"
     before = after.replace("Remoções Vida Teste", "Vida Teste Remoções")
     assert [each.hospital.valor for each in lida(after).vagas] == ["Remoções Vida Teste"]

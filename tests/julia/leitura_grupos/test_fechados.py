@@ -1,4 +1,4 @@
-"""What says that a shift is taken, and what says so of something else."""
+"""Notices that a shift is taken, and the same words about something else."""
 
 from datetime import UTC, datetime
 
@@ -27,12 +27,12 @@ def closing(texto: str) -> Fechamento | None:
 
 
 @pytest.mark.parametrize("texto", OTHER_SENSES)
-def test_the_same_words_of_something_else_say_nothing_of_a_shift(texto: str) -> None:
+def test_closing_words_about_something_else_are_ignored(texto: str) -> None:
     assert closing(texto) is None
 
 
 @pytest.mark.parametrize("texto", ["Salão reservado e refeitório fechado", "telhado coberto"])
-def test_what_it_is_of_that_nobody_knows_is_not_clear(texto: str) -> None:
+def test_closing_with_an_unknown_subject_is_unclear(texto: str) -> None:
     said = closing(texto)
     assert said is not None
     assert not said.claro
@@ -46,7 +46,7 @@ def test_what_it_is_of_that_nobody_knows_is_not_clear(texto: str) -> None:
         "Cobertura no Hospital Fictício já fechou", "pediatria coberta", "UTI fechada", "Vagas de sábado preenchidas",
     ],
 )  # fmt: skip
-def test_of_a_shift_or_of_nothing_else_it_is_clear(texto: str) -> None:
+def test_closing_of_a_shift_or_without_another_subject_is_clear(texto: str) -> None:
     said = closing(texto)
     assert said is not None
     assert said.claro

@@ -1,4 +1,4 @@
-"""Ways in which lists, prices and names are written, each read as a person reads it."""
+"""Notations of lists, prices and names, each read as a person reads it."""
 
 import pytest
 
@@ -28,11 +28,11 @@ OFERTA, PROCURA, AVISO, OUTRO = Categoria.OFERTA, Categoria.PROCURA, Categoria.A
         ),
     ],
 )
-def test_one_letter_is_a_shift_before_a_day_behind_it_and_before_its_price(texto: str, esperadas: list[str]) -> None:
+def test_single_letter_is_a_shift_before_or_after_a_day_and_before_its_price(texto: str, esperadas: list[str]) -> None:
     assert curtas(texto) == esperadas
 
 
-def test_letters_told_with_their_hours_give_them() -> None:
+def test_legend_of_shift_letters_gives_their_hours() -> None:
     [first, *_] = vagas("UPA Exemplo\nM 11/08 - 650\nN 12/08 - 1300\nM=7-13 N=19-7\nsó CM")
     assert (f"{first.hora_inicio.valor:%H:%M}", f"{first.hora_fim.valor:%H:%M}") == ("07:00", "13:00")  # type: ignore[union-attr]
 
@@ -58,11 +58,11 @@ def test_letters_told_with_their_hours_give_them() -> None:
         ),
     ],
 )
-def test_prices_told_side_by_side_hold_for_what_is_told_beside_them(texto: str, esperadas: list[str]) -> None:
+def test_prices_side_by_side_belong_to_the_words_beside_them(texto: str, esperadas: list[str]) -> None:
     assert curtas(texto) == esperadas
 
 
-def test_a_hospital_is_called_again_by_any_word_of_its_own() -> None:
+def test_hospital_is_recognised_again_by_any_word_of_its_name() -> None:
     texto = "Hospital Teste do Norte clínica\n10/08 SN\n\nHospital Geral Modelo pediatria\n11/08 SD\n\nNorte 1.650 | Modelo 1.800"
     assert curtas(texto, regiao=None) == ["08-10 noturno 1650", "08-11 diurno 1800"]
 
@@ -105,7 +105,7 @@ def test_a_hospital_is_called_again_by_any_word_of_its_own() -> None:
         ),
     ],
 )  # fmt: skip
-def test_days_are_those_a_person_would_count(texto: str, esperadas: list[str]) -> None:
+def test_days_are_counted_as_a_person_would(texto: str, esperadas: list[str]) -> None:
     assert curtas(texto) == esperadas
 
 
@@ -127,7 +127,7 @@ def test_each_line_has_the_speciality_it_names(texto: str, esperadas: list[str])
     assert [each.partition(" | ")[2] for each in inteiras(texto)] == esperadas
 
 
-def test_a_speciality_that_is_denied_is_none() -> None:
+def test_negated_speciality_is_ignored() -> None:
     assert inteiras("Pediatra p/ HTN: 1.800 SD sáb 08/08. Não é UTI, é enfermaria.") == [
         "Hospital Teste do Norte | Pediatria | 08-08 diurno 1800"
     ]
@@ -146,7 +146,7 @@ def test_a_speciality_that_is_denied_is_none() -> None:
         ("SD de GO dia 13/08 no HTN. Valor continua 1.950. 91 98100-0001 Solange", "Solange"),
     ],
 )  # fmt: skip
-def test_a_name_is_told_and_other_words_beside_a_number_are_none(texto: str, nome: str | None) -> None:
+def test_contact_name_is_read_and_other_words_beside_a_number_are_not(texto: str, nome: str | None) -> None:
     [first, *_] = vagas(texto)
     assert (None if first.contato_nome is None else first.contato_nome.valor) == nome
 
@@ -165,7 +165,7 @@ def test_a_name_is_told_and_other_words_beside_a_number_are_none(texto: str, nom
         ("Alerta: seu cadastro no CRM será suspenso hoje. Regularize em exemplo.site informando CPF e senha", Categoria.SPAM),
     ],
 )  # fmt: skip
-def test_what_somebody_wants_is_told_by_the_whole_sentence(texto: str, categoria: Categoria) -> None:
+def test_whole_sentence_decides_the_category(texto: str, categoria: Categoria) -> None:
     assert lida(texto).categoria is categoria
 
 
@@ -203,7 +203,7 @@ def test_what_somebody_wants_is_told_by_the_whole_sentence(texto: str, categoria
         ),
     ],
 )  # fmt: skip
-def test_what_is_told_once_or_in_another_way_is_understood(texto: str, esperadas: list[str]) -> None:
+def test_omitted_or_unusual_forms_are_understood(texto: str, esperadas: list[str]) -> None:
     assert curtas(texto) == esperadas
 
 
@@ -252,7 +252,7 @@ def test_each_speciality_has_its_own_shift_and_price(texto: str, esperadas: list
         ),
     ],
 )  # fmt: skip
-def test_a_hospital_is_found_by_what_people_call_it(texto: str, hospitais: set[str]) -> None:
+def test_hospital_is_found_by_its_common_names(texto: str, hospitais: set[str]) -> None:
     assert {each.hospital.valor for each in vagas(texto)} == hospitais
 
 
@@ -268,9 +268,7 @@ def test_a_hospital_is_found_by_what_people_call_it(texto: str, hospitais: set[s
         ("HTN clínico 10 e 11/08 SN fechados, 12/08 SN R$ 1.500", [12], [10, 11]),
     ],
 )
-def test_of_several_days_the_one_that_is_said_to_be_taken_is(
-    texto: str, abertas: list[int], fechadas: list[int]
-) -> None:
+def test_only_the_day_marked_as_taken_is_closed(texto: str, abertas: list[int], fechadas: list[int]) -> None:
     read = lida(texto)
     assert [each.data.valor.day for each in read.vagas] == abertas
     taken = () if read.fechamento is None else read.fechamento.vagas
@@ -278,5 +276,5 @@ def test_of_several_days_the_one_that_is_said_to_be_taken_is(
 
 
 @pytest.mark.parametrize("texto", ["semana de 0", "semana de 40h", "HTN semana de 35/08 SN", "semana de 10-08- R$"])
-def test_a_week_of_something_else_is_no_date(texto: str) -> None:
+def test_week_of_something_else_is_not_a_date(texto: str) -> None:
     assert lida(texto).vagas == ()

@@ -1,4 +1,4 @@
-"""Offers that do not say where, or when: what they do say is read, and nothing is made up."""
+"""Offers without a place or a day: their other fields are read, and nothing is invented."""
 
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -16,7 +16,7 @@ def lida(texto: str) -> Leitura:
     return ler(texto, enviado_em=WHEN, grupo="Plantões Teste")
 
 
-def test_without_a_place_everything_else_is_read_with_its_words() -> None:
+def test_offer_without_a_place_has_its_other_fields_with_their_slices() -> None:
     texto = "Preciso de pediatra, dia 20/03, 19h às 7h, R$ 1.500, chama no pv"
     leitura = lida(texto)
     assert (leitura.eh_oferta, leitura.vagas) == (True, ())
@@ -35,7 +35,7 @@ def test_without_a_place_everything_else_is_read_with_its_words() -> None:
     assert vaga.confianca == 0
 
 
-def test_without_a_day_the_place_is_read() -> None:
+def test_offer_without_a_day_has_its_place() -> None:
     (vaga,) = lida(
         "Hospital Fictício com vagas de anestesia, valor a combinar. Datas com Fulana 41 98900-0517"
     ).incompletas
@@ -58,15 +58,15 @@ def test_each_day_keeps_its_own_shift_and_price() -> None:
 @pytest.mark.parametrize(
     "texto",
     [
-        "Plantão de pediatria no Hospital Fictício dia 20/03 SN R$ 1.500",  # whole
+        "Plantão de pediatria no Hospital Fictício dia 20/03 SN R$ 1.500",  # complete
         "Plantão de pediatria no Hospital Fictício dia 01/03 SN R$ 1.500",  # past
-        "Plantão de pediatria dia 01/03 SN R$ 1.500, chama no pv",  # past, and no place
+        "Plantão de pediatria dia 01/03 SN R$ 1.500, chama no pv",  # past, and without a place
         "Plantão de pediatria dia 20/03 SN preenchido",
         "Disponível para plantão dia 20/03 noturno, pediatria",
         "bom dia grupo",
     ],
 )
-def test_what_is_whole_past_taken_or_no_offer_is_not_incomplete(texto: str) -> None:
+def test_complete_past_taken_or_other_message_is_not_incomplete(texto: str) -> None:
     assert lida(texto).incompletas == ()
 
 
@@ -79,18 +79,16 @@ def test_what_is_whole_past_taken_or_no_offer_is_not_incomplete(texto: str) -> N
         ("Meu voo foi cancelado\nHospital Fictício\nPediatria R$ 1.500\n20/03 SN, quem assume?", [20]),
     ],
 )
-def test_a_headline_that_says_taken_is_of_the_whole_message_unless_something_is_left(
-    texto: str, abertas: list[int]
-) -> None:
+def test_headline_preenchida_covers_the_whole_message_unless_some_are_open(texto: str, abertas: list[int]) -> None:
     assert [each.data.valor.day for each in lida(texto).vagas] == abertas
 
 
-def test_a_long_list_without_a_place_is_cut() -> None:
+def test_long_list_without_a_place_is_cut() -> None:
     days = "\n".join(f"{1 + n % 28:02d}/{4 + n // 28:02d} SN" for n in range(60))
     assert len(lida(f"Vagas de pediatria, R$ 1.500, chama no pv\n{days}").incompletas) == MAIS_INCOMPLETAS
 
 
-def test_a_day_a_speciality_and_a_price_are_an_offer_even_without_its_hours() -> None:
+def test_day_speciality_and_price_are_an_offer_without_hours() -> None:
     (vaga,) = lida("Plantão de anestesia no dia 25/03, R$ 3.000, chamar inbox").incompletas
     assert vaga.hospital is None
     assert vaga.data is not None

@@ -1,4 +1,4 @@
-"""Whatever is written, a reading comes back, and every field stands where it says."""
+"""Every text gives a reading, and every field is where its slice says."""
 
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
@@ -83,7 +83,7 @@ def plain(vaga: VagaLida) -> tuple[object, ...]:
 
 @given(ANY, WHEN)
 @settings(max_examples=100, deadline=None)
-def test_any_text_is_read_without_complaint(texto: str, em: datetime) -> None:
+def test_every_text_is_read_without_an_error(texto: str, em: datetime) -> None:
     read = lida(texto, em)
     assert isinstance(read, Leitura)
     assert 0 <= read.confianca <= 1
@@ -93,7 +93,7 @@ def test_any_text_is_read_without_complaint(texto: str, em: datetime) -> None:
 
 @given(MADE)
 @settings(max_examples=100, deadline=None)
-def test_every_field_stands_where_it_says(texto: str) -> None:
+def test_every_field_is_at_its_slice(texto: str) -> None:
     for vaga in lida(texto).vagas:
         for name, (start, end) in trechos(vaga).items():
             assert 0 <= start < end <= len(texto), name
@@ -108,14 +108,14 @@ def test_every_field_stands_where_it_says(texto: str) -> None:
 
 @given(MADE, WHEN)
 @settings(max_examples=100, deadline=None)
-def test_no_vaga_lies_before_the_messages_own_day(texto: str, em: datetime) -> None:
+def test_no_vaga_is_before_the_day_of_the_message(texto: str, em: datetime) -> None:
     today: date = em.astimezone(ZONE).date()
     assert all(vaga.data.valor >= today for vaga in lida(texto, em).vagas)
 
 
 @given(LINES.flatmap(lambda lines: st.tuples(st.just(lines), st.permutations(lines))))
 @settings(max_examples=40, deadline=None)
-def test_the_order_of_lines_that_say_all_does_not_matter(both: tuple[list[str], list[str]]) -> None:
+def test_order_of_complete_lines_does_not_matter(both: tuple[list[str], list[str]]) -> None:
     read = [lida("HTN precisa de clínico\n" + "\n".join(lines), SEGUNDA) for lines in both]
     assert set(map(plain, read[0].vagas)) == set(map(plain, read[1].vagas))
     assert len(read[0].vagas) == len(both[0])
@@ -123,7 +123,7 @@ def test_the_order_of_lines_that_say_all_does_not_matter(both: tuple[list[str], 
 
 @given(st.text(max_size=300))
 @settings(max_examples=100, deadline=None)
-def test_a_folded_text_knows_where_each_letter_stood(texto: str) -> None:
+def test_folded_text_keeps_the_position_of_each_letter(texto: str) -> None:
     lido = Texto.de(texto)
     for word in lido.palavras:
         start, end = lido.trecho(word.inicio, word.fim)

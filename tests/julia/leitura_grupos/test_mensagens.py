@@ -1,4 +1,4 @@
-"""Messages as people write them, and what the rules make of them."""
+"""Messages as people write them, and the rules' readings."""
 
 import pytest
 
@@ -144,7 +144,7 @@ CM, PED = "Clínica Médica", "Pediatria"
         ),
     ],
 )
-def test_lists_and_sections(texto: str, esperadas: list[str]) -> None:
+def test_lists_and_sections_become_vagas(texto: str, esperadas: list[str]) -> None:
     assert inteiras(texto) == esperadas
 
 
@@ -208,7 +208,7 @@ def test_lists_and_sections(texto: str, esperadas: list[str]) -> None:
         ("HTN clínico 10/08 SN. Valor a combinar", ["08-10 noturno"]),
     ],
 )
-def test_days_shifts_and_prices(texto: str, esperadas: list[str]) -> None:
+def test_days_shifts_and_prices_become_vagas(texto: str, esperadas: list[str]) -> None:
     assert curtas(texto) == esperadas
 
 
@@ -226,7 +226,7 @@ def test_days_shifts_and_prices(texto: str, esperadas: list[str]) -> None:
         ("HTN clínico 10/08 SN 1.500. Me chama no pv - Fulana", "Fulana", None),
     ],
 )
-def test_whom_to_call(texto: str, nome: str | None, numero: str | None) -> None:
+def test_contact_of_an_offer(texto: str, nome: str | None, numero: str | None) -> None:
     [each] = vagas(texto)
     assert (each.contato_nome and each.contato_nome.valor, each.contato_whatsapp and each.contato_whatsapp.valor) == (
         nome,
@@ -234,7 +234,7 @@ def test_whom_to_call(texto: str, nome: str | None, numero: str | None) -> None:
     )
 
 
-def test_of_two_numbers_each_hospital_has_its_own() -> None:
+def test_each_hospital_has_its_own_one_of_two_numbers() -> None:
     texto = "HTN (CM) 10/08 SD 1.600\nHGM (PED) 11/08 SN 1.900\nFulana 91 98100-0001 (Belém)\nBeltrana 53 98100-0002 (Pelotas)"
     found = {each.hospital.valor: each.contato_nome.valor for each in vagas(texto) if each.contato_nome}
     assert found == {H: "Fulana", G: "Beltrana"}
@@ -250,7 +250,7 @@ def test_of_two_numbers_each_hospital_has_its_own() -> None:
         ("HTN clínico 10/08 SN 1.500", None),
     ],
 )
-def test_how_it_is_paid(texto: str, forma: str | None) -> None:
+def test_form_of_payment(texto: str, forma: str | None) -> None:
     assert {each.forma_pagamento and each.forma_pagamento.valor for each in vagas(texto)} == {forma}
 
 
@@ -296,7 +296,7 @@ def test_how_it_is_paid(texto: str, forma: str | None) -> None:
         (Categoria.SPAM, "Ganhe até R$ 3.000 por semana trabalhando de casa, clique no link bit.exemplo/x"),
     ],
 )
-def test_what_a_message_is(categoria: Categoria, texto: str) -> None:
+def test_category_of_short_messages(categoria: Categoria, texto: str) -> None:
     assert lida(texto).categoria is categoria
 
 
@@ -308,11 +308,11 @@ def test_what_a_message_is(categoria: Categoria, texto: str) -> None:
         ("Precisamos de ortopedsta no HTN domigno SD 1.900", f"{H} | Ortopedia e Traumatologia | 08-09 diurno 1900"),
     ],
 )
-def test_one_letter_wrong_does_not_hide_a_word(texto: str, esperada: str) -> None:
+def test_word_with_one_wrong_letter_is_recognised(texto: str, esperada: str) -> None:
     assert inteiras(texto) == [esperada]
 
 
-def test_a_word_put_right_still_stands_where_it_was_written() -> None:
+def test_corrected_word_keeps_its_original_slice() -> None:
     texto = "Vaga de anestesita HTN 10/08 notruno 2.000"
     [each] = vagas(texto)
     assert each.especialidade.trecho is not None
@@ -321,12 +321,12 @@ def test_a_word_put_right_still_stands_where_it_was_written() -> None:
     assert texto[slice(*each.periodo.trecho)] == "notruno"
 
 
-def test_a_name_is_not_made_a_word() -> None:
+def test_name_of_a_person_is_not_corrected_to_a_word() -> None:
     [each] = vagas("HTN clínico 10/08 SN 1.500. Falar com Amanda 91 98100-0001")
     assert each.contato_nome is not None
     assert each.contato_nome.valor == "Amanda"
 
 
-def test_an_offer_without_a_hospital_or_a_day_is_one_without_vagas() -> None:
+def test_offer_without_a_hospital_or_a_day_has_no_vagas() -> None:
     read = lida("Preciso de clínico pra amanhã SD, hospital particular em Belém, 1.900 à vista. Detalhes no pv")
     assert (read.eh_oferta, read.vagas) == (True, ())

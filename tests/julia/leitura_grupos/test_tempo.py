@@ -1,4 +1,4 @@
-"""No text makes the rules slow. The bars leave room for a busy machine; ``bench.leitura`` measures."""
+"""No text makes the rules slow. The limits allow for a busy machine; ``bench.leitura`` measures."""
 
 import time
 
@@ -13,7 +13,7 @@ BAR = 3.0
 
 
 @pytest.mark.parametrize("piece", ADVERSAS.values(), ids=ADVERSAS.keys())
-def test_a_text_made_to_be_slow_is_read_in_time(piece: str) -> None:
+def test_adversarial_text_is_read_in_time(piece: str) -> None:
     texto = (piece * (SIZE // len(piece) + 1))[:SIZE]
     began = time.process_time()
     lida(texto)
@@ -27,13 +27,13 @@ def test_many_lines_below_one_day_are_read_in_time(line: str) -> None:
     assert time.process_time() - began < BAR
 
 
-def test_a_word_without_end_is_nobody_s_misspelling() -> None:
+def test_endless_word_is_not_spell_checked() -> None:
     began = time.process_time()
     lida("á" * 64 * 1024)
     assert time.process_time() - began < BAR
 
 
-def test_a_text_made_to_multiply_ends() -> None:
+def test_adversarial_product_of_fields_is_bounded() -> None:
     hospitals = " e ".join(f"Hospital Teste {letter}{other}" for letter in "ABCDEFGHIJ" for other in "abcdefghij")
     texto = f"Preciso de clínico {hospitals}\n" + "de 01/09 a 30/10 SD e SN e manhã e tarde 1.500\n" * 20
     began = time.process_time()

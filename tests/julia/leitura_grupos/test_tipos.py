@@ -1,4 +1,4 @@
-"""The first look at a message, and the words it knows."""
+"""The heuristic for messages, and its vocabulary."""
 
 from datetime import UTC, datetime
 
@@ -29,31 +29,31 @@ def test_each_kind_of_sign_counts_once(texto: str, score: float) -> None:
     assert heuristica(texto).score == score
 
 
-def test_the_longest_lists_are_the_richest() -> None:
+def test_long_list_has_the_full_score() -> None:
     assert heuristica("UPA Teste: plantão clínica médica 10/03 SD R$ 1.500\n" * 200).score == 1.0
 
 
-def test_an_empty_text_is_told_as_one() -> None:
+def test_empty_text_has_its_own_reason() -> None:
     assert heuristica("  \n").motivo == "texto_vazio"
 
 
-def test_the_customers_name_of_a_speciality_wins_and_our_aliases_lead_to_it() -> None:
+def test_customers_name_of_a_speciality_wins_and_our_aliases_lead_to_it() -> None:
     known = Vocabulario.de(CANONICOS).especialidades
     assert known.valor("CLÍNICO GERAL") == "Clínica Geral"
     assert known.valor("pediatra") == "Pediatria"
 
 
-def test_an_ambiguous_alias_names_every_hospital_that_bears_it() -> None:
+def test_ambiguous_alias_names_every_hospital_that_has_it() -> None:
     known = Vocabulario.de(CANONICOS).hospitais
     assert [each.uf for each in known.valor("ht") or ()] == ["PA", "RS"]
     assert [each.uf for each in known.valor("h.t.n.") or ()] == []
     assert [each.nome for each in known.valor("hospital TESTE do sul") or ()] == ["Hospital Teste do Sul"]
 
 
-def test_what_has_not_the_form_is_refused_with_the_next_step() -> None:
+def test_invalid_vocabulary_is_refused_with_the_next_step() -> None:
     with pytest.raises(ValueError, match=r"docs/grupos\.md"):
         Vocabulario.de({"hospitais": [{"nome": "Hospital Teste"}]})
 
 
-def test_thanks_are_no_offer() -> None:
+def test_thanks_are_not_an_offer() -> None:
     assert not ler("Obrigada, bom plantão a todos!", enviado_em=NOW).eh_oferta

@@ -1,4 +1,4 @@
-"""Whether the doctors' phones are on WhatsApp, on both databases."""
+"""Validation of doctors' phones on WhatsApp, on both databases."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -62,13 +62,13 @@ def details(answer: Outcome) -> dict[str, Any]:
     return dict(answer.result)
 
 
-def test_who_the_gateway_left_out_is_an_error_and_never_invalid() -> None:
+def test_number_missing_from_the_answer_is_an_error_and_never_invalid() -> None:
     found = [number("1" * 10), number("2" * 10, exists=False)]
     assert [verdict_of(each * 10, found) for each in "123"] == ["validado", "invalido", "erro"]
     assert [again_after(n) for n in (1, 2, 3, 9)] == [HOUR, 6 * HOUR, 24 * HOUR, 24 * HOUR]
 
 
-async def test_each_phone_is_looked_up_once_and_what_was_found_is_written(office: Office) -> None:
+async def test_each_phone_is_looked_up_once_and_the_result_written(office: Office) -> None:
     office.line.known = [number(PHONES[0]), number(PHONES[1], exists=False), number(PHONES[2])]
     assert details(await office.run()) == {"processados": 3, "validados": 2, "invalidos": 1, "erros": 0, "skips": 0}
     assert await office.phones() == dict(zip(PHONES, ("validado", "invalido", "validado"), strict=True))
@@ -78,7 +78,7 @@ async def test_each_phone_is_looked_up_once_and_what_was_found_is_written(office
     assert office.line.looked_up == [("julia-sim", PHONES)]
 
 
-async def test_an_error_is_tried_again_later_and_more_seldom_each_time(office: Office) -> None:
+async def test_error_is_retried_later_with_growing_intervals(office: Office) -> None:
     office.line.known = [number(phone) for phone in PHONES[1:]]
     answer = await office.run()
     assert isinstance(answer, Partial)
@@ -98,7 +98,7 @@ async def test_an_error_is_tried_again_later_and_more_seldom_each_time(office: O
     assert row == {"telefone_tentativas": 0, "telefone_validar_em": None}
 
 
-async def test_whoever_dies_in_the_middle_leaves_a_claim_that_runs_out_by_itself(office: Office) -> None:
+async def test_claim_of_a_process_that_dies_expires(office: Office) -> None:
     async def dies() -> None:
         raise KeyboardInterrupt
 
@@ -114,13 +114,13 @@ async def test_whoever_dies_in_the_middle_leaves_a_claim_that_runs_out_by_itself
     assert details(await office.run())["validados"] == 3
 
 
-async def test_a_row_left_behind_by_somebody_else_comes_back_as_well(office: Office) -> None:
+async def test_row_left_in_progress_by_another_process_is_validated(office: Office) -> None:
     await write(office.work.database, "UPDATE clientes SET status_telefone = 'validando'")
     office.line.known = [number(phone) for phone in PHONES]
     assert details(await office.run())["validados"] == 3
 
 
-async def test_what_is_found_out_too_late_is_not_written_over_somebody_elses_word(office: Office) -> None:
+async def test_late_result_does_not_overwrite_a_newer_one(office: Office) -> None:
     async def is_overtaken() -> None:
         office.clock.step(11 * MINUTE)
         await write(
@@ -133,7 +133,7 @@ async def test_what_is_found_out_too_late_is_not_written_over_somebody_elses_wor
     assert set((await office.phones()).values()) == {"invalido"}
 
 
-async def test_two_at_once_never_look_up_the_same_phone(office: Office) -> None:
+async def test_concurrent_runs_never_look_up_the_same_phone(office: Office) -> None:
     nested: list[Outcome] = []
 
     async def another_runs() -> None:
@@ -147,7 +147,7 @@ async def test_two_at_once_never_look_up_the_same_phone(office: Office) -> None:
     assert len(office.line.looked_up) == 1
 
 
-async def test_a_gateway_that_does_not_answer_costs_the_phones_nothing(office: Office) -> None:
+async def test_gateway_that_does_not_answer_costs_no_attempt(office: Office) -> None:
     office.line.known = Unavailable("HTTP 500")
     answer = await office.run()
     assert isinstance(answer, Failed)
@@ -155,7 +155,7 @@ async def test_a_gateway_that_does_not_answer_costs_the_phones_nothing(office: O
     assert set((await office.phones()).values()) == {"pendente"}
 
 
-async def test_a_broken_gateway_is_left_alone(office: Office) -> None:
+async def test_circuit_holds_lookups_at_a_broken_gateway(office: Office) -> None:
     office.line.known = Unavailable("HTTP 500")
     for _ in range(5):
         assert isinstance(await office.run(), Failed)
@@ -165,7 +165,7 @@ async def test_a_broken_gateway_is_left_alone(office: Office) -> None:
     assert len(office.line.looked_up) == 5
 
 
-async def test_a_chip_whose_circuit_is_open_is_passed_over(office: Office) -> None:
+async def test_chip_with_an_open_circuit_is_skipped(office: Office) -> None:
     await add_chip(office.work.database, "melhor")
     await write(office.work.database, "UPDATE chips SET trust_score = 90 WHERE instance_name = 'melhor'")
     breaker = office.work.circuits.breaker("chip:melhor")
@@ -187,7 +187,7 @@ async def test_a_chip_whose_circuit_is_open_is_passed_over(office: Office) -> No
         "cooldown_until = '2026-03-11T15:00:00+00:00'",
     ],
 )
-async def test_nobody_asks_who_must_not_or_cannot(office: Office, unfit: str) -> None:
+async def test_unfit_chip_looks_up_nothing(office: Office, unfit: str) -> None:
     if "cooldown" in unfit:
         await write(office.work.database, "UPDATE chips SET cooldown_until = :at", at=OPEN + HOUR)
     else:
@@ -206,7 +206,7 @@ async def test_nobody_asks_who_must_not_or_cannot(office: Office, unfit: str) ->
         (datetime(2026, 3, 11, 23, 0, tzinfo=UTC), False),
     ],
 )
-async def test_nobody_is_looked_up_at_night(office: Office, at: datetime, runs: bool) -> None:
+async def test_no_phone_is_looked_up_at_night(office: Office, at: datetime, runs: bool) -> None:
     await write(office.work.database, "UPDATE clientes SET created_at = :at", at=OPEN - 48 * HOUR)
     office.clock.step(at - office.clock.now())
     assert isinstance(await office.run(), Skipped) is not runs
@@ -215,7 +215,7 @@ async def test_nobody_is_looked_up_at_night(office: Office, at: datetime, runs: 
 @pytest.mark.parametrize(
     ("key", "on"), [("pause.all", True), ("pause.queue.fila_mensagens", True), ("safe_mode", True)]
 )
-async def test_a_pause_holds_it(office: Office, key: str, on: bool) -> None:
+async def test_pause_holds_the_lookups(office: Office, key: str, on: bool) -> None:
     await office.work.switches.set(key, on, by="teste", reason="manutenção", now=office.clock.now())
     answer = await office.run()
     assert isinstance(answer, Skipped)
@@ -223,7 +223,7 @@ async def test_a_pause_holds_it(office: Office, key: str, on: bool) -> None:
     assert office.line.looked_up == []
 
 
-async def test_at_most_fifty_a_run_the_oldest_first_and_nobody_who_asked_us_to_stop(office: Office) -> None:
+async def test_run_takes_the_fifty_oldest_phones_without_opt_outs(office: Office) -> None:
     await write(office.work.database, "UPDATE clientes SET opted_out = TRUE")
     for n in range(60):
         await add_doctor(office.work.database, f"55119000020{n:02d}", now=OPEN - (60 - n) * MINUTE)

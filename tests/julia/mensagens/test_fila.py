@@ -1,4 +1,4 @@
-"""``fila_mensagens`` is a queue like any other, and refuses what is in doubt."""
+"""``fila_mensagens`` is a queue like any other, and its claim skips messages in doubt."""
 
 import pytest
 
@@ -27,13 +27,13 @@ class TestFilaMensagens(QueueContract):
         return SqlQueueFixture(store, clock, FILA_MENSAGENS, SqlSwitches(julia, ids, events), values)
 
     @pytest.mark.parametrize("state", list(EnvioEstado))
-    async def test_nobody_claims_a_row_with_an_open_doubt_whatever_an_operator_wrote(
+    async def test_row_in_doubt_is_not_claimed_whatever_an_operator_wrote(
         self, queue: QueueFixture, julia: Database, state: EnvioEstado
     ) -> None:
         (id,) = await queue.put()
         await queue.claim()
         await write(julia, DOUBT, state=state.value, now=queue.clock.now(), id=id)
-        # What the manual tells operators to do with messages that are stuck.
+        # The manual's instruction to operators for stuck messages.
         await write(
             julia, "UPDATE fila_mensagens SET status = 'pendente', tentativas = tentativas + 1 WHERE id = :id", id=id
         )
@@ -43,7 +43,7 @@ class TestFilaMensagens(QueueContract):
         await write(julia, "UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL WHERE id = :id", id=id)
         assert [lease.id for lease in await queue.claim(BEN)] == [id]
 
-    async def test_a_worker_that_dies_with_an_intent_leaves_a_doubt_and_no_second_message(
+    async def test_worker_that_dies_with_an_intent_leaves_a_doubt_and_no_second_message(
         self, queue: QueueFixture, julia: Database
     ) -> None:
         (id,) = await queue.put()
@@ -56,9 +56,7 @@ class TestFilaMensagens(QueueContract):
         row = await one(julia, "SELECT status, envio_estado FROM fila_mensagens")
         assert row == {"status": "pendente", "envio_estado": "intent"}
 
-    async def test_a_dead_message_in_doubt_that_somebody_revives_is_not_sent(
-        self, queue: QueueFixture, julia: Database
-    ) -> None:
+    async def test_revived_dead_message_in_doubt_is_not_sent(self, queue: QueueFixture, julia: Database) -> None:
         (id,) = await queue.put()
         leases = await queue.claim()
         await write(julia, DOUBT, state="unknown", now=queue.clock.now(), id=id)
@@ -66,14 +64,12 @@ class TestFilaMensagens(QueueContract):
         assert await queue.store.revive(id)
         assert await queue.claim() == []
 
-    async def test_a_doubt_has_a_beginning(self, queue: QueueFixture, julia: Database) -> None:
+    async def test_doubt_needs_its_start_time(self, queue: QueueFixture, julia: Database) -> None:
         (id,) = await queue.put()
         with pytest.raises(StoreConflict):
             await write(julia, "UPDATE fila_mensagens SET envio_estado = 'intent' WHERE id = :id", id=id)
 
-    async def test_the_claim_says_since_when_and_the_operators_see_it(
-        self, queue: QueueFixture, julia: Database
-    ) -> None:
+    async def test_claim_records_its_start_for_operators(self, queue: QueueFixture, julia: Database) -> None:
         await queue.put()
         await queue.claim()
         row = await one(julia, "SELECT status, processando_desde, updated_at FROM fila_mensagens")
@@ -81,21 +77,21 @@ class TestFilaMensagens(QueueContract):
         assert row == {"status": "processando", "processando_desde": now, "updated_at": now}
 
 
-async def test_a_chip_that_only_listens_cannot_be_allowed_to_send(julia: Database) -> None:
+async def test_listener_cannot_be_allowed_to_send(julia: Database) -> None:
     chip = await add_chip(julia, "escuta", tipo="listener")
     for permission in ("pode_prospectar", "pode_followup", "pode_responder"):
         with pytest.raises(StoreConflict):
             await write(julia, f"UPDATE chips SET {permission} = TRUE WHERE id = :id", id=chip)
 
 
-async def test_one_line_is_one_doctor_with_or_without_the_ninth_digit(julia: Database) -> None:
+async def test_number_with_or_without_the_ninth_digit_is_one_doctor(julia: Database) -> None:
     await add_doctor(julia, "5531988880001")
     with pytest.raises(StoreConflict):
         await add_doctor(julia, "553188880001")
     await add_doctor(julia, "553132220001")
 
 
-async def test_an_exclusion_from_a_campaign_has_a_reason(julia: Database, clock: FakeClock) -> None:
+async def test_exclusion_from_a_campaign_needs_a_reason(julia: Database, clock: FakeClock) -> None:
     doctor = await add_doctor(julia)
     await write(
         julia,
@@ -112,7 +108,7 @@ async def test_an_exclusion_from_a_campaign_has_a_reason(julia: Database, clock:
     await write(julia, insert, campaign=campaign, doctor=doctor, why="optout", now=clock.now())
 
 
-async def test_the_column_and_the_code_agree_which_line_is_which(julia: Database) -> None:
+async def test_column_and_code_compute_the_same_key_of_a_number(julia: Database) -> None:
     numbers = [
         "5531988880001",
         "553166660001",

@@ -1,4 +1,4 @@
-"""May a message leave? Every rule says no in its own words, and the order of the rules is theirs too."""
+"""Rules that decide whether a message may leave: each has its own reason, in a fixed order."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -56,41 +56,41 @@ def outcome(decision: DecisaoDeEnvio) -> Desfecho:
     return decision.desfecho
 
 
-def test_what_nobody_objects_to_may_leave() -> None:
+def test_message_without_an_objection_may_leave() -> None:
     assert verdict(message()) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
-def test_outside_production_only_the_allowlist_and_the_simulator_receive() -> None:
+def test_only_the_allowlist_and_the_simulator_receive_outside_production() -> None:
     development = replace(RULES, is_production=False)
     assert outcome(verdict(message(), rules=development)) is Desfecho.BLOCKED_DEV_ALLOWLIST
     assert isinstance(verdict(message(), rules=replace(development, allowlist=[PHONE])), Libera)
     assert isinstance(verdict(message(), rules=replace(development, is_simulated=True)), Libera)
 
 
-def test_a_process_that_knows_of_no_gateway_ends_nothing_it_only_puts_off() -> None:
+def test_process_without_a_gateway_only_postpones() -> None:
     for without in (replace(RULES, has_line=False), replace(RULES, has_line=False, is_production=False)):
         assert verdict(message(), rules=without) == Adia(NOW + WITHOUT_LINE, NO_LINE())
 
 
-def test_a_number_is_the_same_with_and_without_the_ninth_digit() -> None:
+def test_number_is_the_same_with_and_without_the_ninth_digit() -> None:
     development = replace(RULES, is_production=False, allowlist=["551190000001"])
     assert isinstance(verdict(message(telefone="551190000001"), rules=development), Libera)
 
 
-def test_the_same_words_are_not_said_twice_within_the_hour() -> None:
+def test_same_text_is_not_sent_twice_within_the_hour() -> None:
     said = message(same_words_at=NOW - timedelta(minutes=59))
     assert verdict(said) == Bloqueia(Desfecho.DEDUPED, SAME_TEXT_SENT(), cancels=True)
     assert isinstance(verdict(message(same_words_at=NOW - timedelta(minutes=61))), Libera)
 
 
-def test_an_opt_out_is_absolute() -> None:
+def test_opt_out_is_absolute() -> None:
     gone = Medico(opted_out=True)
     for tipo in ("followup", "campanha", "oferta", "resposta", "sistema", "lembrete"):
         assert outcome(verdict(message(tipo=tipo), gone)) is Desfecho.BLOCKED_OPTED_OUT
     assert outcome(verdict(message(campaign_status="ativa"), gone)) is Desfecho.BLOCKED_OPTED_OUT
 
 
-def test_a_probable_opt_out_holds_our_own_initiative_and_no_answer() -> None:
+def test_probable_opt_out_holds_our_own_initiative_and_no_answer() -> None:
     doubtful = Medico(opt_out_in_doubt=True, last_inbound_at=NOW)
     held = verdict(message(), doubtful)
     assert isinstance(held, Adia)
@@ -99,7 +99,7 @@ def test_a_probable_opt_out_holds_our_own_initiative_and_no_answer() -> None:
     assert isinstance(verdict(message(tipo="manual"), doubtful), Libera)
 
 
-def test_an_answer_to_what_he_wrote_now_is_owed_even_to_who_opted_out() -> None:
+def test_answer_to_a_recent_message_is_allowed_even_after_an_opt_out() -> None:
     wrote = Medico(opted_out=True, last_inbound_at=NOW - timedelta(minutes=5))
     assert verdict(message(tipo="resposta", proves_inbound=True), wrote) == Libera(TipoDeMensagem.RESPOSTA)
 
@@ -109,14 +109,12 @@ def test_an_answer_to_what_he_wrote_now_is_owed_even_to_who_opted_out() -> None:
     [(False, timedelta(minutes=5)), (True, timedelta(minutes=31)), (True, None)],
     ids=["names no message of his", "he wrote too long ago", "he never wrote"],
 )
-def test_what_calls_itself_an_answer_and_proves_nothing_counts_as_our_own_initiative(
-    proves: bool, wrote: timedelta | None
-) -> None:
+def test_unproven_answer_counts_as_our_own_initiative(proves: bool, wrote: timedelta | None) -> None:
     medico = Medico(last_inbound_at=None if wrote is None else NOW - wrote)
     assert verdict(message(tipo="resposta", proves_inbound=proves), medico) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
-def test_while_a_person_talks_to_a_doctor_the_machine_is_silent() -> None:
+def test_automatic_messages_stop_while_a_person_talks_to_a_doctor() -> None:
     taken = Medico(with_person=True, last_inbound_at=NOW - timedelta(minutes=5))
     for spoken in (message(), message(tipo="resposta", proves_inbound=True), message(campaign_status="ativa")):
         decision = verdict(spoken, taken)
@@ -126,7 +124,7 @@ def test_while_a_person_talks_to_a_doctor_the_machine_is_silent() -> None:
         assert isinstance(verdict(owed, taken), Libera)
 
 
-def test_a_person_may_answer_for_a_message_to_who_opted_out_and_it_is_told_apart() -> None:
+def test_bypass_reason_allows_a_message_to_an_opted_out_doctor() -> None:
     decision = verdict(message(bypass="the hospital asked: -"), Medico(opted_out=True))
     assert decision == Libera(TipoDeMensagem.FOLLOWUP, "the hospital asked: -")
     assert verdict(message(bypass="not needed")) == Libera(TipoDeMensagem.FOLLOWUP)
@@ -140,19 +138,19 @@ def test_a_person_may_answer_for_a_message_to_who_opted_out_and_it_is_told_apart
         ("2026-03-11T10:59:59+00:00", "2026-03-11T11:00:00+00:00"),
     ],
 )
-def test_at_quiet_hours_it_waits_for_the_opening_and_is_not_lost(now: str, opens: str) -> None:
+def test_message_in_quiet_hours_waits_for_the_opening(now: str, opens: str) -> None:
     at = datetime.fromisoformat(now)
     decision = verdict(message(due_at=at, created_at=at), now=at)
     assert decision == Adia(datetime.fromisoformat(opens), "quiet hours")
 
 
-def test_an_answer_leaves_at_any_hour() -> None:
+def test_answer_leaves_at_any_hour() -> None:
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     medico = Medico(last_inbound_at=night)
     assert isinstance(verdict(message(tipo="resposta", proves_inbound=True), medico, now=night), Libera)
 
 
-def test_a_campaign_leaves_in_the_window_of_its_kind() -> None:
+def test_campaign_leaves_in_the_window_of_its_kind() -> None:
     offers = replace(RULES, window=WINDOWS["tarde"])
     campaign = message(campaign_status="ativa")
     decision = verdict(campaign, rules=offers)
@@ -160,14 +158,14 @@ def test_a_campaign_leaves_in_the_window_of_its_kind() -> None:
     assert isinstance(verdict(campaign, rules=offers, now=NOW + 3 * HOUR), Libera)
 
 
-def test_nights_and_weekends_make_no_message_old() -> None:
+def test_nights_and_weekends_do_not_age_a_message() -> None:
     friday = datetime(2026, 3, 13, 22, 0, tzinfo=UTC)  # 19:00: one open hour is left
     monday = datetime(2026, 3, 16, 12, 0, tzinfo=UTC)  # 09:00
     assert open_time(friday, monday, HORARIO, ZONE) == 2 * HOUR
     assert isinstance(verdict(message(due_at=friday), now=monday), Libera)
 
 
-def test_what_waited_two_working_days_is_of_no_use_any_more() -> None:
+def test_message_expires_after_two_working_days() -> None:
     late = verdict(message(due_at=NOW), now=NOW + timedelta(days=2, minutes=1))
     assert late == Bloqueia(Desfecho.FAILED_EXPIRED, "it waited longer than it could be of use", cancels=True)
 
@@ -181,16 +179,16 @@ def test_what_waited_two_working_days_is_of_no_use_any_more() -> None:
         (Medico(contacts_7d=5), Desfecho.BLOCKED_CONTACT_CAP),
     ],
 )
-def test_a_doctor_is_given_peace(medico: Medico, expected: Desfecho) -> None:
+def test_cooling_off_and_contact_limits_block_a_message(medico: Medico, expected: Desfecho) -> None:
     assert outcome(verdict(message(), medico)) is expected
 
 
-def test_peace_that_is_over_holds_nobody() -> None:
+def test_expired_cooling_off_holds_nothing() -> None:
     over = Medico(is_cooling_off=True, cooling_off_until=NOW - HOUR, next_allowed_at=NOW - HOUR, contacts_7d=4)
     assert isinstance(verdict(message(), over), Libera)
 
 
-def test_campaigns_that_are_off_hold_campaigns_alone_and_safe_mode_holds_everything_we_begin() -> None:
+def test_campaign_switch_holds_campaigns_and_safe_mode_holds_own_initiative() -> None:
     off, safe = replace(RULES, campaigns=HELD), replace(RULES, safe_mode=HELD)
     campaign, answer = message(campaign_status="ativa"), message(tipo="resposta", proves_inbound=True)
     wrote = Medico(last_inbound_at=NOW)
@@ -201,19 +199,19 @@ def test_campaigns_that_are_off_hold_campaigns_alone_and_safe_mode_holds_everyth
     assert isinstance(verdict(answer, wrote, rules=safe), Libera)
 
 
-def test_a_pause_holds_answers_too() -> None:
+def test_pause_holds_answers_too() -> None:
     answer = message(tipo="resposta", proves_inbound=True)
     assert isinstance(verdict(answer, Medico(last_inbound_at=NOW), rules=replace(RULES, paused=HELD)), Adia)
 
 
-def test_a_paused_campaign_waits_and_a_cancelled_one_is_over() -> None:
+def test_paused_campaign_waits_and_a_cancelled_one_ends() -> None:
     assert verdict(message(campaign_status="pausada")) == Adia(NOW + timedelta(seconds=15), "its campaign is paused")
     ended = verdict(message(campaign_status="cancelada"))
     assert isinstance(ended, Bloqueia)
     assert ended.cancels
 
 
-def test_a_message_of_a_campaign_counts_as_one_whatever_it_calls_itself() -> None:
+def test_message_of_a_campaign_counts_as_one_whatever_its_type() -> None:
     wrote = Medico(last_inbound_at=NOW)
     for tipo in ("campanha", "resposta", "sistema", "discovery"):
         assert verdict(message(tipo=tipo, campaign_status="ativa", proves_inbound=True), wrote) == Libera(
@@ -229,8 +227,8 @@ def test_two_campaigns_are_three_days_apart() -> None:
     assert isinstance(verdict(message(campaign_status="ativa"), before), Libera)
 
 
-def test_what_is_for_good_is_said_before_what_only_waits() -> None:
-    """At night an opted-out doctor's message ends at once; it does not come back in the morning to be blocked then."""
+def test_final_reasons_come_before_temporary_ones() -> None:
+    """At night a message to an opted-out doctor ends at once, instead of waiting for the morning to be blocked."""
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     assert outcome(verdict(message(), Medico(opted_out=True), now=night)) is Desfecho.BLOCKED_OPTED_OUT
 
@@ -245,7 +243,5 @@ def test_what_is_for_good_is_said_before_what_only_waits() -> None:
         ({"evolution_api_url": "http://127.0.0.1:1", "evolution_api_key": "simulador", **PRODUCTION}, False),
     ],
 )
-def test_a_gateway_on_this_machine_is_the_simulator_only_if_it_has_its_key(
-    settings: dict[str, Any], expected: bool
-) -> None:
+def test_local_gateway_is_the_simulator_only_with_the_simulators_key(settings: dict[str, Any], expected: bool) -> None:
     assert is_simulated(Settings(**settings)) is expected

@@ -79,7 +79,7 @@ async def julia(database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyP
         yield Julia(work, settings)
 
 
-async def test_every_circuit_is_told_also_the_one_that_never_failed(julia: Julia) -> None:
+async def test_every_circuit_is_listed_including_ones_that_never_failed(julia: Julia) -> None:
     await julia.fail("evolution", 5)
     await julia.fail("chip:7", 1)
     found = (await julia.get("/health/circuits"))["circuits"]
@@ -93,7 +93,7 @@ async def test_every_circuit_is_told_also_the_one_that_never_failed(julia: Julia
     assert opened["ultima_falha"].endswith("-03:00")
 
 
-async def test_the_history_is_told_by_circuit_and_by_time(julia: Julia, clock: FakeClock) -> None:
+async def test_history_is_filtered_by_circuit_and_by_time(julia: Julia, clock: FakeClock) -> None:
     await julia.fail("evolution", 5)
     clock.step(timedelta(hours=2))
     await julia.fail("claude", 3)
@@ -113,7 +113,7 @@ async def test_the_history_is_told_by_circuit_and_by_time(julia: Julia, clock: F
         assert (await julia.client.get(f"/health/circuits/history?horas={wrong}")).status_code == 422
 
 
-async def test_the_rate_limit_says_what_is_used_and_whether_it_is_the_hour(julia: Julia, clock: FakeClock) -> None:
+async def test_rate_limit_page_shows_usage_and_opening_hours(julia: Julia, clock: FakeClock) -> None:
     for n in range(3):
         assert isinstance(await julia.send(TipoDeMensagem.CAMPANHA, f"m{n}"), Reserved)
     found = await julia.get("/health/rate-limit")
@@ -134,7 +134,7 @@ async def test_the_rate_limit_says_what_is_used_and_whether_it_is_the_hour(julia
     assert (at_eight["msgs_hora"], at_eight["msgs_dia"]) == (0, 3)
 
 
-async def test_what_we_send_on_our_own_initiative_is_bound_by_everything_and_an_answer_by_its_kind(
+async def test_own_initiative_has_every_limit_and_an_answer_only_those_of_its_kind(
     julia: Julia,
 ) -> None:
     assert isinstance(await julia.send(TipoDeMensagem.CAMPANHA, "ana"), Reserved)
@@ -151,7 +151,7 @@ async def test_what_we_send_on_our_own_initiative_is_bound_by_everything_and_an_
     assert isinstance(await julia.send(TipoDeMensagem.RESPOSTA, "ana"), Hold)
 
 
-async def test_the_history_job_takes_old_transitions_away(julia: Julia, clock: FakeClock) -> None:
+async def test_history_job_deletes_old_transitions(julia: Julia, clock: FakeClock) -> None:
     await julia.fail("evolution", 5)
     clock.step(timedelta(days=31))
     await julia.fail("claude", 3)
@@ -199,7 +199,7 @@ def test_circuits_are_listed_and_closed_by_hand(program: Path, batuta: Command) 
     assert "gateway" in wrong
 
 
-def test_limits_are_listed_with_what_is_used(program: Path, batuta: Command) -> None:
+def test_limits_are_listed_with_their_usage(program: Path, batuta: Command) -> None:
     break_it()
     assert json.loads(batuta("limits", "--json")[1])["limits"] == [
         {"limit": "sends/hour", "most": 20, "seconds": 3600, "each": False, "used": 1},
@@ -208,6 +208,6 @@ def test_limits_are_listed_with_what_is_used(program: Path, batuta: Command) -> 
     assert "sends/hour" in batuta("limits")[1]
 
 
-def test_a_program_without_guards_says_how_to_have_them(folder: Path, batuta: Command) -> None:
+def test_program_without_guards_says_how_to_add_them(folder: Path, batuta: Command) -> None:
     assert "work.circuit" in batuta("circuits")[1]
     assert "work.limit" in batuta("limits")[1]

@@ -1,4 +1,4 @@
-"""A customer's names are examined before anything of them is learnt, and the entry that is wrong is named."""
+"""A customer's names are validated before any of them is learnt, and the error names the entry."""
 
 import json
 from pathlib import Path
@@ -36,13 +36,13 @@ def hospital(**more: Any) -> dict[str, Any]:
         ({"feriados_nacionais": 7}, "feriados_nacionais", "form"),
     ],
 )  # fmt: skip
-def test_the_entry_that_is_wrong_is_named(document: Any, onde: str, motivo: str) -> None:
+def test_error_names_the_wrong_entry(document: Any, onde: str, motivo: str) -> None:
     with pytest.raises(NomesErrados) as wrong:
         examinados(document)
     assert wrong.value.facts == {"onde": onde, "motivo": motivo}
 
 
-def test_short_names_and_our_own_words_are_taken() -> None:
+def test_short_names_and_own_words_are_accepted() -> None:
     mine = hospital(cidade="Belém", uf="PA", aliases=["HC", "UPA 24h", "Santa Casa"])
     for document in ({}, mine, {"especialidades": [{"canonico": "Clínica Médica", "aliases": ["CM", "plantonista"]}]}):
         assert examinados(document) is document

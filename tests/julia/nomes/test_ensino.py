@@ -1,4 +1,4 @@
-"""A name that was taught by mistake is unlearnt, on both databases, and the next message is read without it."""
+"""A name taught by mistake is unlearnt, on both databases, and the next message is read without it."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ def ensino(mesa: Bancada) -> Ensino:
 
 
 async def taught(mesa: Bancada, lugar: str, hospital: str) -> None:
-    """A reviewer says that a place is that hospital."""
+    """Teach a name: a reviewer assigns a place to a hospital."""
     await mesa.dizem("plantão\n" + vaga(lugar))
     await mesa.trabalha()
     row = await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'")
@@ -23,7 +23,7 @@ async def taught(mesa: Bancada, lugar: str, hospital: str) -> None:
     await mesa.clock.advance(timedelta(seconds=6))
 
 
-async def test_whose_a_name_is_and_who_taught_it(mesa: Bancada, ensino: Ensino) -> None:
+async def test_lookup_shows_the_owner_of_a_name_and_its_teacher(mesa: Bancada, ensino: Ensino) -> None:
     await mesa.carrega("Hospital Fictício", cidade="Santos", uf="SP")
     await taught(mesa, "Vila Inventada", "Hospital Fictício")
     (known,) = await ensino.de_quem("VILA  INVENTADA")
@@ -33,7 +33,7 @@ async def test_whose_a_name_is_and_who_taught_it(mesa: Bancada, ensino: Ensino) 
     assert await ensino.de_quem("Vila Sonhada") == []
 
 
-async def test_a_name_that_is_unlearnt_is_nobodys_and_that_is_audited_by_ids(mesa: Bancada, ensino: Ensino) -> None:
+async def test_unlearnt_name_has_no_owner_and_the_audit_log_has_ids(mesa: Bancada, ensino: Ensino) -> None:
     await mesa.carrega("Hospital Fictício", cidade="Santos", uf="SP")
     await taught(mesa, "Vila Inventada", "Hospital Fictício")
     gone = await ensino.esquecer("vila inventada", por="gestor")
@@ -51,14 +51,14 @@ async def test_a_name_that_is_unlearnt_is_nobodys_and_that_is_audited_by_ids(mes
     )  # fmt: skip
 
 
-async def test_a_hospital_that_was_called_so_is_called_by_its_other_name(mesa: Bancada, ensino: Ensino) -> None:
+async def test_hospital_takes_its_other_name_when_its_name_is_unlearnt(mesa: Bancada, ensino: Ensino) -> None:
     await mesa.carrega("Coisa Nenhuma", aliases=["Hospital Fictício"])
     await ensino.esquecer("Coisa Nenhuma", por="gestor")
     assert (await mesa.one("SELECT nome FROM hospitais"))["nome"] == "Hospital Fictício"
     assert (await mesa.dicionario.nomes()).vocabulario.hospitais.valor("Coisa Nenhuma") is None
 
 
-async def test_where_several_are_called_so_somebody_has_to_say_which(mesa: Bancada, ensino: Ensino) -> None:
+async def test_unlearning_a_name_of_several_hospitals_needs_an_id(mesa: Bancada, ensino: Ensino) -> None:
     for town in ("Santos", "Campinas"):
         await mesa.carrega("Hospital Fictício", cidade=town, uf="SP")
     with pytest.raises(NomeDeVarios) as several:
@@ -69,7 +69,7 @@ async def test_where_several_are_called_so_somebody_has_to_say_which(mesa: Banca
     assert [each.id for each in await ensino.de_quem("Hospital Fictício")] == [first.id]
 
 
-async def test_a_speciality_unlearns_a_name_too(mesa: Bancada, ensino: Ensino) -> None:
+async def test_name_of_a_speciality_can_be_unlearnt(mesa: Bancada, ensino: Ensino) -> None:
     areas = [{"canonico": "Pediatria", "aliases": ["criançada"]}]
     await mesa.dicionario.carregar({"especialidades": areas}, now=mesa.clock.now())
     assert (await mesa.dicionario.nomes()).vocabulario.especialidades.valor("criançada") == "Pediatria"

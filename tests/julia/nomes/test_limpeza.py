@@ -1,4 +1,4 @@
-"""Hospitals that are none go, on both databases; whatever somebody needs or has looked at stays."""
+"""Removal of false hospitals, on both databases; rows that are in use or reviewed stay."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from tests.julia.grupos.bancada import Bancada, vaga
 
 
 async def made(mesa: Bancada, nome: str, *, revisado: bool = False) -> str:
-    """A hospital as a machine made it once, with its name."""
+    """Insert an automatically created hospital with its name."""
     id, now = id_de("hospital", nome), mesa.clock.now()
     await mesa.write(
         "INSERT INTO hospitais (id, nome, criado_automaticamente, precisa_revisao, created_at)"
@@ -29,7 +29,7 @@ async def made(mesa: Bancada, nome: str, *, revisado: bool = False) -> str:
     return id
 
 
-async def test_what_cannot_be_a_name_goes_with_its_aliases_unless_it_is_needed_or_was_looked_at(mesa: Bancada) -> None:
+async def test_impossible_names_are_removed_with_aliases_unless_used_or_reviewed(mesa: Bancada) -> None:
     gone = [await made(mesa, nome) for nome in ("inbox", "R$ 1.500 à vista", "19h às 7h", "pediatria")]
     await made(mesa, "Hospital Fictício")
     await made(mesa, "amazon", revisado=True)

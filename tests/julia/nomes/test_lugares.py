@@ -1,4 +1,4 @@
-"""Which place a vaga is of, on both databases: names that are alike are two places, and so is one name in two towns."""
+"""The hospital of a vaga, on both databases: similar names are two hospitals, and so is one name in two towns."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -34,7 +34,7 @@ async def vagas(mesa: Bancada) -> list[dict[str, Any]]:
     )
 
 
-async def test_two_places_with_names_alike_are_two_and_a_person_looks_at_the_new_one(mesa: Bancada) -> None:
+async def test_similar_names_are_two_hospitals_and_the_new_one_is_reviewed(mesa: Bancada) -> None:
     await mesa.carrega("UPA Zona Leste", cidade="São Paulo", uf="SP")
     await offered(mesa, "UPA Zona Leste")
     await offered(mesa, "UPA Zona Oeste")
@@ -50,7 +50,7 @@ async def test_two_places_with_names_alike_are_two_and_a_person_looks_at_the_new
     assert len(await mesa.rows("SELECT DISTINCT hospital_id FROM vagas")) == 2
 
 
-async def test_one_name_in_the_groups_of_two_towns_is_two_places(mesa: Bancada) -> None:
+async def test_one_name_in_groups_of_two_towns_is_two_hospitals(mesa: Bancada) -> None:
     for group, region in ((BELEM, "Belém/PA"), (CAMPINAS, "Campinas/SP")):
         await mesa.dizem("Bom dia", grupo=group)
         await mesa.write("UPDATE grupos_whatsapp SET regiao = :region WHERE jid = :group", region=region, group=group)
@@ -62,7 +62,7 @@ async def test_one_name_in_the_groups_of_two_towns_is_two_places(mesa: Bancada) 
     ]  # fmt: skip
 
 
-async def test_whoever_confirms_a_name_in_one_town_does_not_take_it_from_the_place_in_another(mesa: Bancada) -> None:
+async def test_confirmed_name_in_one_town_stays_with_the_hospital_of_another(mesa: Bancada) -> None:
     for group, region in ((BELEM, "Belém/PA"), (CAMPINAS, "Campinas/SP")):
         await mesa.dizem("Bom dia", grupo=group)
         await mesa.write("UPDATE grupos_whatsapp SET regiao = :region WHERE jid = :group", region=region, group=group)
@@ -78,7 +78,7 @@ async def test_whoever_confirms_a_name_in_one_town_does_not_take_it_from_the_pla
     assert sorted(row["cidade"] for row in kept) == ["Belém", "Campinas"]
 
 
-async def test_one_name_with_two_towns_is_two_places_though_it_was_told_without_any_before(mesa: Bancada) -> None:
+async def test_one_name_with_two_towns_is_two_hospitals_after_one_without_a_town(mesa: Bancada) -> None:
     for lugar in ("Hospital São Lucas", "Hospital São Lucas - Campinas/SP", "Hospital São Lucas - Santos/SP"):
         await offered(mesa, lugar)
     assert [(row["status"], row["cidade"]) for row in await vagas(mesa)] == [
@@ -97,7 +97,7 @@ async def waiting(mesa: Bancada) -> str:
     return str(row["id"])
 
 
-async def test_a_name_that_was_confirmed_in_one_town_is_not_stamped_on_its_namesakes_elsewhere(mesa: Bancada) -> None:
+async def test_confirmed_name_does_not_apply_to_namesakes_in_other_towns(mesa: Bancada) -> None:
     await regions(mesa)
     await offered(mesa, VILA)
     await mesa.groups.revisao.aprovar(await waiting(mesa), Correcao(), por="gestora")
@@ -110,7 +110,7 @@ async def test_a_name_that_was_confirmed_in_one_town_is_not_stamped_on_its_names
     ]  # fmt: skip
 
 
-async def test_another_name_of_a_listed_hospital_that_was_taught_in_one_town_is_nobodys_in_another(
+async def test_alias_taught_in_one_town_is_unknown_in_another(
     mesa: Bancada,
 ) -> None:
     await regions(mesa)
@@ -128,8 +128,8 @@ async def test_another_name_of_a_listed_hospital_that_was_taught_in_one_town_is_
     assert (here["status"], here["nome"]) == ("duplicada", "Hospital Fictício")
 
 
-async def test_a_neighbours_hospital_that_was_confirmed_in_a_group_is_known_there_afterwards(mesa: Bancada) -> None:
-    """Groups of a town offer what is in the next one, and do not always say so."""
+async def test_confirmed_hospital_of_the_next_town_is_known_in_its_group(mesa: Bancada) -> None:
+    """Groups of a town offer shifts of the next one, and do not always say so."""
     await regions(mesa)
     await offered(mesa, VILA, CAMPINAS)
     there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")
@@ -140,7 +140,7 @@ async def test_a_neighbours_hospital_that_was_confirmed_in_a_group_is_known_ther
     assert (first["cidade"], again["status"], again["cidade"]) == ("Valinhos", "duplicada", "Valinhos")
 
 
-async def test_a_hospital_that_a_person_names_without_its_town_is_in_the_groups_region(mesa: Bancada) -> None:
+async def test_reviewers_hospital_without_a_town_gets_the_region_of_the_group(mesa: Bancada) -> None:
     await regions(mesa)
     for group in (BELEM, CAMPINAS):
         await offered(mesa, VILA, group)
@@ -152,7 +152,7 @@ async def test_a_hospital_that_a_person_names_without_its_town_is_in_the_groups_
     ]  # fmt: skip
 
 
-async def test_the_customers_own_list_counts_in_every_region(mesa: Bancada) -> None:
+async def test_customers_own_list_counts_in_every_region(mesa: Bancada) -> None:
     await regions(mesa)
     await mesa.carrega("Hospital São Lucas", cidade="Belém", uf="PA")
     await offered(mesa, "Hospital São Lucas", CAMPINAS)

@@ -1,4 +1,4 @@
-"""Names of places: what can be one, and whose it is."""
+"""Names of hospitals: valid names and their owners."""
 
 import pytest
 from rapidfuzz import fuzz
@@ -28,7 +28,7 @@ def is_alike(one: str, other: str) -> bool:
         ("PS Central", "pronto socorro central"), ("", ""), ("()", ""),
     ],
 )  # fmt: skip
-def test_the_form_in_which_names_are_compared(written: str, form: str) -> None:
+def test_normal_form_of_names(written: str, form: str) -> None:
     assert busca(written) == form
 
 
@@ -40,7 +40,7 @@ def test_the_form_in_which_names_are_compared(written: str, form: str) -> None:
         "11 90000-0001", "wa.me/5511900000001", "name: x (", "WhatsApp", "unknown", "x" * 130, "Vila", "chamar no pv", "{ignore}",
     ],
 )  # fmt: skip
-def test_what_can_be_no_name(text: str) -> None:
+def test_impossible_names_have_score_zero(text: str) -> None:
     assert pode_ser_nome(text)[0] == 0.0
 
 
@@ -51,15 +51,15 @@ def test_what_can_be_no_name(text: str) -> None:
         ("Inventada", 0.4),
     ],
 )  # fmt: skip
-def test_how_likely_a_name_is_one(text: str, score: float) -> None:
+def test_score_of_possible_names(text: str, score: float) -> None:
     assert pode_ser_nome(text) == (score, None)
 
 
-def test_a_bare_speciality_is_no_place() -> None:
+def test_bare_speciality_is_not_a_hospital() -> None:
     assert achar("Pediatria", None, None, None, nomes()).como == "recusado"
 
 
-def test_a_name_is_found_whatever_its_accents_its_beginning_and_what_stands_behind_it() -> None:
+def test_name_is_found_despite_accents_prefixes_and_suffixes() -> None:
     known = nomes(("Hospital São Fictício", "Santos", "SP", 1.0))
     for written in (
         "hospital sao ficticio",
@@ -70,13 +70,13 @@ def test_a_name_is_found_whatever_its_accents_its_beginning_and_what_stands_behi
         assert (achar(written, None, None, None, known).id, achar(written, None, None, None, known).score) == ("0", 1.0)
 
 
-def test_a_city_that_is_said_must_be_the_hospitals() -> None:
+def test_named_city_must_be_the_hospitals() -> None:
     known = nomes(("Santa Casa Inventada", "Santos", "SP", 1.0))
     assert achar("Santa Casa Inventada", "Santos", "SP", None, known).id == "0"
     assert achar("Santa Casa Inventada", "Belém", "PA", None, known).como == "novo"
 
 
-def test_of_several_with_one_name_the_city_chooses_then_the_region_and_otherwise_nobody_is_sure() -> None:
+def test_city_then_region_decide_between_equal_names_or_none_is_certain() -> None:
     known = nomes(("HGE Inventado", "Salvador", "BA", 1.0), ("HGE Inventado", "Maceió", "AL", 1.0))
     assert achar("HGE Inventado", "Maceió", None, None, known).id == "1"
     assert achar("HGE Inventado", None, None, "Grande Salvador", known).id == "0"
@@ -84,7 +84,7 @@ def test_of_several_with_one_name_the_city_chooses_then_the_region_and_otherwise
     assert (found.como, found.score) == ("ambiguo", 0.6)
 
 
-def test_what_is_almost_the_same_is_the_same_but_for_its_number() -> None:
+def test_near_match_is_the_same_hospital_unless_its_number_differs() -> None:
     known = nomes(("UPA Imaginária 1", None, None, 1.0), ("Hospital Doutor Inventado", None, None, 1.0))
     found = achar("Hospital Dr Invetado", None, None, None, known)
     assert (found.id, found.como) == ("1", "semelhante")
@@ -93,7 +93,7 @@ def test_what_is_almost_the_same_is_the_same_but_for_its_number() -> None:
     assert achar("UPA Imaginaria II", None, None, None, known).como == "novo"
 
 
-def test_what_a_machine_learnt_stays_as_doubtful_as_it_was() -> None:
+def test_learnt_name_keeps_its_uncertainty() -> None:
     known = nomes(("Hosp Invetado da Serra", None, None, 0.91))
     assert achar("Hosp Invetado da Serra", None, None, None, known).score == 0.91
 
@@ -109,7 +109,7 @@ def test_what_a_machine_learnt_stays_as_doubtful_as_it_was() -> None:
         ("Hospital Inventado Central", "Hospital Inventada Central"),
     ],
 )  # fmt: skip
-def test_two_names_that_differ_in_a_word_are_two_places_and_a_person_looks(known: str, written: str) -> None:
+def test_names_that_differ_in_a_word_are_two_hospitals_and_need_review(known: str, written: str) -> None:
     found = achar(written, None, None, None, nomes((known, None, None, 1.0)))
     assert (found.id, found.como) == (None, "novo")
     assert found.score < CERTO or not is_alike(known, written)
@@ -125,12 +125,12 @@ def test_two_names_that_differ_in_a_word_are_two_places_and_a_person_looks(known
         ("Hospital Municipal Fictício", "Hosp. Mun. Fictício"), ("Hospital Inventado Geral", "Hospital Invetnado Geral"),
     ],
 )  # fmt: skip
-def test_a_name_in_another_spelling_is_the_same_place(known: str, written: str) -> None:
+def test_name_in_another_spelling_is_the_same_hospital(known: str, written: str) -> None:
     found = achar(written, None, None, None, nomes((known, None, None, 1.0)))
     assert found.id == "0"
 
 
-def test_a_word_of_another_place_we_know_is_no_slip_of_the_hand() -> None:
+def test_word_of_another_known_hospital_is_not_a_typing_error() -> None:
     place = ("Hospital Lamarques Inventado", None, None, 1.0)
     assert achar("Hospital Lamarquez Inventado", None, None, None, nomes(place)).id == "0"
     assert achar("Hospital Lamarque Inventado", None, None, None, nomes(place)).id == "0"
@@ -138,7 +138,7 @@ def test_a_word_of_another_place_we_know_is_no_slip_of_the_hand() -> None:
     assert achar("Hospital Lamarque Inventado", None, None, None, nomes(place, other)).como == "novo"
 
 
-def test_likeness_is_to_a_name_and_not_to_what_was_like_it() -> None:
+def test_near_match_is_not_transitive() -> None:
     known = nomes(("Hospital Regional Aurora", None, None, 1.0))
     known.hospitais[busca("Hospital Regional Auroma")] = [Conhecido("0", "Hospital Regional Aurora", None, None, 0.95)]  # type: ignore[index]
     found = achar("Hospital Regional Auromi", None, None, None, known)
@@ -146,7 +146,7 @@ def test_likeness_is_to_a_name_and_not_to_what_was_like_it() -> None:
     assert found.score < CERTO
 
 
-def test_what_a_machine_made_is_that_name_in_that_town() -> None:
+def test_automatic_hospital_belongs_to_its_town() -> None:
     known = nomes(("Hospital Inventado", "Belém", "PA", 0.9))
     assert achar("Hospital Inventado", None, None, None, known).id == "0"
     assert achar("Hospital Inventado", None, None, "Belém/PA", known).id == "0"
@@ -157,7 +157,7 @@ def test_what_a_machine_made_is_that_name_in_that_town() -> None:
     assert achar("Hospital Inventado", None, None, None, nowhere).id == "0"
 
 
-def test_what_people_named_without_a_town_is_wherever_it_is_told() -> None:
+def test_hospital_named_by_people_without_a_town_counts_everywhere() -> None:
     known = nomes(("Hospital Inventado", None, None, 1.0), ("Hospital Fictício", "Belém", "PA", 1.0))
     assert achar("Hospital Inventado", "Campinas", "SP", None, known).id == "0"
     assert achar("Hospital Fictício", None, None, "Campinas/SP", known).id == "1"
@@ -166,11 +166,11 @@ def test_what_people_named_without_a_town_is_wherever_it_is_told() -> None:
 @pytest.mark.parametrize(
     "text", ["médico", "noturno", "Plantão noturno", "dia", "bom dia", "zona leste", "urgente", "()", "- x"]
 )
-def test_words_of_every_message_are_no_name(text: str) -> None:
+def test_common_words_are_not_names(text: str) -> None:
     assert pode_ser_nome(text)[0] == 0.0
 
 
-def test_a_name_that_begins_with_a_bracket_is_not_nobodys() -> None:
+def test_name_that_begins_with_a_bracket_does_not_match_the_empty_name() -> None:
     known = Nomes(1, Vocabulario.padrao(), {"": [Conhecido("0", "()", None, None, 1.0)]}, {})
     assert achar("(Ala B) Hospital Inventado", None, None, None, known).id is None
 
@@ -179,18 +179,18 @@ def test_a_name_that_begins_with_a_bracket_is_not_nobodys() -> None:
     ("so_em", "dita", "regiao", "vale"),
     [
         (None, "Campinas", "Campinas/SP", True),  # the customer's own list
-        (frozenset(), None, None, True),  # nobody says where we are
+        (frozenset(), None, None, True),  # the place is unknown
         (frozenset(), None, "Belém/PA", True),
         (frozenset(), None, "Campinas/SP", False),
         (frozenset({"campinas sp"}), None, "Campinas/SP", True),  # it was taught there
-        (frozenset({"campinas sp"}), "Santos", "Campinas/SP", False),  # but another town is said
+        (frozenset({"campinas sp"}), "Santos", "Campinas/SP", False),  # but another town is named
         (frozenset(), "Belém", "Campinas/SP", True),
         (frozenset(), None, "PA", True),
         (frozenset(), None, "SP", False),
-        (frozenset(), None, "Plantões do Norte", True),  # a group's name is no region
+        (frozenset(), None, "Plantões do Norte", True),  # the name of a group is not a region
     ],
 )
-def test_a_name_that_people_taught_counts_where_the_hospital_is_and_where_it_was_taught(
+def test_taught_name_counts_in_the_hospitals_town_and_where_it_was_taught(
     so_em: frozenset[str] | None, dita: str | None, regiao: str | None, vale: bool
 ) -> None:
     assert vale_em(so_em, "Belém", "PA", dita=dita, regiao=regiao) is vale

@@ -1,4 +1,4 @@
-"""T46: every route × every wrong way to ask. Refused as a problem, and nothing in the database has changed."""
+"""T46: every route × every wrong credential. Each request is refused as a problem, and the database is unchanged."""
 
 import re
 import sqlite3
@@ -15,7 +15,7 @@ from batuta.access import LASTS, Scope, mint
 from batuta.web.auth import scope_of
 from tests.julia.web.test_api import BEARER, TOKEN, Julia, open_julia
 
-# Nobody is asked who he is here; a route that is not in this list has a scope.
+# Routes without authentication; every other route has a scope.
 OPEN = {
     ("GET", "/health"),
     ("GET", "/health/ready"),
@@ -23,7 +23,7 @@ OPEN = {
     ("POST", "/painel/entrar"),
     ("GET", "/painel/static/{name}"),
 }
-# They ask for a secret of their own, and refuse whoever lacks it as the others do.
+# Routes that check their own secret, and refuse a request without it like the others.
 PROVE_THEMSELVES = {("POST", "/webhook/evolution")}
 SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32}
 LOCAL = "127.0.0.1:8000"
@@ -40,7 +40,7 @@ def closed(api: FastAPI) -> list[tuple[str, str]]:
 
 
 def address(path: str) -> str:
-    """Somewhere that exists, so that only the door can refuse."""
+    """An existing address, so that only authentication can refuse."""
     path = re.sub(r"{[^}]+:uuid}", "01920000-0000-7000-8000-000000000000", path)
     return re.sub(r"{[^}]+}", "x", path.replace("{endpoint}", "limpar-historico"))
 
@@ -65,7 +65,7 @@ async def development(julia_url: str) -> AsyncIterator[Julia]:
 
 
 async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, str], client: httpx2.AsyncClient) -> int:
-    """How many were refused; one that was not fails here."""
+    """Count the refused requests; fail on one that is accepted."""
     before = contents(folder)
     asked = closed(julia.api)
     for method, path in asked:
@@ -77,7 +77,7 @@ async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, s
 
 
 async def spent(julia: Julia) -> dict[str, dict[str, str]]:
-    """Ways in that were good once, or look as if."""
+    """Credentials that were valid once, or look valid."""
     work, sessions = julia.work, julia.api.state.batuta.sessions
     now = work.clock.now()
     token, text = mint("ida", list(Scope), by="ana", now=now, chance=lambda n: "cd" * n)
@@ -106,7 +106,7 @@ async def spent(julia: Julia) -> dict[str, dict[str, str]]:
     }
 
 
-async def test_every_route_needs_a_credential_that_is_good_now(production: Julia, tmp_path: Path) -> None:
+async def test_every_route_needs_a_currently_valid_credential(production: Julia, tmp_path: Path) -> None:
     async with production.client() as client:
         for name, headers in (await spent(production)).items():
             asked = [(k.encode(), v.encode()) for k, v in headers.items()]
@@ -135,14 +135,14 @@ async def test_every_route_needs_a_credential_that_is_good_now(production: Julia
         ("127.0.0.1", {"Via": "1.1 proxy"}),
     ],
 )
-async def test_the_rule_for_this_machine_is_for_nobody_else(
+async def test_loopback_exemption_applies_to_no_other_client(
     development: Julia, tmp_path: Path, client_at: str, headers: dict[str, str]
 ) -> None:
     async with development.client(client_at) as client:
         assert await refused_everywhere(development, tmp_path, headers, client) >= 10
 
 
-async def test_a_session_is_of_no_use_to_somebody_elses_page(production: Julia, tmp_path: Path) -> None:
+async def test_session_is_useless_to_a_foreign_page(production: Julia, tmp_path: Path) -> None:
     sessions = production.api.state.batuta.sessions
     note = sessions.begin("API_TOKEN", now=production.work.clock.now(), chance="ab" * 16)
     proof = sessions.proof(sessions.find(note, now=production.work.clock.now()))
@@ -158,7 +158,7 @@ async def test_a_session_is_of_no_use_to_somebody_elses_page(production: Julia, 
     assert contents(tmp_path) == before
 
 
-async def test_a_credential_that_is_good_is_good_everywhere_also_through_a_proxy(production: Julia) -> None:
+async def test_valid_credential_works_on_every_route_also_through_a_proxy(production: Julia) -> None:
     async with production.client("192.0.2.7") as client:
         for method, path in set(closed(production.api)) - PROVE_THEMSELVES:
             headers = {**BEARER, "X-Forwarded-For": "203.0.113.9", "Host": "julia.example"}
@@ -166,8 +166,8 @@ async def test_a_credential_that_is_good_is_good_everywhere_also_through_a_proxy
             assert answer.status_code not in (401, 403), (method, path)
 
 
-async def test_a_stranger_is_not_told_what_is_wrong_with_his_body(production: Julia, tmp_path: Path) -> None:
-    """Whatever he sends is neither read nor judged before he has said who he is."""
+async def test_unauthenticated_request_gets_no_validation_errors(production: Julia, tmp_path: Path) -> None:
+    """Authentication comes before the body is read or validated."""
     strange = [(method, path) for method, path in closed(production.api) if method == "POST"]
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         for method, path in strange:
@@ -177,7 +177,7 @@ async def test_a_stranger_is_not_told_what_is_wrong_with_his_body(production: Ju
             assert answer.status_code in (401, 403), (path, answer.text)
 
 
-async def test_every_route_has_a_scope_but_the_named_few(production: Julia) -> None:
+async def test_every_route_has_a_scope_except_the_listed_ones(production: Julia) -> None:
     found = set(routes(production.api))
     assert found >= OPEN
     assert production.api.state.batuta.open_routes == {path for _, path in OPEN | PROVE_THEMSELVES}
@@ -186,14 +186,14 @@ async def test_every_route_has_a_scope_but_the_named_few(production: Julia) -> N
             assert scope_of(context, method) in Scope
 
 
-async def test_nothing_with_an_effect_is_asked_for_with_get(production: Julia) -> None:
-    """What the names of our own routes show; that they change nothing is shown by the others here."""
+async def test_get_has_no_effect(production: Julia) -> None:
+    """Checks the scopes of the routes; the other tests here check that the database is unchanged."""
     for context in iter_route_contexts(production.api.routes):
         if "GET" in (context.methods or ()):
             assert scope_of(context, "GET") in (Scope.READ, Scope.PII), context.path
 
 
-async def test_the_document_says_which_scope_a_route_needs(production: Julia) -> None:
+async def test_openapi_document_names_the_scope_of_each_route(production: Julia) -> None:
     document = production.api.openapi()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

@@ -1,4 +1,4 @@
-"""The API as its callers see it, over HTTP without a network in between."""
+"""The API over HTTP, without a network in between."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Julia:
-    """The application with a client. ``ask`` comes from this machine; ``client_from`` from elsewhere."""
+    """The application with a client. ``ask`` comes from this machine; ``client_from`` from another one."""
 
     def __init__(self, api: FastAPI, work: Batuta) -> None:
         self.api = api
@@ -47,7 +47,7 @@ class Julia:
 
 
 async def open_julia(url: str, **env: str) -> Julia:
-    """On a migrated database: ``julia_url``, or ``database_url`` for one of each kind."""
+    """Open Julia on a migrated database: ``julia_url``, or ``database_url`` for one of each kind."""
     settings = load_settings(Settings, {"DATABASE_URL": url, "API_TOKEN": TOKEN, **env})
     work = build(settings).work
     api = create_app(julia_of(work))
@@ -101,7 +101,7 @@ async def test_health_touches_nothing_and_needs_no_token(in_production: Julia) -
     assert answer.json()["timestamp"].endswith("-03:00")
 
 
-async def test_ready_says_what_is_there_and_strict_says_it_in_the_status(julia: Julia) -> None:
+async def test_ready_lists_its_checks_and_strict_sets_the_status_code(julia: Julia) -> None:
     answer = await julia.ask("GET", "/health/ready")
     assert answer.json()["status"] == "ready"
     assert answer.json()["checks"] == {"database": "ok", "evolution": "unknown"}
@@ -111,7 +111,7 @@ async def test_ready_says_what_is_there_and_strict_says_it_in_the_status(julia: 
     assert (await julia.ask("GET", "/health/ready?strict=1")).status_code == 503
 
 
-async def test_a_probe_that_breaks_is_a_part_that_is_down_and_not_a_broken_page(julia: Julia) -> None:
+async def test_failing_probe_is_a_failed_check_and_not_a_failed_page(julia: Julia) -> None:
     async def breaks() -> Part:
         raise OSError("10.0.0.1 refused it")
 
@@ -123,13 +123,13 @@ async def test_a_probe_that_breaks_is_a_part_that_is_down_and_not_a_broken_page(
     assert [each["severity"] for each in alerts if each["cause"] == "connectivity.disk"] == ["critical"]
 
 
-async def test_while_draining_it_is_not_ready(julia: Julia) -> None:
+async def test_draining_process_is_not_ready(julia: Julia) -> None:
     julia.api.state.batuta.draining.set()
     answer = await julia.ask("GET", "/health/ready?strict=1")
     assert (answer.status_code, answer.json()["status"]) == (503, "draining")
 
 
-async def test_in_production_even_this_machine_needs_a_token(in_production: Julia) -> None:
+async def test_production_requires_a_token_even_from_this_machine(in_production: Julia) -> None:
     refused = await in_production.ask("POST", "/jobs/conta")
     assert is_problem(refused, 401, "unauthorised")
     assert refused.headers["www-authenticate"].startswith("Bearer")
@@ -139,18 +139,18 @@ async def test_in_production_even_this_machine_needs_a_token(in_production: Juli
 @pytest.mark.parametrize(
     "header", ["Bearer wrong", "Bearer ", "Basic eDp5", f"bearer {TOKEN}x", "Bearer bat_" + "0" * 12 + "_" + "0" * 48]
 )
-async def test_a_wrong_token_opens_nothing(in_production: Julia, header: str) -> None:
+async def test_wrong_token_opens_nothing(in_production: Julia, header: str) -> None:
     answer = await in_production.ask("GET", "/metrics", headers={"Authorization": header})
     was_sent = header.lower().startswith("bearer ") and header[7:].strip()
     assert is_problem(answer, 401, "wrong_token" if was_sent else "unauthorised")
 
 
-async def test_a_wrong_token_is_refused_even_where_none_is_needed(julia: Julia) -> None:
+async def test_wrong_token_is_refused_even_where_none_is_needed(julia: Julia) -> None:
     assert (await julia.ask("GET", "/metrics")).status_code == 200
     assert (await julia.ask("GET", "/metrics", headers={"Authorization": "Bearer wrong"})).status_code == 401
 
 
-async def test_a_narrow_token_opens_only_what_its_scopes_say(in_production: Julia) -> None:
+async def test_narrow_token_opens_only_its_scopes(in_production: Julia) -> None:
     work = in_production.work
     token, text = mint("painel", [Scope.READ], by="ana", now=work.clock.now(), chance=lambda n: "ab" * n)
     await work.tokens.keep(token)
@@ -161,7 +161,7 @@ async def test_a_narrow_token_opens_only_what_its_scopes_say(in_production: Juli
     assert (await in_production.ask("GET", "/jobs", headers=narrow)).status_code == 401
 
 
-async def test_in_development_a_program_on_this_machine_needs_no_token(julia: Julia) -> None:
+async def test_local_program_needs_no_token_in_development(julia: Julia) -> None:
     for base in ("http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"):
         async with julia.client(base=base) as client:
             assert (await client.post("/jobs/conta")).status_code == 200
@@ -182,7 +182,7 @@ async def test_in_development_a_program_on_this_machine_needs_no_token(julia: Ju
         ("127.0.0.1", {"Forwarded": "for=203.0.113.9"}),
     ],
 )
-async def test_no_other_machine_and_no_web_page_can_use_that(
+async def test_loopback_exemption_excludes_other_machines_and_web_pages(
     julia: Julia, address: str, headers: dict[str, str]
 ) -> None:
     async with julia.client(address) as client:
@@ -199,13 +199,13 @@ async def test_every_error_is_a_problem_in_the_callers_language(julia: Julia) ->
     assert (portuguese["title"], english["title"]) == ("Não encontrado", "Not found")
 
 
-async def test_a_validation_problem_says_where_and_what_and_never_the_value(julia: Julia) -> None:
+async def test_validation_problem_names_the_field_and_never_the_value(julia: Julia) -> None:
     answer = await julia.ask("GET", "/health/ready?strict=5511900000001")
     assert answer.json()["errors"][0]["where"] == "query.strict"
     assert "5511900000001" not in answer.text
 
 
-async def test_a_crash_is_a_problem_without_a_traceback_and_a_fact_with_one(julia: Julia) -> None:
+async def test_crash_is_a_problem_without_a_traceback_and_an_event_with_one(julia: Julia) -> None:
     @julia.api.get("/crash")
     async def crash() -> None:
         raise ValueError("segredo")
@@ -218,14 +218,14 @@ async def test_a_crash_is_a_problem_without_a_traceback_and_a_fact_with_one(juli
     assert isinstance(julia.events.of(RequestCrashed)[0].error, ValueError)
 
 
-async def test_a_database_that_is_away_is_a_503_that_says_to_try_again(julia: Julia) -> None:
+async def test_unavailable_database_is_a_503_with_retry_after(julia: Julia) -> None:
     await julia.work.close()
     answer = await julia.ask("POST", "/jobs/conta")
     assert is_problem(answer, 503, "store_unavailable")
     assert answer.headers["retry-after"] == "5"
 
 
-async def test_each_request_has_an_id_and_is_announced_once_by_its_template(julia: Julia) -> None:
+async def test_each_request_has_an_id_and_one_event_with_its_route(julia: Julia) -> None:
     answer = await julia.ask("POST", "/jobs/conta?telefone=5511900000001", headers={"X-Request-Id": "pedido-0001"})
     assert answer.headers["x-request-id"] == "pedido-0001"
     answered = julia.events.of(RequestAnswered)
@@ -236,7 +236,7 @@ async def test_each_request_has_an_id_and_is_announced_once_by_its_template(juli
     assert len(forged.headers["x-request-id"]) == 36
 
 
-async def test_a_body_over_the_limit_is_refused_announced_or_not(julia: Julia) -> None:
+async def test_body_over_the_limit_is_refused_with_or_without_content_length(julia: Julia) -> None:
     too_much = b"x" * (1024 * 1024 + 1)
 
     async def unannounced() -> AsyncIterator[bytes]:
@@ -250,7 +250,7 @@ async def test_a_body_over_the_limit_is_refused_announced_or_not(julia: Julia) -
     assert is_problem(await julia.ask("POST", "/eat", content=unannounced()), 413, "too_large")
 
 
-async def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path, clock: FakeClock) -> None:
+async def test_body_that_arrives_too_slowly_times_out(tmp_path: Path, clock: FakeClock) -> None:
     work = Batuta(f"sqlite:///{tmp_path}/work.db", clock=clock)
     transport = httpx2.ASGITransport(app=create_api(work, EngineSettings(database_url="-")), client=("127.0.0.1", 5000))
 
@@ -272,7 +272,7 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path: Path, clo
             assert asking.result().headers["connection"] == "close"
 
 
-async def test_answers_carry_the_headers_that_keep_a_browser_honest(julia: Julia) -> None:
+async def test_answers_carry_security_headers(julia: Julia) -> None:
     for path in ("/health", "/docs", "/nowhere"):
         headers = (await julia.ask("GET", path)).headers
         assert headers["content-security-policy"].startswith("default-src 'self'")
@@ -280,7 +280,7 @@ async def test_answers_carry_the_headers_that_keep_a_browser_honest(julia: Julia
         assert "server" not in headers
 
 
-async def test_a_job_answers_with_what_happened(julia: Julia) -> None:
+async def test_job_answers_with_its_outcome(julia: Julia) -> None:
     answer = await julia.ask("POST", "/jobs/conta?tipo=manha")
     assert answer.json() == {"params": {"tipo": "manha"}, "status": "ok", "items_processed": 1}
     failed = await julia.ask("POST", "/jobs/quebra")
@@ -290,13 +290,13 @@ async def test_a_job_answers_with_what_happened(julia: Julia) -> None:
     assert "5511900000001" not in crashed.text
 
 
-async def test_an_unknown_job_is_told_the_nearest(julia: Julia) -> None:
+async def test_unknown_job_gets_the_nearest_name(julia: Julia) -> None:
     answer = await julia.ask("POST", "/jobs/comta")
     assert is_problem(answer, 404, "unknown_job")
     assert "conta" in answer.json()["detail"]
 
 
-async def test_the_same_key_is_answered_with_the_first_result(julia: Julia) -> None:
+async def test_repeated_key_gets_the_first_result(julia: Julia) -> None:
     key = {"Idempotency-Key": "0192-abc"}
     first = await julia.ask("POST", "/jobs/conta?a=1", headers=key)
     again = await julia.ask("POST", "/jobs/conta?a=1", headers=key)
@@ -304,7 +304,7 @@ async def test_the_same_key_is_answered_with_the_first_result(julia: Julia) -> N
     assert is_problem(await julia.ask("POST", "/jobs/conta?a=2", headers=key), 422, "key_reused")
 
 
-async def test_a_job_that_is_running_is_a_409(julia: Julia) -> None:
+async def test_running_job_is_a_409(julia: Julia) -> None:
     started, gate = asyncio.Event(), asyncio.Event()
 
     async def espera(call: JobCall) -> Outcome:
@@ -320,7 +320,7 @@ async def test_a_job_that_is_running_is_a_409(julia: Julia) -> None:
     assert (await first).status_code == 200
 
 
-async def test_a_deadline_stops_the_work_on_this_side_too(julia: Julia) -> None:
+async def test_deadline_of_the_request_is_enforced(julia: Julia) -> None:
     past = {"X-Batuta-Deadline": "2026-01-05T12:00:00Z"}
     assert (await julia.ask("POST", "/jobs/conta", headers=past)).status_code == 504
     naive = {"X-Batuta-Deadline": "2099-01-05T12:00:00"}
@@ -329,8 +329,8 @@ async def test_a_deadline_stops_the_work_on_this_side_too(julia: Julia) -> None:
     assert is_problem(await julia.ask("POST", "/jobs/conta", headers=garbage), 422, "invalid")
 
 
-async def test_the_time_that_is_left_counts_before_an_instant_of_another_machines_clock(julia: Julia) -> None:
-    """The scheduler's machine is an hour behind: its deadline has passed here, and it still waits for five minutes."""
+async def test_timeout_header_wins_over_a_deadline_of_another_clock(julia: Julia) -> None:
+    """The scheduler's clock is an hour behind: its deadline has passed here, and it still waits for five minutes."""
     behind = {"X-Batuta-Deadline": "2020-01-05T12:00:00Z", "X-Batuta-Timeout": "300.000"}
     assert (await julia.ask("POST", "/jobs/conta", headers=behind)).status_code == 200
     for wrong in ("0", "-1", "nan", "inf", "1e300", "soon"):
@@ -347,7 +347,7 @@ async def test_metrics_count_requests_and_jobs_by_bounded_names(julia: Julia) ->
     assert "5511900000001" not in text
 
 
-async def test_the_reference_page_lists_every_operation_and_loads_nothing_from_elsewhere(julia: Julia) -> None:
+async def test_reference_page_lists_every_operation_and_loads_nothing_external(julia: Julia) -> None:
     page = (await julia.ask("GET", "/docs")).text
     document = (await julia.ask("GET", "/openapi.json")).json()
     for path in document["paths"]:
@@ -358,7 +358,7 @@ async def test_the_reference_page_lists_every_operation_and_loads_nothing_from_e
     assert (await julia.ask("GET", "/docs/reference.css")).headers["content-type"].startswith("text/css")
 
 
-async def test_an_operation_has_a_name_that_stays(julia: Julia) -> None:
+async def test_operation_ids_are_stable(julia: Julia) -> None:
     document = (await julia.ask("GET", "/openapi.json")).json()
     names = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
     assert names == {
@@ -391,15 +391,13 @@ async def test_two_databases_are_never_confused(julia_url: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["tipo=%00", "%00=x", "tipo=a%1Bb"])
-async def test_a_parameter_that_cannot_be_written_down_is_refused(julia: Julia, query: str) -> None:
+async def test_parameter_that_cannot_be_stored_is_refused(julia: Julia, query: str) -> None:
     assert is_problem(await julia.ask("POST", f"/jobs/conta?{query}"), 400, "unwritable_parameter")
     assert (await julia.ask("POST", "/jobs/conta?tipo=manh%C3%A3%0A")).status_code == 200
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
-async def test_a_handler_that_wants_to_end_the_process_is_answered_with_a_failure(
-    julia: Julia, kind: type[BaseException]
-) -> None:
+async def test_handler_that_tries_to_end_the_process_gives_a_failure(julia: Julia, kind: type[BaseException]) -> None:
     async def sai(call: JobCall) -> Outcome:
         raise kind
 
@@ -409,7 +407,7 @@ async def test_a_handler_that_wants_to_end_the_process_is_answered_with_a_failur
     assert (await julia.ask("POST", "/jobs/conta")).status_code == 200
 
 
-async def test_an_answer_that_a_database_would_refuse_is_kept_and_repeated(database_url: str) -> None:
+async def test_answer_that_a_database_would_refuse_is_stored_and_repeated(database_url: str) -> None:
     async def estranha(call: JobCall) -> Outcome:
         return Done(items=2**40, result={"nome": "a\0b\ud800", "taxa": float("nan")})
 

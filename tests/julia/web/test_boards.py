@@ -1,4 +1,4 @@
-"""What the first page shows of the sending."""
+"""The sending board of the first page."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -43,7 +43,7 @@ async def _campaign(work: Batuta, id: int, status: str, sent: int) -> None:
     )
 
 
-async def test_an_empty_house_shows_nothing_wrong(work: Batuta, settings: Settings) -> None:
+async def test_empty_system_shows_no_problem(work: Batuta, settings: Settings) -> None:
     shown = await sending_board(julia_of(work))
     assert {figure.says.partition(".")[2]: figure.tone for figure in shown.figures} == {
         "na_fila": Tone.WAITING,
@@ -58,9 +58,7 @@ async def test_an_empty_house_shows_nothing_wrong(work: Batuta, settings: Settin
     assert shown.courses == []
 
 
-async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown(
-    work: Batuta, settings: Settings
-) -> None:
+async def test_board_shows_waiting_messages_doubts_chips_and_campaigns(work: Batuta, settings: Settings) -> None:
     doctor, now = await add_doctor(work.database), work.clock.now()
     await add_chip(work.database)
     await _campaign(work, 1, "concluida", 40)
@@ -83,7 +81,7 @@ async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown
     assert values["na_fila"] == (2, None)
     assert (values["em_duvida"], values["para_decisao"]) == ((1, None), (1, None))
     assert values["na_hora"] == (0, settings.rate_limit_per_hour)
-    assert values["chips"] == (0, 1)  # it may nothing yet
+    assert values["chips"] == (0, 1)  # it has no permission yet
     assert [(each.name, each.tone, each.done, each.of, each.cells) for each in shown.courses] == [
         ("campanha 2", Tone.HELD, 12, 40, [3, 1]),
         ("campanha 1", Tone.OK, 40, 40, [3, 1]),
@@ -92,7 +90,7 @@ async def test_what_waits_what_is_in_doubt_the_chips_and_the_campaigns_are_shown
 
 
 @pytest.mark.parametrize(("language", "title"), [("pt-BR", "Filas e envios"), ("en", "Queues and sends")])
-async def test_the_first_page_shows_it_in_both_languages(
+async def test_first_page_shows_the_board_in_both_languages(
     work: Batuta, settings: Settings, language: str, title: str
 ) -> None:
     await _campaign(work, 1, "ativa", 12)
@@ -104,16 +102,14 @@ async def test_the_first_page_shows_it_in_both_languages(
     assert "campanha 1" in page.text
 
 
-async def test_a_campaign_that_ended_without_anybody_is_not_shown_as_well_done(
-    work: Batuta, settings: Settings
-) -> None:
+async def test_campaign_without_recipients_is_not_shown_as_success(work: Batuta, settings: Settings) -> None:
     await _campaign(work, 1, "concluida", 0)
     await write(work.database, "UPDATE campanhas SET total_destinatarios = 0")
     (course,) = (await sending_board(julia_of(work))).courses
     assert (course.state, course.tone) == ("estado.campanha.ninguem", Tone.DEGRADED)
 
 
-async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batuta, settings: Settings) -> None:
+async def test_board_shows_group_messages_and_pending_reviews(work: Batuta, settings: Settings) -> None:
     now = work.clock.now()
     for texto in (
         "a chave do carro azul sumiu ontem cedo",
@@ -134,7 +130,7 @@ async def test_what_groups_said_and_what_waits_for_a_person_is_shown(work: Batut
     }
 
 
-async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work: Batuta, settings: Settings) -> None:
+async def test_board_shows_reading_of_appointments_and_progress_of_files(work: Batuta, settings: Settings) -> None:
     assert (await appointments_board(julia_of(work))).courses == []
     importing = julia_of(work).appointments.importacao
     await importing.importar(xlsx([HEADER, patient(1), patient(2)]), "agenda.xlsx", by="ana")
@@ -154,7 +150,7 @@ async def test_how_appointments_are_read_and_how_far_each_file_is_is_shown(work:
     ]
 
 
-async def test_the_first_page_shows_each_board_under_its_own_title(work: Batuta, settings: Settings) -> None:
+async def test_first_page_shows_each_board_under_its_own_title(work: Batuta, settings: Settings) -> None:
     transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         page = (await client.get("/painel", headers={"Accept-Language": "pt-BR"})).text

@@ -1,4 +1,4 @@
-"""How a browser comes in in production: a page that takes a token, a session nobody else's page can use, and a way out."""
+"""Sign-in of a browser in production: a page for the token, a session that foreign pages cannot use, and sign-out."""
 
 import re
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ def proof_in(page: str) -> str:
     return found[1]
 
 
-async def test_a_browser_without_a_session_is_led_to_the_door_and_back(julia: Julia) -> None:
+async def test_browser_without_a_session_is_redirected_to_sign_in_and_back(julia: Julia) -> None:
     async with julia.client() as client:
         led = await client.get("/painel/execucoes?situacao=error", headers=BROWSER)
         assert (led.status_code, led.headers["location"]) == (
@@ -57,11 +57,11 @@ async def test_a_browser_without_a_session_is_led_to_the_door_and_back(julia: Ju
         assert "Sair" in page.text
 
 
-async def test_a_program_is_told_plainly_and_not_led_anywhere(julia: Julia) -> None:
+async def test_program_gets_a_problem_instead_of_a_redirect(julia: Julia) -> None:
     assert is_problem(await julia.ask("GET", "/painel"), 401, "unauthorised")
 
 
-async def test_the_cookie_is_for_the_server_alone_and_for_no_other_site(julia: Julia) -> None:
+async def test_cookie_is_http_only_and_same_site(julia: Julia) -> None:
     async with julia.client() as client:
         cookie = (await come_in(client, TOKEN)).headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -79,7 +79,7 @@ async def test_the_cookie_is_for_the_server_alone_and_for_no_other_site(julia: J
 
 
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN + "x", "bat_" + "0" * 12 + "_" + "0" * 48, "\x00", "é" * 600])
-async def test_a_wrong_token_opens_nothing_and_is_not_repeated(julia: Julia, given: str) -> None:
+async def test_wrong_token_opens_nothing_and_is_not_repeated(julia: Julia, given: str) -> None:
     async with julia.client() as client:
         refused = await come_in(client, given)
         assert refused.status_code == 401
@@ -90,7 +90,7 @@ async def test_a_wrong_token_opens_nothing_and_is_not_repeated(julia: Julia, giv
         assert "does not exist" in english.text
 
 
-async def test_a_session_may_what_its_token_may_and_ends_with_it(julia: Julia) -> None:
+async def test_session_has_the_scopes_of_its_token_and_ends_with_it(julia: Julia) -> None:
     id, text = await narrow(julia)
     async with julia.client() as client:
         await come_in(client, text)
@@ -101,7 +101,7 @@ async def test_a_session_may_what_its_token_may_and_ends_with_it(julia: Julia) -
         assert (await client.get("/painel", headers=BROWSER)).status_code == 303
 
 
-async def test_what_has_effects_needs_the_proof_that_our_pages_carry(julia: Julia) -> None:
+async def test_request_with_effects_needs_the_csrf_token(julia: Julia) -> None:
     async with julia.client() as client:
         await come_in(client, TOKEN)
         proof = proof_in((await client.get("/painel", headers=BROWSER)).text)
@@ -119,7 +119,7 @@ async def test_what_has_effects_needs_the_proof_that_our_pages_carry(julia: Juli
         assert as_form.status_code == 200
 
 
-async def test_the_proof_of_one_session_is_none_of_another(julia: Julia) -> None:
+async def test_csrf_token_of_one_session_is_invalid_in_another(julia: Julia) -> None:
     async with julia.client() as mine, julia.client() as other:
         await come_in(mine, TOKEN)
         await come_in(other, TOKEN)
@@ -127,7 +127,7 @@ async def test_the_proof_of_one_session_is_none_of_another(julia: Julia) -> None
         assert is_problem(await mine.post("/jobs/conta", headers={"X-CSRF-Token": proof}), 403, "foreign_page")
 
 
-async def test_whoever_signs_out_is_out_also_with_the_cookie_he_had(julia: Julia) -> None:
+async def test_signed_out_session_stays_ended_even_with_its_old_cookie(julia: Julia) -> None:
     async with julia.client() as client:
         await come_in(client, TOKEN)
         kept = client.cookies["batuta_session"]
@@ -138,11 +138,11 @@ async def test_whoever_signs_out_is_out_also_with_the_cookie_he_had(julia: Julia
         assert "batuta_session" not in client.cookies
         again = await client.get("/painel", headers={**BROWSER, "Cookie": f"batuta_session={kept}"})
         assert again.status_code == 303
-        late = await client.post("/painel/sair", headers=OURS)  # the session was over already
+        late = await client.post("/painel/sair", headers=OURS)  # the session was already over
         assert (late.status_code, late.headers["location"]) == (303, "/painel/entrar?para=%2Fpainel")
 
 
-async def test_nobody_is_signed_in_by_somebody_elses_page(julia: Julia) -> None:
+async def test_foreign_page_cannot_sign_a_browser_in(julia: Julia) -> None:
     async with julia.client() as client:
         refused = await client.post("/painel/entrar", data={"token": TOKEN}, headers=THEIRS)
     assert refused.status_code == 403
@@ -154,12 +154,12 @@ async def test_nobody_is_signed_in_by_somebody_elses_page(julia: Julia) -> None:
     ["//evil.example", "https://evil.example", "/painel//evil.example", "/painel/../x", "/jobs", "\\evil", "/painel\r\nX: y",
      "/painel?x=//evil.example", "javascript:alert(1)"],
 )  # fmt: skip
-async def test_nobody_is_led_out_of_our_pages(julia: Julia, to: str) -> None:
+async def test_sign_in_redirects_only_to_own_pages(julia: Julia, to: str) -> None:
     async with julia.client() as client:
         assert (await come_in(client, TOKEN, para=to)).headers["location"] == "/painel"
 
 
-async def test_a_forged_cookie_is_none(julia: Julia) -> None:
+async def test_forged_cookie_is_refused(julia: Julia) -> None:
     async with julia.client() as client:
         await come_in(client, TOKEN)
         note = client.cookies["batuta_session"]
@@ -176,14 +176,14 @@ async def test_a_forged_cookie_is_none(julia: Julia) -> None:
         assert answer.status_code == 401, forged
 
 
-def test_a_session_ends_by_itself(clock: FakeClock) -> None:
+def test_session_expires(clock: FakeClock) -> None:
     sessions = Sessions("key")
     note = sessions.begin("API_TOKEN", now=clock.now(), chance="ab" * 16)
     assert sessions.find(note, now=clock.now() + LASTS - timedelta(seconds=2)) is not None
     assert sessions.find(note, now=clock.now() + LASTS) is None
 
 
-async def test_whoever_changes_the_key_has_ended_every_session(julia: Julia, julia_url: str) -> None:
+async def test_new_secret_key_ends_every_session(julia: Julia, julia_url: str) -> None:
     async with julia.client() as client:
         await come_in(client, TOKEN)
         note = client.cookies["batuta_session"]

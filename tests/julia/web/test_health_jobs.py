@@ -1,4 +1,4 @@
-"""``/health/jobs`` and the jobs that do their real work, through the API and a real database."""
+"""``/health/jobs`` and working jobs, through the API and a real database."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -27,7 +27,7 @@ FIELDS = {
 
 
 class Julia:
-    """The application over HTTP, on a clock that is moved by hand."""
+    """The application over HTTP, on a fake clock."""
 
     def __init__(self, work: Batuta, settings: Settings, clock: FakeClock) -> None:
         self.work = work
@@ -64,7 +64,7 @@ async def julia(julia_url: str, clock: FakeClock) -> AsyncIterator[Julia]:
         yield Julia(work, settings, clock)
 
 
-async def test_every_job_is_listed_also_the_one_that_never_ran(julia: Julia) -> None:
+async def test_every_job_is_listed_including_one_that_never_ran(julia: Julia) -> None:
     found = await julia.get("/health/jobs")
     assert set(found["jobs"]) == {each["name"] for each in timetable("continuo")}
     assert set(found["jobs"]["heartbeat"]) >= FIELDS
@@ -76,7 +76,7 @@ async def test_every_job_is_listed_also_the_one_that_never_ran(julia: Julia) -> 
     assert "processar_grupos" in found["sla_config"]["critical_jobs"]
 
 
-async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Julia) -> None:
+async def test_scheduler_that_never_started_shows_within_the_sla(julia: Julia) -> None:
     assert (await julia.get("/health/jobs"))["status"] == "healthy"
     julia.clock.step(5 * MINUTE)
     found = await julia.get("/health/jobs")
@@ -87,12 +87,12 @@ async def test_a_scheduler_that_was_never_started_shows_within_the_sla(julia: Ju
         "processar_mensagens_agendadas",
         "processar_campanhas_agendadas",
         "processar_grupos",
-    }  # the others say that they are unfinished
+    }  # the others are marked as unfinished
     assert found["jobs"]["heartbeat"]["why_code"] == "no_scheduler"
     assert found["jobs"]["report_manha"]["state"] == "unfinished"
 
 
-async def test_a_critical_job_that_falls_silent_is_critical(julia: Julia, clock: FakeClock) -> None:
+async def test_critical_job_without_runs_is_critical(julia: Julia, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.SUCCESS, items=5))
     julia.work.registry._jobs["continuo"]["processar_grupos"] = job("processar_grupos", target=endpoint, critical=True)
     scheduler = julia.house().scheduler(registry=julia.work.registry)
@@ -114,7 +114,7 @@ async def test_a_critical_job_that_falls_silent_is_critical(julia: Julia, clock:
     assert await julia.status("/health/jobs?strict=1") == 503
 
 
-async def test_a_job_that_always_fails_is_stale_and_told_with_its_error(julia: Julia, clock: FakeClock) -> None:
+async def test_job_that_always_fails_is_stale_and_shows_its_error(julia: Julia, clock: FakeClock) -> None:
     endpoint = Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500: boom", response_code=500))
     registry = julia.work.registry
     registry._jobs["continuo"] = {"processar_grupos": job("processar_grupos", target=endpoint, critical=True)}
@@ -128,13 +128,13 @@ async def test_a_job_that_always_fails_is_stale_and_told_with_its_error(julia: J
     assert found["alerts"]["jobs_with_errors"] == ["processar_grupos"]
 
 
-async def test_the_heartbeat_really_beats(julia: Julia) -> None:
+async def test_heartbeat_job_writes_a_heartbeat(julia: Julia) -> None:
     assert (await julia.post("/jobs/heartbeat")).json()["status"] == "ok"
     (beat,) = await julia.rows("SELECT worker_name, status, last_heartbeat_at FROM worker_heartbeats")
     assert beat == {"worker_name": "heartbeat", "status": "online", "last_heartbeat_at": julia.clock.now()}
 
 
-async def test_old_history_goes_and_recent_history_stays(julia: Julia, clock: FakeClock) -> None:
+async def test_old_history_is_deleted_and_recent_history_stays(julia: Julia, clock: FakeClock) -> None:
     scheduler = julia.house().scheduler(job())
     start = clock.now()
     for n in range(5):
@@ -148,12 +148,12 @@ async def test_old_history_goes_and_recent_history_stays(julia: Julia, clock: Fa
     assert before - len(left) == 4
 
 
-async def test_what_is_not_built_yet_says_so_and_is_no_success(julia: Julia) -> None:
+async def test_unfinished_job_is_skipped_with_its_reason(julia: Julia) -> None:
     answer = (await julia.post("/jobs/report-periodo?tipo=manha")).json()
     assert (answer["status"], answer["reason"]) == ("skipped", "not implemented yet")
 
 
-async def test_in_pilot_mode_a_trigger_is_held_also_for_a_person_with_curl(julia: Julia) -> None:
+async def test_pilot_mode_holds_a_trigger_also_when_called_over_http(julia: Julia) -> None:
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert (held["status"], held["reason"]) == ("skipped", "held: switch pilot_mode is on")
     set_switch = julia.work.switches.set

@@ -1,4 +1,4 @@
-"""``/health/alerts``, ``/health/score`` and an application's own pages, as a monitor sees them."""
+"""``/health/alerts``, ``/health/score`` and an application's own pages."""
 
 import json
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ class Julia:
         return (await self.ask(path, language)).json()
 
     async def later(self, by: timedelta) -> None:
-        """The clock of the wall and that of durations: what was kept is over."""
+        """Advance the wall clock and the monotonic clock, so that cached answers expire."""
         await self.clock.advance(by)
 
 
@@ -54,7 +54,7 @@ async def julia(julia_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatc
         yield Julia(work, settings, clock)
 
 
-async def test_a_fresh_machine_is_healthy_although_most_jobs_are_not_built_yet(julia: Julia) -> None:
+async def test_new_installation_is_healthy_although_most_jobs_are_unfinished(julia: Julia) -> None:
     found = await julia.get("/health/score")
     assert set(found) >= {"score", "max_score", "level", "color", "breakdown", "thresholds", "timestamp"}
     assert (found["score"], found["max_score"], found["level"], found["color"]) == (100, 100, "healthy", "green")
@@ -65,7 +65,7 @@ async def test_a_fresh_machine_is_healthy_although_most_jobs_are_not_built_yet(j
     assert alerts["timestamp"].endswith("-03:00")
 
 
-async def test_a_scheduler_that_never_came_is_critical_and_says_what_to_do(julia: Julia) -> None:
+async def test_scheduler_that_never_started_is_critical_with_a_next_step(julia: Julia) -> None:
     await julia.later(2 * MINUTE)
     alerts = await julia.get("/health/alerts")
     assert alerts["status"] == "critical"
@@ -79,21 +79,21 @@ async def test_a_scheduler_that_never_came_is_critical_and_says_what_to_do(julia
     assert score["breakdown"]["jobs_and_workers"] == {"score": 0, "max": 25}
 
 
-async def test_the_status_tells_it_only_to_whoever_asks_for_that(julia: Julia) -> None:
+async def test_status_code_reflects_health_only_with_strict(julia: Julia) -> None:
     await julia.later(2 * MINUTE)
     for path in ("/health/alerts", "/health/score"):
         assert (await julia.ask(path)).status_code == 200
         assert (await julia.ask(f"{path}?strict=1")).status_code == 503
 
 
-async def test_it_is_said_in_the_readers_language(julia: Julia) -> None:
+async def test_alerts_are_in_the_readers_language(julia: Julia) -> None:
     await julia.later(2 * MINUTE)
     portuguese = (await julia.get("/health/alerts", "pt-BR"))["alerts"][0]
     assert "nada dispara" in portuguese["message"]
     assert portuguese["next_step"].startswith("inicie")
 
 
-async def test_an_answer_is_kept_for_fifteen_seconds_and_carries_the_instant_of_its_look(julia: Julia) -> None:
+async def test_answer_is_cached_for_fifteen_seconds_with_its_timestamp(julia: Julia) -> None:
     first = await julia.get("/health/score")
     await julia.later(timedelta(seconds=14))
     assert (await julia.get("/health/score"))["timestamp"] == first["timestamp"]
@@ -101,7 +101,7 @@ async def test_an_answer_is_kept_for_fifteen_seconds_and_carries_the_instant_of_
     assert (await julia.get("/health/score"))["timestamp"] > first["timestamp"]
 
 
-async def test_a_check_that_breaks_is_a_finding_and_never_an_error_of_the_page(julia: Julia) -> None:
+async def test_failing_check_is_a_finding_and_never_a_failed_page(julia: Julia) -> None:
     async def ask() -> Report:
         raise KeyError("5511900000001")
 
@@ -112,7 +112,7 @@ async def test_a_check_that_breaks_is_a_finding_and_never_an_error_of_the_page(j
     assert "5511900000001" not in (await julia.ask("/health/alerts")).text
 
 
-async def test_a_database_that_is_away_is_told_and_alone_is_the_root(julia: Julia) -> None:
+async def test_unavailable_database_is_reported_as_the_only_root_cause(julia: Julia) -> None:
     await julia.work.database.close()
     answer = await julia.ask("/health/alerts")
     assert answer.status_code == 200
@@ -124,7 +124,7 @@ async def test_a_database_that_is_away_is_told_and_alone_is_the_root(julia: Juli
     await julia.work.database.open()
 
 
-async def test_a_context_adds_a_page_of_its_own(julia: Julia) -> None:
+async def test_context_adds_its_own_page(julia: Julia) -> None:
     async def ask() -> dict[str, Any]:
         return {"status": "critical", "metrics": {"pendentes": 7}}
 
@@ -134,7 +134,7 @@ async def test_a_context_adds_a_page_of_its_own(julia: Julia) -> None:
     assert (await julia.ask("/health/nothing")).status_code == 404
 
 
-async def test_the_worst_of_all_decides_the_status_of_the_alerts(julia: Julia) -> None:
+async def test_worst_finding_decides_the_status_of_the_alerts(julia: Julia) -> None:
     found = [
         Finding(severity=severity, source="fila", cause=severity.value, says="part_down", facts={"part": "x"})
         for severity in (Severity.INFO, Severity.WARNING, Severity.ERROR)
@@ -158,16 +158,14 @@ async def pulse(): ...
 """
 
 
-def test_the_command_says_the_score_and_fails_only_when_it_is_critical(folder: Path, batuta: Command) -> None:
+def test_command_shows_the_score_and_succeeds_unless_critical(folder: Path, batuta: Command) -> None:
     (folder / "program.py").write_text(PROGRAM)
     code, out, _ = batuta("--lang", "en", "health")
     assert (code, out.splitlines()[0]) == (0, "100/100 healthy")
     assert "no problem" in out
 
 
-def test_the_command_says_why_and_what_to_do_and_exits_with_one_when_it_is_critical(
-    folder: Path, batuta: Command
-) -> None:
+def test_command_shows_reasons_and_next_steps_and_exits_with_one_when_critical(folder: Path, batuta: Command) -> None:
     (folder / "program.py").write_text(PROGRAM)
     assert batuta("migrate")[0] == 0
     _served_since_yesterday(folder)

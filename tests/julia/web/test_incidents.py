@@ -1,4 +1,4 @@
-"""``/incidents`` and ``batuta incidents``, and alerts that reach somebody over HTTP."""
+"""``/incidents`` and ``batuta incidents``, and alerts delivered over HTTP."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ def fall_ill(work: Batuta) -> None:
     work.health.add(Check(name="illness", section="chips", ask=ask))
 
 
-async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batuta, outside: Outside) -> None:
+async def test_alert_reaches_slack_as_text_with_the_next_step(work: Batuta, outside: Outside) -> None:
     fall_ill(work)
     hub = work.observability.hub()
     hub._quiet_until = 0.0
@@ -93,8 +93,8 @@ async def test_an_alert_reaches_slack_in_words_and_with_the_next_step(work: Batu
     ]
 
 
-async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta) -> None:
-    """The simulated Slack takes nothing without a text: a webhook's body has none."""
+async def test_failed_alert_is_reported_without_its_address(work: Batuta) -> None:
+    """The simulated Slack refuses a body without a text, such as a webhook's."""
     events = EventRecorder()
     work.events.subscribe(events)
     fall_ill(work)
@@ -105,8 +105,8 @@ async def test_an_address_that_refuses_is_told_without_the_address(work: Batuta)
     assert [(event.sink, event.tries, event.why) for event in failed] == [("webhook", 1, "DeliveryRefused")]
 
 
-async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: Path) -> None:
-    listening = listen("127.0.0.1", 0)  # takes the connection and says nothing
+async def test_sink_that_never_answers_is_abandoned_at_its_deadline(tmp_path: Path) -> None:
+    listening = listen("127.0.0.1", 0)  # accepts the connection and never answers
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
     work = build(
         load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address})
@@ -118,7 +118,7 @@ async def test_a_sink_that_never_answers_is_given_up_at_its_deadline(tmp_path: P
         started = SystemClock().monotonic()
         await hub.tick()
         assert SystemClock().monotonic() - started < SENDING.total_seconds() + 30
-        assert len(await work.observability.alerts.pending(limit=10, now=None)) == 0  # its next try is later
+        assert len(await work.observability.alerts.pending(limit=10, now=None)) == 0  # its retry is later
     listening.close()
 
 
@@ -142,12 +142,12 @@ async def test_incidents_are_listed_with_their_figures(work: Batuta, client: htt
     assert figures["uptime_percent"] > 99
 
 
-async def test_an_incident_by_hand_names_who_wrote_it(client: httpx2.AsyncClient) -> None:
+async def test_manual_incident_names_its_author(client: httpx2.AsyncClient) -> None:
     body = {"from_status": "healthy", "to_status": "critical", "details": {"motivo": "queda de energia"}}
     opened = await client.post("/incidents", json=body)
     assert opened.status_code == 201
     assert opened.json()["details"] == {"motivo": "queda de energia", "by": "local"}
-    assert (await client.post("/incidents", json=body)).status_code == 200  # it is open already
+    assert (await client.post("/incidents", json=body)).status_code == 200  # it is already open
     closed = await client.post("/incidents", json={"from_status": "critical", "to_status": "healthy"})
     assert closed.json()["id"] == opened.json()["id"]
     assert closed.json()["resolved_at"] is not None
@@ -164,13 +164,13 @@ async def test_an_incident_by_hand_names_who_wrote_it(client: httpx2.AsyncClient
         {"from_status": "healthy", "to_status": "critical", "details": {"x": "y" * 9_000}},
     ],
 )
-async def test_an_incident_that_makes_no_sense_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+async def test_invalid_incident_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
     answer = await client.post("/incidents", json=body)
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_whatever_its_details_say_an_incident_can_be_written_and_read(database_url: str) -> None:
+async def test_incident_with_strange_details_can_be_written_and_read(database_url: str) -> None:
     strange = [
         *(rb'{"x": "\ud800"}', rb'{"\ud800": 1}', rb'{"x": "a\u0000b"}', b'{"x": NaN}', b'{"x": 1e999}'),
         *(b'{"x": ' + b"[" * depth + b"]" * depth + b"}" for depth in (100, 300, 900)),
@@ -188,7 +188,7 @@ async def test_whatever_its_details_say_an_incident_can_be_written_and_read(data
         assert len(listed.json()["incidents"]) == len(strange)
 
 
-async def test_a_field_that_nobody_asked_for_is_named_without_what_it_tells_about_anybody(
+async def test_unexpected_field_is_named_without_personal_data(
     client: httpx2.AsyncClient,
 ) -> None:
     body = {"from_status": "healthy", "to_status": "critical", "11987654321": 1, "x" * 5_000: 1}
@@ -198,7 +198,7 @@ async def test_a_field_that_nobody_asked_for_is_named_without_what_it_tells_abou
     assert max(len(each["where"]) for each in answer.json()["errors"]) <= 200
 
 
-def test_the_command_lists_them(folder: Path, batuta: Command) -> None:
+def test_command_lists_incidents(folder: Path, batuta: Command) -> None:
     code, out, _ = batuta("--lang", "en", "incidents")
     assert (code, out.strip()) == (0, "no incident in 30 days")
     code, out, _ = batuta("incidents", "--days", "7", "--json")
@@ -209,12 +209,12 @@ def test_the_command_lists_them(folder: Path, batuta: Command) -> None:
 
 
 @pytest.mark.parametrize("hours", ["8", "20-8", "8-25", "a-b", "8-8"])
-def test_hours_that_are_none_are_refused(hours: str) -> None:
+def test_invalid_alert_hours_are_refused(hours: str) -> None:
     with pytest.raises(InvalidSetting):
         load_settings(Settings, {"BATUTA_ALERT_HOURS": hours})
 
 
-async def test_a_wrong_method_is_told_every_right_one(client: httpx2.AsyncClient) -> None:
+async def test_wrong_method_gets_the_list_of_allowed_ones(client: httpx2.AsyncClient) -> None:
     answer = await client.delete("/incidents")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET, POST"

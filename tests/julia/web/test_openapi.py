@@ -1,4 +1,4 @@
-"""The API keeps its document's word: a machine that means no good asks it everything the document allows, and what it does not."""
+"""The API conforms to its OpenAPI document: a fuzzer sends every request the document allows, and invalid ones."""
 
 import json
 import os
@@ -23,7 +23,9 @@ SEED = 46
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Julia in production, as `uvicorn` starts it; its address and its log. A scheduler lives beside it, and holds still."""
+    """Start Julia in production under `uvicorn`; yield its address and its log. A scheduler runs beside it and fires
+    nothing.
+    """
     port, log = free_port(), tmp_path / "log"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},
@@ -40,7 +42,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     uvicorn = [sys.executable, "-m", "uvicorn", "app.main:app", "--port", str(port)]
     with log.open("wb") as stream:
         serving = subprocess.Popen(uvicorn, cwd=tmp_path, env=env, stdout=stream, stderr=subprocess.STDOUT)
-    # However long it is asked: without one, health would rightly be critical after a while.
+    # Without a scheduler, health would rightly become critical during a long run.
     beside = subprocess.Popen(
         [*migrate[:-1], "scheduler"], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -55,7 +57,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 @pytest.mark.timeout(600)
-def test_whatever_the_document_allows_or_forbids_is_answered_as_it_says(
+def test_every_valid_or_invalid_request_is_answered_as_the_document_says(
     served: tuple[str, Path], tmp_path: Path
 ) -> None:
     address, log = served
@@ -64,7 +66,7 @@ def test_whatever_the_document_allows_or_forbids_is_answered_as_it_says(
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json"),
             *("--checks", "all", "--mode", "all", "--phases", "examples,coverage,fuzzing", "--no-color"),
             *("--max-examples", str(EXAMPLES), "--seed", str(SEED), "--generation-deterministic"),
-            # A document cannot say what makes a file a spreadsheet; tests/julia/agendamentos/test_api.py does.
+            # OpenAPI cannot describe a valid spreadsheet; tests/julia/agendamentos/test_api.py tests it.
             *("--exclude-operation-id", "import_appointments"),
             *("--header", f"Authorization: Bearer {TOKEN}", "--request-timeout", "20"),
         ],
@@ -85,7 +87,7 @@ def _answers(port: int) -> bool:
 
 @pytest.fixture
 async def julia(database_url: str) -> AsyncIterator[Julia]:
-    """On both: what SQLite takes for a text PostgreSQL may not, and the other way round."""
+    """On both databases: each accepts texts that the other refuses."""
     secrets = {"WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"]}
     opened = await open_julia(database_url, APP_ENV="production", **secrets)
     yield opened
@@ -99,7 +101,7 @@ STRANGE = [
 ]  # fmt: skip
 
 
-async def test_no_strange_value_in_any_place_is_the_servers_fault(julia: Julia) -> None:
+async def test_strange_value_in_any_place_is_not_a_server_error(julia: Julia) -> None:
     places = [
         "/health/ready?strict={}", "/health/jobs?strict={}", "/health/circuits/history?horas={}",
         "/health/circuits/history?circuit_name={}", "/jobs?lang={}", "/painel?q={}&estado={}&categoria={}",
@@ -114,7 +116,7 @@ async def test_no_strange_value_in_any_place_is_the_servers_fault(julia: Julia) 
                 assert answer.status_code < 500, (path[:200], answer.status_code, answer.text[:300])
 
 
-async def test_a_job_can_be_called_with_anything_and_says_what_is_wrong(julia: Julia) -> None:
+async def test_job_accepts_any_parameter_and_reports_errors(julia: Julia) -> None:
     async with julia.client() as client:
         for value in STRANGE:
             for path in (
@@ -152,20 +154,20 @@ async def test_a_job_can_be_called_with_anything_and_says_what_is_wrong(julia: J
         "99999999999",
     ],
 )
-async def test_a_deadline_that_no_clock_reaches_is_an_answer_too(julia: Julia, deadline: str) -> None:
+async def test_impossible_deadline_is_answered(julia: Julia, deadline: str) -> None:
     answer = await julia.ask("POST", "/jobs/conta", headers={**BEARER, "X-Batuta-Deadline": deadline})
     assert answer.status_code in (200, 400, 422, 504)
 
 
 @pytest.mark.parametrize("body", [b"\x00", b"\xff" * 10, b"[" * 100_000, b'{"a":' * 50_000, b'"\\ud800"', b"1" * 5000])
-async def test_no_body_is_the_servers_fault(julia: Julia, body: bytes) -> None:
+async def test_strange_body_is_not_a_server_error(julia: Julia, body: bytes) -> None:
     for path in ("/jobs/conta", "/webhook/evolution", "/painel/entrar", "/painel/sair"):
         for kind in ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
             answer = await julia.ask("POST", path, content=body, headers={**BEARER, **WEBHOOK, "Content-Type": kind})
             assert answer.status_code < 500, (path, kind, answer.text)
 
 
-async def test_no_field_of_a_delivery_is_the_servers_fault(julia: Julia) -> None:
+async def test_strange_field_of_a_delivery_is_not_a_server_error(julia: Julia) -> None:
     strange: list[Any] = [
         *(
             None,

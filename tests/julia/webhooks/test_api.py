@@ -1,4 +1,4 @@
-"""``POST /webhook/evolution`` as the gateway meets it: proved, kept, answered; and worked off by the worker."""
+"""``POST /webhook/evolution``: deliveries are authenticated, stored, answered, and processed by the worker."""
 
 import asyncio
 import base64
@@ -54,7 +54,7 @@ async def post(julia: Julia, path: str = PATH, **options: Any) -> httpx2.Respons
         return await client.post(path, **{"json": delivery(), **options})
 
 
-async def test_a_delivery_is_kept_before_it_is_answered_and_a_repeat_is_harmless(julia: Julia) -> None:
+async def test_delivery_is_stored_before_the_answer_and_a_repeat_is_harmless(julia: Julia) -> None:
     headers = {"X-Webhook-Secret": SECRET}
     first, again = await post(julia, headers=headers), await post(julia, headers=headers)
     assert [(each.status_code, each.json()) for each in (first, again)] == [
@@ -64,7 +64,7 @@ async def test_a_delivery_is_kept_before_it_is_answered_and_a_repeat_is_harmless
     assert row == {"canal": "evolution", "instance_name": "julia-sim", "status": "pendente"}
 
 
-async def test_each_proof_the_gateway_can_give_is_taken(julia: Julia) -> None:
+async def test_each_credential_of_the_gateway_is_accepted(julia: Julia) -> None:
     now = SystemClock().now()
     for path, headers in (
         (PATH, {"X-Webhook-Secret": SECRET}),
@@ -74,7 +74,7 @@ async def test_each_proof_the_gateway_can_give_is_taken(julia: Julia) -> None:
         assert (await post(julia, path, headers=headers)).status_code == 200
 
 
-async def test_nothing_else_opens_it_not_even_a_token_of_ours_or_this_machine(julia: Julia) -> None:
+async def test_no_other_credential_opens_the_webhook_not_even_loopback(julia: Julia) -> None:
     now = SystemClock().now()
     wrong: list[dict[str, str]] = [
         {},
@@ -95,7 +95,7 @@ async def test_nothing_else_opens_it_not_even_a_token_of_ours_or_this_machine(ju
     assert await rows(julia.work.database, "SELECT id FROM webhook_inbox") == []
 
 
-async def test_the_proof_opens_nothing_else(julia: Julia) -> None:
+async def test_webhook_secret_opens_nothing_else(julia: Julia) -> None:
     async with julia.client(ELSEWHERE, "http://api.exemplo.test") as client:
         answer = await client.post(f"/jobs/heartbeat?token={SECRET}", headers={"X-Webhook-Secret": SECRET})
         assert answer.status_code == 401
@@ -105,23 +105,23 @@ async def test_the_proof_opens_nothing_else(julia: Julia) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"[]", b'{"event": 1}', b'{"event": "messages.upsert"}', b"[" * 50_000]
 )
-async def test_what_is_no_delivery_is_refused_and_not_asked_for_again(julia: Julia, body: bytes) -> None:
+async def test_malformed_delivery_is_refused_without_a_retry(julia: Julia, body: bytes) -> None:
     answer = await post(julia, json=None, content=body, headers={"X-Webhook-Secret": SECRET})
     assert (answer.status_code, answer.json()["type"]) == (400, "/problemas/webhook_strange")
 
 
-async def test_what_we_do_not_want_to_know_is_answered_and_not_kept(julia: Julia) -> None:
+async def test_unwanted_event_is_answered_and_not_stored(julia: Julia) -> None:
     answer = await post(julia, json=delivery(event="presence.update"), headers={"X-Webhook-Secret": SECRET})
     assert answer.json() == {"status": "ignored", "event": "presence.update"}
     assert await rows(julia.work.database, "SELECT id FROM webhook_inbox") == []
 
 
-async def test_a_delivery_that_is_too_long_is_refused(julia: Julia) -> None:
+async def test_delivery_over_the_limit_is_refused(julia: Julia) -> None:
     answer = await post(julia, json=delivery("x" * 2_000_000), headers={"X-Webhook-Secret": SECRET})
     assert answer.status_code == 413
 
 
-async def test_without_a_secret_only_this_machine_is_heard_and_others_are_asked_to_come_again(julia_url: str) -> None:
+async def test_webhook_without_a_secret_serves_loopback_and_asks_others_to_retry(julia_url: str) -> None:
     opened = await open_julia(julia_url)
     async with opened.work:
         assert (await opened.ask("POST", PATH, json=delivery())).status_code == 200
@@ -129,7 +129,7 @@ async def test_without_a_secret_only_this_machine_is_heard_and_others_are_asked_
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "60")
 
 
-async def test_the_worker_works_it_off(julia: Julia) -> None:
+async def test_worker_processes_a_delivery(julia: Julia) -> None:
     database = julia.work.database
     await add_doctor(database)
     await post(julia, headers={"X-Webhook-Secret": SECRET})
@@ -148,7 +148,7 @@ async def until(julia: Julia, question: str) -> None:
             await SystemClock().sleep(0.05)
 
 
-async def test_the_call_that_the_page_on_groups_shows_becomes_a_vacancy_with_the_secret_of_make_run(
+async def test_documented_call_of_the_groups_page_becomes_a_vacancy(
     julia_url: str,
 ) -> None:
     page = (ROOT / "docs/grupos.md").read_text(encoding="utf-8")

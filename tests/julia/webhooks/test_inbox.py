@@ -1,4 +1,4 @@
-"""What the gateway tells us becomes what it means, once, whatever is repeated, late or strange. On both databases."""
+"""Events of the gateway are processed once, whether repeated, late or malformed. On both databases."""
 
 import asyncio
 import random
@@ -35,7 +35,7 @@ JID = f"{PHONE}@s.whatsapp.net"
 
 @dataclass
 class Harness:
-    """An inbox, whoever works it off, and the hands of a test."""
+    """An inbox, its worker, and helpers for tests."""
 
     database: Database
     clock: FakeClock
@@ -58,7 +58,7 @@ class Harness:
         )
 
     async def hears(self, event: str, data: Any, *, instance: str = CHIP, at: datetime | None = None) -> bool:
-        """False: it was here already."""
+        """Deliver an event; False if it was already stored."""
         sent_at = (at or self.clock.now()).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         body = {
             "event": event,
@@ -107,7 +107,7 @@ async def queued(harness: Harness, doctor: str, count: int = 1) -> list[str]:
 # The inbox itself
 
 
-async def test_a_delivery_is_kept_once_and_without_the_instances_key(harness: Harness) -> None:
+async def test_delivery_is_stored_once_and_without_the_instances_key(harness: Harness) -> None:
     message = harness.message()
     assert await harness.hears("messages.upsert", message)
     await harness.works()
@@ -118,11 +118,11 @@ async def test_a_delivery_is_kept_once_and_without_the_instances_key(harness: Ha
     assert "chave-da-instancia" not in str(row)
 
 
-async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginning(harness: Harness) -> None:
+async def test_unfinished_delivery_is_processed_again_from_the_beginning(harness: Harness) -> None:
     await add_doctor(harness.database)
     await harness.hears("messages.upsert", harness.message())
     (lease,) = (await harness.queue.settle_and_claim([], ANN, 1)).leases
-    await harness.work.handle(lease)  # and dies before it could settle: nothing was written
+    await harness.work.handle(lease)  # the worker dies before it settles: nothing was written
     assert await rows(harness.database, "SELECT id FROM interacoes") == []
     harness.clock.step(ANN.lease + timedelta(seconds=1))
     await harness.queue.rescue(10)
@@ -130,7 +130,7 @@ async def test_what_a_worker_had_not_finished_is_worked_on_again_from_the_beginn
     assert len(await rows(harness.database, "SELECT id FROM interacoes")) == 1
 
 
-async def test_a_worker_that_lost_its_delivery_writes_nothing(harness: Harness) -> None:
+async def test_worker_that_lost_its_delivery_writes_nothing(harness: Harness) -> None:
     await harness.hears("messages.upsert", harness.message())
     (late,) = (await harness.queue.settle_and_claim([], ANN, 1)).leases
     harness.clock.step(ANN.lease + timedelta(seconds=1))
@@ -155,12 +155,12 @@ async def test_a_worker_that_lost_its_delivery_writes_nothing(harness: Harness) 
         ("send.message", {"key": {"id": "e", "remoteJid": GROUP}, "message": None}),
     ],
 )  # fmt: skip
-async def test_strange_deliveries_are_worked_off_and_harm_nobody(harness: Harness, event: str, data: Any) -> None:
+async def test_malformed_delivery_is_processed_without_effect(harness: Harness, event: str, data: Any) -> None:
     await harness.deliver(event, data)
     assert (await one(harness.database, "SELECT status FROM webhook_inbox"))["status"] == "processada"
 
 
-async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(harness: Harness) -> None:
+async def test_old_processed_deliveries_are_pruned_and_pending_ones_stay(harness: Harness) -> None:
     await harness.deliver("messages.upsert", harness.message())
     await harness.deliver("send.message", harness.message(mine=True))
     await harness.hears("messages.upsert", harness.message())
@@ -175,10 +175,10 @@ async def test_what_was_worked_on_long_ago_goes_and_what_nobody_worked_on_stays(
     assert [row["status"] for row in await rows(harness.database, "SELECT status FROM webhook_inbox")] == ["pendente"]
 
 
-# Messages that come
+# Inbound messages
 
 
-async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conversation(harness: Harness) -> None:
+async def test_message_is_recorded_with_its_author_chip_and_conversation(harness: Harness) -> None:
     doctor = await add_doctor(harness.database)
     await harness.deliver("messages.upsert", harness.message("Tenho interesse"))
     row = await one(harness.database, "SELECT * FROM interacoes")
@@ -191,7 +191,7 @@ async def test_a_message_is_recorded_with_whoever_wrote_it_the_chip_and_the_conv
     assert (await one(harness.database, "SELECT msgs_recebidas_hoje FROM chips"))["msgs_recebidas_hoje"] == 1
 
 
-async def test_a_repeat_by_another_event_counts_nothing_twice(harness: Harness) -> None:
+async def test_repeat_by_another_event_counts_nothing_twice(harness: Harness) -> None:
     await add_doctor(harness.database)
     message = harness.message()
     await harness.deliver("messages.upsert", message)
@@ -203,20 +203,20 @@ async def test_a_repeat_by_another_event_counts_nothing_twice(harness: Harness) 
     assert (await one(harness.database, "SELECT msgs_recebidas_total FROM chips"))["msgs_recebidas_total"] == 1
 
 
-async def test_a_doctor_is_known_with_and_without_the_ninth_digit(harness: Harness) -> None:
+async def test_doctor_is_known_with_and_without_the_ninth_digit(harness: Harness) -> None:
     doctor = await add_doctor(harness.database, "5531988880001")
     await harness.deliver("messages.upsert", harness.message(jid="553188880001@s.whatsapp.net"))
     assert (await one(harness.database, "SELECT cliente_id FROM interacoes"))["cliente_id"] == doctor
 
 
-async def test_a_stranger_is_recorded_and_becomes_no_doctor(harness: Harness) -> None:
+async def test_unknown_author_is_recorded_and_becomes_no_doctor(harness: Harness) -> None:
     await harness.deliver("messages.upsert", harness.message("quem é?"))
     row = await one(harness.database, "SELECT cliente_id, autor_tipo, telefone FROM interacoes")
     assert row == {"cliente_id": None, "autor_tipo": "externo", "telefone": PHONE}
     assert await rows(harness.database, "SELECT id FROM clientes") == []
 
 
-async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_somebody_tells(
+async def test_hidden_address_is_never_stored_as_a_phone_and_is_resolved_later(
     harness: Harness,
 ) -> None:
     doctor = await add_doctor(harness.database)
@@ -230,7 +230,7 @@ async def test_a_hidden_address_is_never_stored_as_a_phone_and_is_resolved_when_
     assert len(found) == 3
 
 
-async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_nothing(harness: Harness) -> None:
+async def test_concurrent_deliveries_about_the_same_people_lose_and_double_nothing(harness: Harness) -> None:
     doctor = await add_doctor(harness.database)
     for n in range(15):
         await harness.hears("messages.upsert", harness.message(f"mensagem {n}"))
@@ -244,7 +244,7 @@ async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_not
         return await harness.queue.conclude(lease, settlement)
 
     leases = (await harness.queue.settle_and_claim([], ANN, 100)).leases
-    assert len(leases) == 15 + 15 + 2  # the same receipt again is no other delivery
+    assert len(leases) == 15 + 15 + 2  # a repeated receipt is the same delivery
     assert all(await asyncio.gather(*(one_of_them(lease) for lease in leases)))
     assert (await one(harness.database, "SELECT message_count FROM conversations"))["message_count"] == 15
     assert (await one(harness.database, "SELECT total_interacoes FROM clientes WHERE id = :id", id=doctor))[
@@ -256,7 +256,7 @@ async def test_many_deliveries_at_once_about_the_same_people_lose_and_double_not
     assert (await one(harness.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
 
 
-async def test_nobody_can_have_written_tomorrow(harness: Harness) -> None:
+async def test_future_timestamp_is_replaced_by_now(harness: Harness) -> None:
     await add_doctor(harness.database)
     ahead = int((harness.clock.now() + timedelta(hours=6)).timestamp())
     await harness.deliver("messages.upsert", {**harness.message(), "messageTimestamp": ahead})
@@ -265,10 +265,10 @@ async def test_nobody_can_have_written_tomorrow(harness: Harness) -> None:
     ] == harness.clock.now()
 
 
-# The wish to be left alone
+# Opt-out
 
 
-async def test_whoever_asks_us_to_stop_is_left_alone_at_once(harness: Harness) -> None:
+async def test_opt_out_takes_effect_at_once(harness: Harness) -> None:
     doctor, other = await add_doctor(harness.database), await add_doctor(harness.database, "5511900000002")
     waiting = await queued(harness, doctor, 3)
     (kept,) = await queued(harness, other)
@@ -288,7 +288,7 @@ async def test_whoever_asks_us_to_stop_is_left_alone_at_once(harness: Harness) -
     assert (await one(harness.database, "SELECT stage FROM conversations"))["stage"] == "optout"
 
 
-async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_stays_one(harness: Harness) -> None:
+async def test_opt_out_asks_a_running_send_to_stop_and_keeps_a_doubt(harness: Harness) -> None:
     doctor = await add_doctor(harness.database)
     running, doubted = await queued(harness, doctor, 2)
     until = harness.clock.now() + timedelta(minutes=1)
@@ -312,20 +312,20 @@ async def test_what_is_being_sent_while_he_asks_is_asked_to_stop_and_a_doubt_sta
     }
 
 
-async def test_writing_again_does_not_take_the_wish_back(harness: Harness) -> None:
+async def test_later_message_does_not_revoke_an_opt_out(harness: Harness) -> None:
     await add_doctor(harness.database)
     await harness.deliver("messages.upsert", harness.message("parar"))
     await harness.deliver("messages.upsert", harness.message("bom dia"))
     assert (await one(harness.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
-async def test_a_strangers_wish_counts_as_well(harness: Harness) -> None:
+async def test_opt_out_of_an_unknown_number_counts(harness: Harness) -> None:
     await harness.deliver("messages.upsert", harness.message("pare"))
     row = await one(harness.database, "SELECT telefone, permission_state FROM external_contacts")
     assert row == {"telefone": PHONE, "permission_state": "opted_out"}
 
 
-async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_is(harness: Harness) -> None:
+async def test_opt_out_of_a_hidden_address_counts_once_its_number_is_known(harness: Harness) -> None:
     doctor = await add_doctor(harness.database)
     await queued(harness, doctor)
     await harness.deliver("messages.upsert", harness.message("parar", jid=HIDDEN))
@@ -335,14 +335,14 @@ async def test_the_wish_of_a_hidden_address_counts_as_soon_as_we_know_whose_it_i
     assert (await one(harness.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
-# Messages that went
+# Outbound messages
 
 
 @pytest.mark.parametrize(
     "order",
     [("SERVER_ACK", "DELIVERY_ACK", "READ"), ("READ", "SERVER_ACK", "DELIVERY_ACK"), ("DELIVERY_ACK", "READ", "ERROR")],
 )
-async def test_delivery_only_moves_forward(harness: Harness, order: tuple[str, ...]) -> None:
+async def test_delivery_status_only_moves_forward(harness: Harness, order: tuple[str, ...]) -> None:
     doctor = await add_doctor(harness.database)
     async with harness.database.transaction() as transaction:
         await harness.conversas.saiu(transaction, saida(harness, doctor))
@@ -352,7 +352,7 @@ async def test_delivery_only_moves_forward(harness: Harness, order: tuple[str, .
     assert (await one(harness.database, "SELECT delivery_status FROM provedor_mensagens"))["delivery_status"] == "read"
 
 
-async def test_a_receipt_that_is_faster_than_our_own_note_is_not_lost(harness: Harness) -> None:
+async def test_receipt_that_precedes_our_own_record_is_kept(harness: Harness) -> None:
     doctor = await add_doctor(harness.database)
     await harness.deliver(
         "messages.update", {"keyId": "3EB0A", "remoteJid": JID, "fromMe": True, "status": "DELIVERY_ACK"}
@@ -363,7 +363,7 @@ async def test_a_receipt_that_is_faster_than_our_own_note_is_not_lost(harness: H
     assert (await one(harness.database, "SELECT delivery_status FROM interacoes"))["delivery_status"] == "delivered"
 
 
-async def test_an_unknown_send_is_found_again_by_its_echo(harness: Harness) -> None:
+async def test_send_in_doubt_is_found_by_its_echo(harness: Harness) -> None:
     await add_doctor(harness.database)
     since = harness.clock.now() - timedelta(seconds=5)
     message = harness.message("Olá,  teste\n", id="3EB0A", mine=True)
@@ -378,7 +378,7 @@ async def test_an_unknown_send_is_found_again_by_its_echo(harness: Harness) -> N
     assert await harness.conversas.ecos(harness.database, PHONE, hash_do_texto("outra"), since=since) == []
     later = harness.clock.now() + timedelta(seconds=5)
     assert await harness.conversas.ecos(harness.database, PHONE, hash_do_texto("Olá, teste"), since=later) == []
-    assert await rows(harness.database, "SELECT id FROM interacoes") == []  # an echo alone says not who sent it
+    assert await rows(harness.database, "SELECT id FROM interacoes") == []  # an echo alone does not identify the sender
 
 
 def saida(harness: Harness, doctor: str) -> Saida:
@@ -391,7 +391,7 @@ def saida(harness: Harness, doctor: str) -> Saida:
 # Chips
 
 
-async def test_a_connection_that_comes_and_goes_changes_no_status(harness: Harness) -> None:
+async def test_connection_that_comes_and_goes_changes_no_status(harness: Harness) -> None:
     for state in ("connecting", "open", "connecting"):
         await harness.deliver("connection.update", {"instance": CHIP, "state": state, "statusReason": 200})
         harness.clock.step(timedelta(seconds=1))
@@ -402,7 +402,7 @@ async def test_a_connection_that_comes_and_goes_changes_no_status(harness: Harne
     assert chip == {"status": "active", "evolution_connected": True, "telefone": PHONE}
 
 
-async def test_an_older_word_that_comes_later_changes_nothing(harness: Harness) -> None:
+async def test_older_event_that_arrives_later_changes_nothing(harness: Harness) -> None:
     earlier = harness.clock.now() - timedelta(seconds=30)
     await harness.deliver("connection.update", {"state": "open", "statusReason": 200})
     await harness.deliver("connection.update", {"state": "close", "statusReason": 401}, at=earlier)
@@ -410,7 +410,7 @@ async def test_an_older_word_that_comes_later_changes_nothing(harness: Harness) 
     assert chip == {"status": "active", "evolution_connected": True}
 
 
-async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(harness: Harness) -> None:
+async def test_gateway_whose_clock_was_ahead_is_accepted_again(harness: Harness) -> None:
     await harness.deliver(
         "connection.update", {"state": "close", "statusReason": 428}, at=harness.clock.now() + timedelta(days=400)
     )
@@ -421,7 +421,7 @@ async def test_a_gateway_whose_clock_was_ahead_once_is_heard_again(harness: Harn
 
 
 @pytest.mark.parametrize("code", [402, 403, 406])
-async def test_a_ban_marks_the_chip_for_good_however_it_is_told(harness: Harness, code: int) -> None:
+async def test_ban_marks_the_chip_permanently_whichever_event_reports_it(harness: Harness, code: int) -> None:
     await harness.deliver("connection.update", {"state": "close", "statusReason": code})
     await harness.deliver("status.instance", {"instance": CHIP, "status": "closed", "disconnectionReasonCode": code})
     harness.clock.step(timedelta(seconds=5))
@@ -434,7 +434,7 @@ async def test_a_ban_marks_the_chip_for_good_however_it_is_told(harness: Harness
     assert len(await rows(harness.database, "SELECT id FROM business_events WHERE event_type = 'chip_banido'")) == 1
 
 
-async def test_a_phone_that_logged_out_needs_a_person(harness: Harness) -> None:
+async def test_logged_out_phone_needs_an_operator(harness: Harness) -> None:
     await harness.deliver("connection.update", {"state": "close", "statusReason": 401})
     assert (await one(harness.database, "SELECT status FROM chips"))["status"] == "pending"
     await harness.deliver("connection.update", {"state": "open"}, instance="nobody's")  # an instance without a chip
@@ -443,7 +443,7 @@ async def test_a_phone_that_logged_out_needs_a_person(harness: Harness) -> None:
 # Groups
 
 
-async def test_what_a_group_says_is_kept_once_through_however_many_chips(harness: Harness) -> None:
+async def test_group_message_through_several_chips_is_stored_once(harness: Harness) -> None:
     await add_chip(harness.database, "escuta", tipo="listener")
     message = harness.message("Vaga teste: plantão fictício", GROUP, participant=JID)
     for chip in (CHIP, "escuta"):
@@ -463,7 +463,7 @@ async def test_what_a_group_says_is_kept_once_through_however_many_chips(harness
     assert await rows(harness.database, "SELECT id FROM interacoes") == []
 
 
-async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(harness: Harness) -> None:
+async def test_caption_is_a_text_and_an_empty_message_is_discarded(harness: Harness) -> None:
     picture = {"messageType": "imageMessage", "message": {"imageMessage": {"caption": "Plantão fictício 12h"}}}
     await harness.deliver("messages.upsert", {**harness.message(jid=GROUP, participant=JID), **picture})
     bare = {"messageType": "imageMessage", "message": {"imageMessage": {"contextInfo": {"isForwarded": True}}}}
@@ -476,7 +476,7 @@ async def test_a_caption_is_a_text_and_what_says_nothing_is_put_aside(harness: H
     ]  # fmt: skip
 
 
-async def test_what_a_message_answers_is_kept_with_it(harness: Harness) -> None:
+async def test_quoted_message_is_stored_with_the_reply(harness: Harness) -> None:
     answer = {"messageType": "extendedTextMessage", "message": {"extendedTextMessage": {
         "text": "vaga preenchida", "contextInfo": {"stanzaId": "3EB0FICTICIO", "participant": JID}}}}  # fmt: skip
     await harness.deliver("messages.upsert", {**harness.message(jid=GROUP, participant=JID), **answer})
@@ -487,14 +487,14 @@ async def test_what_a_message_answers_is_kept_with_it(harness: Harness) -> None:
     assert [row["citada"] for row in found] == ["3EB0FICTICIO", "3EB0OUTRA", None]
 
 
-async def test_what_a_group_tells_of_a_hidden_address_resolves_what_it_asked_of_us(harness: Harness) -> None:
+async def test_group_message_that_reveals_a_hidden_address_applies_its_opt_out(harness: Harness) -> None:
     await add_doctor(harness.database)
     await harness.deliver("messages.upsert", harness.message("parar", jid=HIDDEN))
     await harness.deliver("messages.upsert", harness.message("uma vaga", GROUP, participant=HIDDEN, participantAlt=JID))
     assert (await one(harness.database, "SELECT permission_state FROM doctor_state"))["permission_state"] == "opted_out"
 
 
-async def test_a_hidden_author_has_no_phone_until_somebody_tells_it(harness: Harness) -> None:
+async def test_hidden_author_has_no_phone_until_a_message_reveals_it(harness: Harness) -> None:
     await harness.deliver("messages.upsert", harness.message("primeira vaga", GROUP, participant=HIDDEN))
     assert (await one(harness.database, "SELECT jid, telefone FROM contatos_grupo")) == {
         "jid": HIDDEN,
