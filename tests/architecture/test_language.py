@@ -10,7 +10,7 @@ from scripts.language import Kind, Prose, check, files, folder, is_suspect, read
 BUDGET = {
     "src/batuta": 195,
     "app": 770,
-    "tests": 1019,
+    "tests": 1,
 }
 
 

@@ -130,7 +130,7 @@ def test_list_can_be_imported_as_plain_mappings_and_follows_the_profile(tmp_path
         assert len(done.stdout.splitlines()) == len(timetable(profile))  # type: ignore[arg-type]
 
 
-def test_every_scheduled_endpoint_exists_and_every_handler_is_scheduled_or_manual(work: Batuta) -> None:
+def test_every_scheduled_endpoint_exists_and_handlers_are_scheduled_or_manual(work: Batuta) -> None:
     scheduled = {entry.path.removeprefix("/jobs/").partition("?")[0] for entry in CATALOGUE}
     assert scheduled == {endpoint.name for endpoint in work.endpoints if not endpoint.manual}
 

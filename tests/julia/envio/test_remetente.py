@@ -98,9 +98,7 @@ async def test_opt_out_before_registration_counts_with_or_without_the_ninth_digi
     assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990002"]
 
 
-async def test_a_message_waits_while_an_opt_out_is_in_doubt_and_leaves_after_an_operator_decided(
-    office: Office, chip: str
-) -> None:
+async def test_message_waits_during_a_probable_opt_out_until_its_decision(office: Office, chip: str) -> None:
     now = office.clock.now()
     doctor = await add_doctor(office.work.database, "5511999990001", now=now)
     asked = Recebida(
