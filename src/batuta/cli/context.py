@@ -198,7 +198,6 @@ def find_language(word: str | None) -> Language | None:
 
 
 def _project_option(start: Path, name: str) -> str | None:
-    """An option of ``[tool.batuta]`` in the nearest pyproject.toml that has it."""
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         if file.is_file() and (found := _options_in(file).get(name)):

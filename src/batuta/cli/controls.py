@@ -40,7 +40,7 @@ class SwitchChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingHolds:
     """Jobs that other switches still hold after one was lifted."""
 
     rules: Collection[SwitchRule]
@@ -66,17 +66,17 @@ def pause(
     context: typer.Context, word: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False
 ) -> None:
     ctx = cli_context(context)
-    rule = holding(ctx.work(), word, ctx.texts())
+    rule = find_rule(ctx.work(), word, ctx.texts())
     _change_switch(ctx, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.done", word)
 
 
 def resume(context: typer.Context, word: str, reason: Because = "-", as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rule = holding(ctx.work(), word, ctx.texts())
+    rule = find_rule(ctx.work(), word, ctx.texts())
     change = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
     left = find_remaining_holds(list(ctx.work().registry), rule.key, change.switches, ctx.work().clock.now())
     document = {**_describe_change(ctx, change), "still_held_by": [each.key for each in left.rules]}
-    ctx.show(document, as_json, lambda: _tell_left(ctx, word, change, left))
+    ctx.show(document, as_json, lambda: _print_remaining(ctx, word, change, left))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -98,7 +98,7 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
     _change_switch(ctx, switch_key(ctx.work(), key), False, reason, span, as_json, "cli.switch.set_off", key)
 
 
-def holding(work: Batuta, word: str, texts: Texts) -> SwitchRule:
+def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
     """The switch that ``word`` names: everything, a category, a job, a queue, or a switch of the application."""
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
@@ -139,7 +139,9 @@ def switch_key(work: Batuta, word: str) -> str:
     return word
 
 
-def find_remaining_holds(jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime) -> Left:
+def find_remaining_holds(
+    jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime
+) -> RemainingHolds:
     """Find the switches that still hold the jobs which switch ``key`` can hold."""
 
     def holds(rule: SwitchRule) -> bool:
@@ -148,27 +150,27 @@ def find_remaining_holds(jobs: Collection[Job], key: str, switches: Mapping[str,
     concerned = [rules for rules in map(rules_of, jobs) if any(rule.key == key for rule in rules)]
     found = {rule.key: rule for rules in concerned for rule in rules if holds(rule)}
     every_job = all(any(map(holds, rules)) for rules in concerned)
-    return Left(list(found.values()), every_job)
+    return RemainingHolds(list(found.values()), every_job)
 
 
 def _change_switch(
     ctx: CliContext, key: str, on: bool, reason: str, span: str | None, as_json: bool, text_key: str, word: str
 ) -> None:
     change = wait_for(_set_switch(ctx, key, on, reason, span))
-    ctx.show(_describe_change(ctx, change), as_json, lambda: _tell_change(ctx, change, text_key, word))
+    ctx.show(_describe_change(ctx, change), as_json, lambda: _print_change(ctx, change, text_key, word))
 
 
 async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: str | None) -> SwitchChange:
     work = ctx.work()
-    length = None if span is None else _length(span)
+    length = None if span is None else _parse_span(span)
     async with work:
         now = work.clock.now()
         until = None if length is None else now + length
         before = await work.switches.all()
         switch = await work.switches.set(key, on, by=current_user(), reason=reason, now=now, until=until)
     old = before.get(key)
-    stood = old is not None and _counts(old, now) and old.on is on
-    return SwitchChange(switch, old if stood else None, {**before, key: switch})
+    was_set = old is not None and _is_in_force(old, now) and old.on is on
+    return SwitchChange(switch, old if was_set else None, {**before, key: switch})
 
 
 def _describe_change(ctx: CliContext, change: SwitchChange) -> dict[str, Any]:
@@ -185,17 +187,17 @@ def _describe_change(ctx: CliContext, change: SwitchChange) -> dict[str, Any]:
     }
 
 
-def _tell_change(ctx: CliContext, change: SwitchChange, text_key: str, word: str) -> None:
+def _print_change(ctx: CliContext, change: SwitchChange, text_key: str, word: str) -> None:
     texts, switch = ctx.texts(), change.switch
     if switch.until is None:
         ctx.say(texts(text_key, word=word, switch=switch.key))
     else:
         ctx.say(texts(f"{text_key}_until", word=word, switch=switch.key, until=ctx.local(switch.until)))
     if change.before is not None:
-        ctx.say(texts("cli.switch.before", standing=_standing(ctx, change.before)))
+        ctx.say(texts("cli.switch.before", standing=_describe_switch(ctx, change.before)))
 
 
-def _tell_left(ctx: CliContext, word: str, change: SwitchChange, left: Left) -> None:
+def _print_remaining(ctx: CliContext, word: str, change: SwitchChange, left: RemainingHolds) -> None:
     texts, key = ctx.texts(), change.switch.key
     if not left.rules:
         ctx.say(texts("cli.resume.done", word=word, switch=key))
@@ -206,14 +208,14 @@ def _tell_left(ctx: CliContext, word: str, change: SwitchChange, left: Left) -> 
 
 
 def _holding(ctx: CliContext, rule: SwitchRule, switch: Switch | None, now: datetime) -> str:
-    if switch is not None and _counts(switch, now):
-        return _standing(ctx, switch)
+    if switch is not None and _is_in_force(switch, now):
+        return _describe_switch(ctx, switch)
     texts = ctx.texts()
     position, rest = texts("cli.switch.on" if rule.at_rest else "cli.switch.off"), texts("cli.switch.at_rest")
     return texts("cli.switch.resting", switch=rule.key, position=position, at_rest=rest)
 
 
-def _standing(ctx: CliContext, switch: Switch) -> str:
+def _describe_switch(ctx: CliContext, switch: Switch) -> str:
     texts = ctx.texts()
     position = {True: "cli.switch.on", False: "cli.switch.off", None: "cli.switch.unreadable"}[switch.on]
     end = None if switch.until is None else ctx.local(switch.until)
@@ -228,11 +230,11 @@ def _standing(ctx: CliContext, switch: Switch) -> str:
     )
 
 
-def _counts(switch: Switch, now: datetime) -> bool:
+def _is_in_force(switch: Switch, now: datetime) -> bool:
     return switch.until is None or now < switch.until
 
 
-def _length(span: str) -> timedelta:
+def _parse_span(span: str) -> timedelta:
     matched = _SPAN.fullmatch(span)
     length = timedelta(**{_UNITS[matched[2]]: int(matched[1])}) if matched else timedelta(0)
     if not timedelta(0) < length <= LONGEST_PAUSE:
@@ -245,7 +247,7 @@ def _rule(rules: Any, key: str) -> SwitchRule | None:
 
 
 def _describe(key: str, switch: Switch | None, rule: SwitchRule | None, ctx: CliContext) -> dict[str, Any]:
-    if switch is None or not _counts(switch, ctx.work().clock.now()):
+    if switch is None or not _is_in_force(switch, ctx.work().clock.now()):
         rest = {"on": rule.at_rest if rule else False, "is_set": False}
         return {"key": key, **rest, "reason": None, "by": None, "at": None, "until": None}
     return {
@@ -282,7 +284,7 @@ def circuits(context: typer.Context, as_json: JsonFlag = False) -> None:
         return
     ctx = cli_context(context)
     found = [_describe_circuit(ctx, circuit) for circuit in ctx.ask(lambda work: work.circuits.look())]
-    ctx.show({"circuits": found}, as_json, lambda: _tell_circuits(ctx, found))
+    ctx.show({"circuits": found}, as_json, lambda: _print_circuits(ctx, found))
 
 
 def reset(context: typer.Context, name: str, as_json: JsonFlag = False) -> None:
@@ -296,7 +298,7 @@ def reset(context: typer.Context, name: str, as_json: JsonFlag = False) -> None:
 def limits(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     found = _describe_limits(ctx)
-    ctx.show({"limits": found}, as_json, lambda: _tell_limits(ctx, found))
+    ctx.show({"limits": found}, as_json, lambda: _print_limits(ctx, found))
 
 
 def _describe_limits(ctx: CliContext) -> list[dict[str, Any]]:
@@ -327,7 +329,7 @@ def _describe_circuit(ctx: CliContext, circuit: Circuit) -> dict[str, Any]:
     }
 
 
-def _tell_circuits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
+def _print_circuits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
     if not found:
         ctx.say(texts("cli.circuits.none"))
@@ -345,7 +347,7 @@ def _tell_circuits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
     ctx.out.print(table)
 
 
-def _tell_limits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
+def _print_limits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
     if not found:
         ctx.say(texts("cli.limits.none"))

@@ -34,7 +34,7 @@ def restore(context: typer.Context, file: File, force: Force = False, as_json: J
     report = wait_for(
         backups.restore(ctx.work(), file, by=current_user(), force=force, progress=_progress(ctx, as_json))
     )
-    ctx.show(_document(ctx, file, report), as_json, lambda: _tell(ctx, file, report))
+    ctx.show(_document(ctx, file, report), as_json, lambda: _print(ctx, file, report))
 
 
 def _progress(ctx: CliContext, as_json: bool) -> Progress:
@@ -70,13 +70,13 @@ def _document(ctx: CliContext, file: Path, report: RestoreReport) -> dict[str, A
     }
 
 
-def _tell(ctx: CliContext, file: Path, report: RestoreReport) -> None:
+def _print(ctx: CliContext, file: Path, report: RestoreReport) -> None:
     texts, document = ctx.texts(), _document(ctx, file, report)
     ctx.say(texts("cli.restore.done", **document))
     ctx.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
     own = "cli.restored.carried" if report.restored.has_old else "cli.restored.not_carried"
-    if said := texts.get(own, ""):  # the application's text for a fact that it carried over itself
-        ctx.say(said)
+    if text_of_app := texts.get(own, ""):  # the application's text for a fact that it carried over itself
+        ctx.say(text_of_app)
     for name, count in report.counts.items():
         ctx.say(texts("cli.restore.count", what=texts.get(f"cli.restore.counts.{name}", name), count=count))
     if report.kept is not None:
@@ -87,7 +87,7 @@ def migrate(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     applied = [migration.title for migration in wait_for(_migrate(ctx))]
     where = ctx.work().database.where
-    ctx.show({"database": where, "applied": applied}, as_json, lambda: _tell_migrations(ctx, where, applied))
+    ctx.show({"database": where, "applied": applied}, as_json, lambda: _print_migrations(ctx, where, applied))
 
 
 async def _migrate(ctx: CliContext) -> list[Migration]:
@@ -99,7 +99,7 @@ async def _migrate(ctx: CliContext) -> list[Migration]:
         await work.close()
 
 
-def _tell_migrations(ctx: CliContext, where: str, applied: list[str]) -> None:
+def _print_migrations(ctx: CliContext, where: str, applied: list[str]) -> None:
     texts = ctx.texts()
     for title in applied:
         ctx.say(texts("cli.migrate.applied", migration=title))

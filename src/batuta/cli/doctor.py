@@ -37,7 +37,7 @@ def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
     findings = wait_for(examine(ctx))
     healthy = all(finding.mark != "wrong" for finding in findings)
     document = {"healthy": healthy, "findings": [asdict(finding) for finding in findings]}
-    ctx.show(document, as_json, lambda: _tell(ctx, findings))
+    ctx.show(document, as_json, lambda: _print(ctx, findings))
     if not healthy:
         raise typer.Exit(FAILED)
 
@@ -125,7 +125,7 @@ async def examine_database(work: Batuta, texts: Texts) -> list[Finding]:
     except BatutaError as error:
         return [Finding("wrong", texts("doctor.database_wrong", where=where), texts.error(error))]
     reached = Finding("ok", texts("doctor.database", where=where))
-    way = [*_way(work, texts)]
+    way = [*_report_connection(work, texts)]
     try:
         await work.check()
         return [reached, *way, Finding("ok", texts("doctor.schema")), *await _jobs(work, texts)]
@@ -135,7 +135,7 @@ async def examine_database(work: Batuta, texts: Texts) -> list[Finding]:
         await work.close()
 
 
-def _way(work: Batuta, texts: Texts) -> Iterator[Finding]:
+def _report_connection(work: Batuta, texts: Texts) -> Iterator[Finding]:
     """Report how PostgreSQL is reached: session state does not survive a transaction pooler."""
     way = work.connections.way
     if way != "file":
@@ -160,7 +160,6 @@ async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
 
 
 async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
-    """Probe the services of the application other than its database."""
     probes = {name: probe for name, probe in work.probes.items() if name != "database"}
     findings = []
     for name, part in (await look(probes, work.clock)).items():
@@ -174,7 +173,6 @@ async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
 
 
 async def _examine_application(work: Batuta, texts: Texts) -> list[Finding]:
-    """Run the application's own checks."""
     if work.extension.examine is None:
         return []
     return [
@@ -187,7 +185,7 @@ async def _examine_application(work: Batuta, texts: Texts) -> list[Finding]:
     ]
 
 
-def _tell(ctx: CliContext, findings: list[Finding]) -> None:
+def _print(ctx: CliContext, findings: list[Finding]) -> None:
     for finding in findings:
         sign, colour = SIGNS[finding.mark]
         ctx.out.print(sign, style=colour, end=" ")

@@ -30,7 +30,7 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 def health(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     assessment = ctx.ask(lambda work: work.health.look(fresh=True))
-    ctx.show(_document(ctx, assessment), as_json, lambda: _tell(ctx, assessment))
+    ctx.show(_document(ctx, assessment), as_json, lambda: _print(ctx, assessment))
     if assessment.is_critical:
         raise typer.Exit(FAILED)
 
@@ -48,7 +48,7 @@ def _document(ctx: CliContext, assessment: Assessment) -> dict[str, Any]:
     }
 
 
-def _tell(ctx: CliContext, assessment: Assessment) -> None:
+def _print(ctx: CliContext, assessment: Assessment) -> None:
     texts, grade = ctx.texts(), assessment.grade
     ctx.out.print(f"{assessment.score}/{WHOLE}", style=f"bold {COLOURS[grade]}", end=" ")
     ctx.say(texts(f"grade.{grade.value}"))
@@ -81,7 +81,7 @@ def incidents(
         **figures.describe(),
         "incidents": [_incident_document(ctx, each) for each in found[:limit]],
     }
-    ctx.show(document, as_json, lambda: _tell_incidents(ctx, found[:limit], figures, days))
+    ctx.show(document, as_json, lambda: _print_incidents(ctx, found[:limit], figures, days))
 
 
 async def _read_incidents(ctx: CliContext, days: int) -> tuple[Sequence[Incident], IncidentStats]:
@@ -105,7 +105,7 @@ def _incident_document(ctx: CliContext, incident: Incident) -> dict[str, Any]:
     }
 
 
-def _tell_incidents(ctx: CliContext, found: Sequence[Incident], figures: IncidentStats, days: int) -> None:
+def _print_incidents(ctx: CliContext, found: Sequence[Incident], figures: IncidentStats, days: int) -> None:
     texts = ctx.texts()
     if not found:
         ctx.say(texts("cli.incidents.none", days=days))

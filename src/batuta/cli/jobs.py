@@ -137,7 +137,6 @@ async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: 
 
 
 def _describe_interruption(ctx: CliContext, name: str, begun: list[str]) -> str:
-    """Describe how an interrupted run ended, from its execution row."""
     texts = ctx.texts()
     try:
         left = ctx.ask(lambda work: work.reports.execution(begun[-1])) if begun else None

@@ -1,8 +1,7 @@
-"""Write the lines of several processes on one stream, each with the name of its process in front, and announce
-readiness.
+"""Write the lines of several processes on one stream, each with the name of its process in front, and announce readiness.
 
-A thread writes them, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the processes.
-Lines that do not fit are dropped and counted.
+A thread writes them, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the processes. Lines that do
+not fit are dropped and counted.
 """
 
 import asyncio
@@ -39,10 +38,10 @@ class OutputMux:
         self._coloured = coloured
         self._lines: queue.Queue[str | None] = queue.Queue(most)
         self._most_characters = most_characters
-        self._said = 0  # characters queued, and of these the characters written
+        self._queued = 0  # characters queued, and of these the characters written
         self._written = 0
         self._dropped = 0
-        self._writing = threading.Thread(target=self._work, name="batuta-output", daemon=True)
+        self._writing = threading.Thread(target=self._write_lines, name="batuta-output", daemon=True)
         self._writing.start()
 
     def say(self, name: str, line: str) -> None:
@@ -76,16 +75,16 @@ class OutputMux:
 
     def _put(self, line: str | None) -> bool:
         length = len(line or "")
-        if length and self._said - self._written + length > self._most_characters:
+        if length and self._queued - self._written + length > self._most_characters:
             return False
         try:
             self._lines.put_nowait(line)
         except queue.Full:
             return False
-        self._said += length
+        self._queued += length
         return True
 
-    def _work(self) -> None:
+    def _write_lines(self) -> None:
         while (line := self._lines.get()) is not None:
             try:
                 self._out.write(f"{_writable(line, self._out.encoding)}\n")

@@ -92,7 +92,6 @@ def _form(texts: Texts, param: Any) -> str:
 
 
 def _kind_of_instant(formats: Sequence[str]) -> str:
-    """``day``, ``time``, or ``moment`` (a day with a time)."""
     has_day, has_time = "%d" in formats[0], any("%H" in each for each in formats)
     return "moment" if has_day and has_time else "day" if has_day else "time"
 
@@ -202,7 +201,7 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     value = found["input"]
     if described.choices is not None:
         choices = ", ".join(str(getattr(each, "value", each)) for each in described.choices)
-        return texts("cli.mistake.choice", name=name, value=_one(value), choices=choices)
+        return texts("cli.mistake.choice", name=name, value=_join_values(value), choices=choices)
     if described.parameter_info.formats:
         examples = {"day": texts.day(_EXAMPLE), "moment": texts.minute(_EXAMPLE), "time": f"{_EXAMPLE:%H:%M}"}
         form = examples[_kind_of_instant(described.parameter_info.formats)]
@@ -211,14 +210,12 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
 
 
 def _typed_value(mistake: Any, rest: Sequence[str]) -> str:
-    """The value that was typed for the parameter."""
     parsed, *_ = mistake.ctx.command.make_parser(mistake.ctx).parse_args(args=list(rest))
     value = parsed.get(mistake.param.name)
     return str(value[-1] if isinstance(value, list | tuple) and value else value)
 
 
 def _wrong_with_file(value: str, wanted: Any) -> str:
-    """Name what is wrong with the file, by the same tests as the parser's."""
     file = Path(value)
     if not file.exists():
         return "no_file"
@@ -229,7 +226,7 @@ def _wrong_with_file(value: str, wanted: Any) -> str:
     return "unwritable" if os.access(file, os.R_OK) else "unreadable"
 
 
-def _one(value: object) -> object:
+def _join_values(value: object) -> object:
     """Join a list of values: the parser does not say which one is wrong."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 

@@ -96,8 +96,8 @@ def rehome(
     ctx = cli_context(context)
     count = wait_for(_rehome(ctx, queue, target))
     document = {"queue": queue, "to": target, "moved": count}
-    said = {"queue": queue, "target": target, "count": count}
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.rehomed", **said)))
+    facts = {"queue": queue, "target": target, "count": count}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.rehomed", **facts)))
 
 
 def unstick(context: typer.Context, queue: str, as_json: JsonFlag = False) -> None:
@@ -146,8 +146,8 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """Return the state and its items.
 
-    ``state``: a name that every queue has, or one of the table's own. None: dead items, or ready ones of a queue
-    without a worker.
+    ``state``: a name that every queue has, or one of the table's own. None: dead items, or ready ones of a queue without a
+    worker.
     """
     async with ctx.work() as work:
         stranded = None if queue in work.queues else await _open_stranded(ctx, queue)
@@ -185,7 +185,6 @@ async def _rehome(ctx: CliContext, source: str, target: str) -> int:
 
 
 async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], Awaitable[int]]) -> int:
-    """Repeat ``step`` until ``source`` is empty; return how many items it changed."""
     async with ctx.work() as work:
         living = (await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())).living_loops
         if source in work.queues or f"worker:{source}" in living:

@@ -80,7 +80,6 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def add_roles_of_app(cli: typer.Typer, ctx: CliContext) -> None:
-    """Add the roles and commands of the application, if it could be loaded."""
     if ctx.unloaded is not None:
         return
     extension = ctx.work().extension
@@ -89,7 +88,7 @@ def add_roles_of_app(cli: typer.Typer, ctx: CliContext) -> None:
     for name, command in extension.commands.items():
         _add_command(cli, ctx, name, command)
     for name in extension.later:
-        cli.command(name, help=ctx.texts()("cli.later.help"))(_not_yet(name))
+        cli.command(name, help=ctx.texts()("cli.later.help"))(_make_placeholder(name))
 
 
 def _add_command(cli: typer.Typer, ctx: CliContext, name: str, command: Command) -> None:
@@ -208,13 +207,13 @@ async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier:
         signs.add(WatchdogPing(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
     file_watch = FileWatch(check=work.database.check_file, stop=stop.set, clock=SystemClock())
     signs.add(file_watch, WATCHING_FILE)
-    saying = asyncio.create_task(signs.run(over, timedelta(seconds=1)))
+    watching_signs = asyncio.create_task(signs.run(over, timedelta(seconds=1)))
     notifier.ready()
     try:
         await role.run(stop)
     finally:
         over.set()
-        await saying
+        await watching_signs
     if file_watch.lost is not None:
         raise file_watch.lost
 
@@ -233,8 +232,7 @@ async def run_role(
 ) -> None:
     """Run a process and announce its start and its end.
 
-    ``stops_within``: the longest time of a shutdown, reported to systemd. ``service``: the name in the log; None:
-    the role.
+    ``stops_within``: the longest time of a shutdown, reported to systemd. ``service``: the name in the log; None: the role.
     """
     begin_logging(
         work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording
@@ -258,7 +256,7 @@ async def run_role(
     work.events.emit(ProcessEnded(role, "asked to" if stop.is_set() else "nothing left to do", failed=False))
 
 
-def _not_yet(name: str) -> Callable[..., None]:
+def _make_placeholder(name: str) -> Callable[..., None]:
     def command(context: typer.Context) -> None:
         ctx = cli_context(context)
         known = ", ".join(sorted(roles_of(ctx.work(), ctx.settings())))

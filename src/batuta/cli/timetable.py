@@ -49,7 +49,7 @@ def show(
     if as_json:
         ctx.print_json([{"job": fire.job.name, "at": fire.at.astimezone(work.zone).isoformat()} for fire in fires])
         return
-    _tell_day(ctx, chosen, work.registry.profile(controls), fires)
+    _print_day(ctx, chosen, work.registry.profile(controls), fires)
 
 
 def use(context: typer.Context, profile: str, as_json: JsonFlag = False) -> None:
@@ -78,7 +78,7 @@ def compare_profiles(
         "per_job": [{"job": change.job, **_figures(change)} for change in found.per_job],
         "per_hour": [{"hour": change.job, **_figures(change)} for change in found.per_hour],
     }
-    ctx.show(document, as_json, lambda: _tell_comparison(ctx, found, before, after))
+    ctx.show(document, as_json, lambda: _print_comparison(ctx, found, before, after))
     raise typer.Exit(DONE if found.changed.reduction * 100 >= at_least else FAILED)
 
 
@@ -120,7 +120,7 @@ def _within_calendar(ctx: CliContext, day: date) -> date:
     return day
 
 
-def _tell_day(ctx: CliContext, day: date, profile: str, fires: list[Fire]) -> None:
+def _print_day(ctx: CliContext, day: date, profile: str, fires: list[Fire]) -> None:
     texts, zone = ctx.texts(), ctx.work().zone
     by_job: dict[str, list[Fire]] = {}
     for fire in fires:
@@ -139,7 +139,7 @@ def _tell_day(ctx: CliContext, day: date, profile: str, fires: list[Fire]) -> No
         ctx.say(f"  {name} ({each[0].job.cron.text}): {texts('cli.schedule.times', count=len(each))}")
 
 
-def _tell_comparison(ctx: CliContext, found: Comparison, before: str, after: str) -> None:
+def _print_comparison(ctx: CliContext, found: Comparison, before: str, after: str) -> None:
     texts = ctx.texts()
     table = Table(texts("cli.schedule.column_job"), before, after, "%", box=None, pad_edge=False)
     for column in table.columns[1:]:

@@ -31,7 +31,7 @@ def create(
     token, text = mint(name, scope, by=current_user(), now=ctx.work().clock.now(), chance=secrets.token_hex)
     ctx.ask(lambda work: work.tokens.keep(token))
     document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
-    ctx.show(document, as_json, lambda: _tell_once(ctx, text))
+    ctx.show(document, as_json, lambda: _print_once(ctx, text))
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -57,7 +57,7 @@ async def _revoke(work: Batuta, id: str) -> bool:
     return await work.tokens.revoke(found[0] if found else id, by=current_user(), now=work.clock.now())
 
 
-def _tell_once(ctx: CliContext, text: str) -> None:
+def _print_once(ctx: CliContext, text: str) -> None:
     ctx.err.print(ctx.texts()("cli.token.once"))
     ctx.say(text)
 

@@ -44,7 +44,6 @@ def add_to(cli: typer.Typer, texts: Texts) -> None:
 
 
 def up(context: typer.Context, workers: Workers = None) -> None:
-    """Start every role as a child of this process and watch it."""
     ctx = cli_context(context)
     settings, work = ctx.settings(), ctx.work()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
@@ -75,7 +74,7 @@ class _Up:
             notify_socket,
             restart_log,
             Timeouts(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
-            changed=lambda: _tell_parent(tree, notifier),
+            changed=lambda: _notify_systemd(tree, notifier),
             lives=notifier.alive,
         )
         # All children drain at the same time; each has its drain time and the margin before it is killed.
@@ -104,7 +103,6 @@ class _Up:
         return supervisor
 
     def _announce(self, address: str, output: OutputMux) -> None:
-        """Emit the log event; on a terminal also print the page, the next command and how to stop."""
         self.work.events.emit(ProcessServing(PARENT, address))
         if not self._is_pretty:
             return
@@ -139,24 +137,24 @@ class _Up:
 
     def _specs(self) -> list[ChildSpec]:
         roles = [role.name for role in roles_of(self.work, self.settings).values() if role.in_up]
-        places = [(role, number) for role in roles for number in range(1, self._how_many(role) + 1)]
+        places = [(role, number) for role in roles for number in range(1, self._count(role) + 1)]
         return [self._child(role, number) for role, number in places]
 
-    def _how_many(self, role: str) -> int:
+    def _count(self, role: str) -> int:
         return self.workers if role == "worker" else 1
 
     def _child(self, role: str, number: int) -> ChildSpec:
         ctx = self.ctx
         app = ["--app", ctx.app_name] if ctx.app_name else []
-        name = role if self._how_many(role) == 1 else f"{role}-{number}"
+        name = role if self._count(role) == 1 else f"{role}-{number}"
         argv = [sys.executable, "-m", "batuta", *app, "--lang", ctx.language, role]
         argv += ["--child-of", str(os.getpid()), "--named", name]
         port = port_of_child(self.settings, role, number)
         own_env = unset(self.work.extension.child_env, ctx.env, ENV_FILE)
-        env = {**ctx.env, **own_env, **self._form(), **port}
+        env = {**ctx.env, **own_env, **self._log_env(), **port}
         return ChildSpec(role, argv, env, name)
 
-    def _form(self) -> Mapping[str, str]:
+    def _log_env(self) -> Mapping[str, str]:
         """Settings of a child's log: it writes to a pipe and cannot see the terminal."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
@@ -167,7 +165,7 @@ def command_here() -> str:
     return "batuta" if shutil.which("batuta") else os.path.relpath(Path(sys.executable).with_name("batuta"))
 
 
-def _tell_parent(tree: ProcessTree, notifier: Notifier) -> None:
+def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
     """Report the children to systemd. Ready once every child was started: one that fails does not hold up the others."""
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]

@@ -33,10 +33,10 @@ def workers(
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
     # Processes whose parent reported the end before their heartbeat expired.
-    fallen = {each.worker_id for each in restarts if each.loop is None}
-    shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, fallen) or _is_missing(beat, signs)]
+    ended = {each.worker_id for each in restarts if each.loop is None}
+    shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, ended) or _is_missing(beat, signs)]
     processes = [
-        _process(ctx, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, fallen))
+        _process(ctx, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, ended))
         for beat in sorted(shown, key=lambda beat: (beat.role, beat.started_at))
     ]
     versions = [_timetable(ctx, each, signs.now) for each in timetables]
@@ -45,7 +45,7 @@ def workers(
         "timetables": [each for each in versions if everyone or each["state"] != TimetableState.GONE],
         "restarts": [_restart(ctx, each) for each in restarts],
     }
-    ctx.show(document, as_json, lambda: _tell(ctx, document, stacks))
+    ctx.show(document, as_json, lambda: _print(ctx, document, stacks))
 
 
 async def _read_workers(ctx: CliContext) -> tuple[Signs, Sequence[Restart], Sequence[Timetable]]:
@@ -55,8 +55,8 @@ async def _read_workers(ctx: CliContext) -> tuple[Signs, Sequence[Restart], Sequ
         return signs, restarts, await work.observability.timetables.newest(LOOKED_AT)
 
 
-def _lives(beat: Beat, signs: Signs, fallen: Container[str]) -> bool:
-    return beat.lives(signs.now) and beat.worker_id not in fallen
+def _lives(beat: Beat, signs: Signs, ended: Container[str]) -> bool:
+    return beat.lives(signs.now) and beat.worker_id not in ended
 
 
 def _is_missing(beat: Beat, signs: Signs) -> bool:
@@ -118,7 +118,7 @@ def _restart(ctx: CliContext, restart: Restart) -> dict[str, Any]:
     }
 
 
-def _tell(ctx: CliContext, document: dict[str, list[dict[str, Any]]], stacks: bool) -> None:
+def _print(ctx: CliContext, document: dict[str, list[dict[str, Any]]], stacks: bool) -> None:
     texts = ctx.texts()
     if not document["workers"]:
         ctx.say(texts("cli.workers.none"))

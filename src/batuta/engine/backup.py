@@ -58,7 +58,7 @@ class RestoreReport:
     manifest: Manifest
     restored: Restored
     counts: Mapping[str, int]  # rows carried over, released or held back
-    kept: Path | None  # the replaced SQLite file
+    kept: Path | None
 
 
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:

@@ -100,10 +100,9 @@ class Batuta:
     ) -> None:
         """``settings``: None: from the environment and ``.env``. ``timezone``: None: from the settings.
 
-        ``migrate``: opening applies missing migrations; False: opening refuses an old schema; None: False in
-        production. ``clock``: the source of all times; None: the machine's clock, and PostgreSQL's where it is used.
-        ``lease``: how long a process may be silent before its runs are taken over. ``concurrency``: tasks at a time
-        in one worker.
+        ``migrate``: opening applies missing migrations; False: opening refuses an old schema; None: False in production.
+        ``clock``: the source of all times; None: the machine's clock, and PostgreSQL's where it is used. ``lease``: how long a
+        process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
@@ -283,9 +282,8 @@ class Batuta:
 
         Times are seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without progress
         (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process restarts after
-        ``max_failures`` failed ticks in a row, or ``max_restarts`` restarts of a stuck one. ``finishes_tick``: a
-        shutdown lets a running tick finish; otherwise it cancels the tick, unless the loop is a class with a
-        ``drain``.
+        ``max_failures`` failed ticks in a row, or ``max_restarts`` restarts of a stuck one. ``finishes_tick``: a shutdown lets
+        a running tick finish; otherwise it cancels the tick, unless the loop is a class with a ``drain``.
         """
 
         def register(function: SomeLoop) -> SomeLoop:

@@ -69,7 +69,7 @@ class Role:
 
     name: str
     run: Callable[[asyncio.Event], Awaitable[None]]
-    in_up: bool = True  # started by `batuta up`
+    in_up: bool = True
     # Host, port and the setting's name: `batuta up` refuses to start if the port is taken.
     listens: tuple[str, int, str] | None = None
 

@@ -82,8 +82,7 @@ async def guard_process(
 ) -> AsyncIterator[Supervisor]:
     """Yield the supervisor of a role and guard the process while the block runs.
 
-    Raises Recycled if the process asked to be restarted, and StoreReplaced if its database file was deleted or
-    replaced.
+    Raises Recycled if the process asked to be restarted, and StoreReplaced if its database file was deleted or replaced.
 
     ``worker_name``: the name in ``worker_heartbeats``; default: the role.
     """

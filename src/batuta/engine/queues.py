@@ -26,8 +26,6 @@ WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=
 
 
 class Served(NamedTuple):
-    """A queue and how the worker serves it."""
-
     store: SqlQueue
     handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
@@ -75,11 +73,10 @@ def queue_loops(
     presence: PresenceFolder | None = None,
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """The loops that serve the queues. ``looks``: poll interval without a wake-up. ``only``: queues to serve; empty:
-    all.
+    """The loops that serve the queues. ``looks``: poll interval without a wake-up. ``only``: queues to serve; empty: all.
 
-    ``presence``: finds dead workers of this host; None: only expired leases show them. ``isolation``: shared with
-    other code of this process that works on items.
+    ``presence``: finds dead workers of this host; None: only expired leases show them. ``isolation``: shared with other code of
+    this process that works on items.
     """
     lease = lease_holder.lease
     # After an outage of the database the worker settles and claims again soon.

@@ -1,8 +1,7 @@
-"""Decide which alerts to send: each cause once, again after its cool-down, at once if it becomes worse, and once when
-it ends.
+"""Decide which alerts to send: each cause once, again after its cool-down, at once if it becomes worse, and once when it ends.
 
-A finding that another one explains sends no alert. Alerts that are not critical wait for working hours. A cause that
-ends and returns within its cool-down is announced once, and its end once.
+A finding that another one explains sends no alert. Alerts that are not critical wait for working hours. A cause that ends and
+returns within its cool-down is announced once, and its end once.
 
 Incidents record periods of critical health. Health opens and closes them; operators may add their own.
 """
@@ -72,7 +71,7 @@ class AlertPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class AlertChanges:
     """Alerts to send and records to change. ``alerted``: causes to upsert; ``forgotten``: causes to delete."""
 
     alerts: tuple[Alert, ...] = ()
@@ -82,7 +81,7 @@ class Said:
 
 def decide_alerts(
     assessment: Assessment, known: Mapping[str, AlertedCause], policy: AlertPolicy, wording: Wording, now: datetime
-) -> Said:
+) -> AlertChanges:
     present = {finding.cause: finding for finding in assessment.findings if finding.severity is not Severity.INFO}
     silenced = assessment.silenced
     new = [
@@ -99,7 +98,7 @@ def decide_alerts(
         for cause, alerted in known.items()
         if cause not in present and alerted.gone_at is None and policy.may_alert(alerted.severity, now)
     ]
-    return Said(
+    return AlertChanges(
         alerts=tuple(alert for _, alert in (*new, *gone)),
         alerted=tuple(alerted for alerted, _ in (*new, *gone)),
         forgotten=tuple(
@@ -181,8 +180,6 @@ class LastSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentChange:
-    """The change to the open incident, if any."""
-
     opens: NewIncident | None = None
     grows: tuple[str, Mapping[str, Any]] | None = None  # id and new details of an incident that continues
     closes: str | None = None
@@ -220,7 +217,6 @@ class IncidentStats:
     uptime_percent: float
 
     def describe(self) -> dict[str, object]:
-        """The figures for JSON documents."""
         return {
             "total": self.total,
             "open": self.open,

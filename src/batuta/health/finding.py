@@ -1,5 +1,4 @@
-"""A finding: a problem with its severity, cause and start. A check returns findings and the points that they cost its
-section.
+"""A finding: a problem with its severity, cause and start. A check returns findings and the points that they cost its section.
 
 A finding names its sentence (``says``) and the facts in it; the texts are in the tables of each language:
 ``finding.<says>.message`` and, for the next step, ``finding.<says>.next``.
@@ -87,7 +86,7 @@ class Check:
 
 
 def merge_reports(reports: Iterable[Report]) -> Report:
-    """One report with the findings of several."""
+    """One report with the findings and lost points of several."""
     each = list(reports)
     return Report(
         findings=tuple(finding for report in each for finding in report.findings),

@@ -19,13 +19,13 @@ from typing import Protocol
 from batuta.health.aggregator import DATABASE_DOWN, HealthAggregator
 from batuta.health.alerts import (
     Alert,
+    AlertChanges,
     AlertedCause,
     AlertPolicy,
     Incident,
     IncidentChange,
     Kind,
     LastSeen,
-    Said,
     Wording,
     change_incident,
     decide_alerts,
@@ -102,7 +102,7 @@ class UnstoredAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    said: Said
+    said: AlertChanges
     incident: IncidentChange
     seen: LastSeen
 
@@ -184,7 +184,11 @@ class AlertHub:
     async def _look(self) -> None:
         assessment = await self._aggregator.look(fresh=True)
         decision = await self._store.decide(
-            self._owner, HUB_LEASE, list(self._all()), lambda before: self._decide(assessment, before), now=self._now()
+            self._owner,
+            HUB_LEASE,
+            list(self._all_sinks()),
+            lambda before: self._decide(assessment, before),
+            now=self._now(),
         )
         self._decided_last = decision is not None
         if decision is not None:
@@ -210,7 +214,7 @@ class AlertHub:
         return len(pending)
 
     async def _deliver_one(self, pending: Pending) -> None:
-        sink = self._all().get(pending.sink)
+        sink = self._all_sinks().get(pending.sink)
         if sink is not None and await self._send(sink, pending.alert, pending.tries + 1):
             await self._store.record_delivery(pending.id, now=self._now())
             return
@@ -236,12 +240,12 @@ class AlertHub:
         said = decide_alerts(replace(assess([], now), findings=root), known, self._policy, self._wording, now)
         for alerted, alert in zip(said.alerted, said.alerts, strict=True):
             if alert.kind is Kind.ALERT:
-                sinks = list(self._all().values())
+                sinks = list(self._all_sinks().values())
                 took = await asyncio.gather(*(self._send(sink, alert, 1) for sink in sinks))
                 names = tuple(sink.name for sink, is_there in zip(sinks, took, strict=True) if is_there)
                 self._unstored.append(UnstoredAlert(alerted=alerted, alert=alert, sinks=names))
 
-    def _all(self) -> dict[str, Sink]:
+    def _all_sinks(self) -> dict[str, Sink]:
         if self._sinks is None:
             self._sinks = {sink.name: sink for sink in self._make_sinks()}
         return self._sinks
@@ -270,8 +274,8 @@ class DeadMansSwitch:
         self._events = events
 
     async def tick(self) -> Pace:
-        if not self._ticks():
-            return Idle(self._clock.now() + timedelta(seconds=1))  # the dispatcher has not ticked yet; look again soon
+        if not self._dispatcher_works():
+            return Idle(self._clock.now() + timedelta(seconds=1))  # the dispatcher is silent: no ping
         outcome = await call_with_deadline(
             self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch"
         )
@@ -279,6 +283,6 @@ class DeadMansSwitch:
             self._events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
         return Idle()
 
-    def _ticks(self) -> bool:
+    def _dispatcher_works(self) -> bool:
         worked = [each.worked_at for each in self._running() if each.loop.name == DISPATCHER]
         return any(at is not None and self._clock.monotonic() - at <= FRESH.total_seconds() for at in worked)

@@ -1,11 +1,10 @@
 """Health of each job, judged by its expected fires.
 
-A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and no successful run has started since
-``t``. So a job of working hours is never stale at night, a job that always fails is stale, and a job that never ran
-is counted.
+A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and no successful run has started since ``t``. So a job
+of working hours is never stale at night, a job that always fails is stale, and a job that never ran is counted.
 
-A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. Jobs that an
-operator holds and jobs that are not implemented yet do not count.
+A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. Jobs that an operator
+holds and jobs that are not implemented yet do not count.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -146,7 +145,6 @@ def _why_stale(facts: Facts) -> str:
 
 
 def level(healths: Collection[JobHealth]) -> Level:
-    """The worst level of all jobs."""
     broken = (health for health in healths if health.is_stale or health.does_not_succeed)
     if nothing_works(healths) or any(health.job.critical for health in broken):
         return Level.CRITICAL
@@ -251,10 +249,10 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
     active = next((each for each in seen if each.is_active), None)
     if active is None:
         return Report()
-    return merge_reports([_standing_in(active, seen, now), _standing_by(active, seen, now)])
+    return merge_reports([_report_older_timetable(active, seen, now), _report_standby(active, seen, now)])
 
 
-def _standing_in(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
+def _report_older_timetable(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
     """Report that the schedulers of a newer version are gone and an older timetable fires again."""
     gone = [
         each
@@ -276,7 +274,7 @@ def _standing_in(active: Timetable, seen: Sequence[Timetable], now: datetime) ->
     return Report(findings=(finding,), lost=5)
 
 
-def _standing_by(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
+def _report_standby(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
     older = [each for each in seen if state_of(each, now) is TimetableState.STANDING_BY]
     older = [each for each in older if each.position < active.position]
     if not older:

@@ -137,7 +137,7 @@ Ask = Callable[[], Awaitable[Sequence[Unserved]]]
 
 
 def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], datetime | None], clock: Clock) -> Check:
-    asked = _AskedNowAndThen(stages, clock)
+    asked = _PeriodicQuery(stages, clock)
 
     async def ask() -> Report:
         if not (found := [*await tasks(), *await asked()]):
@@ -148,7 +148,7 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
     return Check(name="unserved", section=QUEUES, ask=ask, timeout=2 * PROBE_TIMEOUT)
 
 
-class _AskedNowAndThen:
+class _PeriodicQuery:
     """A query repeated every few minutes; in between, its last answer counts."""
 
     def __init__(self, ask: Ask, clock: Clock) -> None:

@@ -27,7 +27,7 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
     stuck = Counter(each.loop for each in restarts if each.loop is not None and now - each.at < COUNTED)
     often = sorted((loop, count) for loop, count in stuck.items() if loop is not None and count >= STUCK_OFTEN)
     return merge_reports(
-        [*(_looping(newest[role], now) for role in sorted(newest)), *(_stuck_report(*each) for each in often)]
+        [*(_report_crash_loop(newest[role], now) for role in sorted(newest)), *(_stuck_report(*each) for each in often)]
     )
 
 
@@ -45,7 +45,7 @@ def _stuck_report(loop: str, count: int) -> Report:
     return Report(findings=(finding,), lost=5)
 
 
-def _looping(last: Restart, now: datetime) -> Report:
+def _report_crash_loop(last: Restart, now: datetime) -> Report:
     finding = Finding(
         severity=Severity.CRITICAL,
         source=SOURCE,
@@ -181,14 +181,14 @@ def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
     """Dead processes without a successor; each process started later replaces one of them."""
     ordered = sorted(beats, key=lambda beat: beat.started_at)
     dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
-    came_after = list(ordered)
+    successors = list(ordered)
     missing = []
     for beat in dead:
-        heir = next((other for other in came_after if other.started_at > beat.beat_at), None)
-        if heir is None:
+        successor = next((other for other in successors if other.started_at > beat.beat_at), None)
+        if successor is None:
             missing.append(beat)
         else:
-            came_after.remove(heir)
+            successors.remove(successor)
     return missing
 
 
@@ -257,7 +257,7 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)
     alive_since = min((beat.started_at for beat in beats if beat.lives(now)), default=None)
     seen = [instant for instant in (ticked, alive_since or known_since) if instant is not None]
-    if not seen or now - max(seen) <= SILENT_AFTER * (2 if any(_has_just_come(beat, now) for beat in beats) else 1):
+    if not seen or now - max(seen) <= SILENT_AFTER * (2 if any(_has_just_started(beat, now) for beat in beats) else 1):
         return Report()
     since = ticked or max(seen)
     age = now - since
@@ -275,7 +275,7 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     return Report(findings=(finding,), lost=25)
 
 
-def _has_just_come(beat: Beat, now: datetime) -> bool:
+def _has_just_started(beat: Beat, now: datetime) -> bool:
     return (
         beat.works(now) and DISPATCHER in beat.loops and _tick(beat) is None and now - beat.started_at <= SILENT_AFTER
     )

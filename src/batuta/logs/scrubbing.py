@@ -24,7 +24,7 @@ from batuta.kernel.masking.fields import Kind, kind_of, mask_value
 
 # Exceptions whose messages contain only code, files and sockets. AssertionError is absent: its message is free text,
 # and the source line shown identifies the assertion.
-_TELLING = (
+_SAFE = (
     *(OSError, AttributeError, NameError, ImportError, TypeError, IndexError, ArithmeticError),
     *(MemoryError, RecursionError, NotImplementedError, KeyboardInterrupt),
 )
@@ -39,7 +39,7 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 
 def describe(error: BaseException) -> str:
     """The full description: chained and grouped exceptions, each once, with their frames."""
-    return "\n".join(_story(error, set()))
+    return "\n".join(_describe_chain(error, set()))
 
 
 def summary(error: BaseException) -> str:
@@ -50,24 +50,23 @@ def summary(error: BaseException) -> str:
     return name + _code(error) + (f": {message}" if message else "") + _count(error)
 
 
-def _story(error: BaseException, described: set[int]) -> Iterator[str]:
-    for link, joint in reversed(list(_chain(error, described))):
+def _describe_chain(error: BaseException, described: set[int]) -> Iterator[str]:
+    for link, link_text in reversed(list(_chain(error, described))):
         yield from _frames(link)
         yield summary(link)
         if isinstance(link, BaseExceptionGroup):
             yield from _members(link, described)
-        if joint:
-            yield joint
+        if link_text:
+            yield link_text
 
 
 def _chain(error: BaseException, described: set[int]) -> Iterator[tuple[BaseException, str]]:
-    """The exception and its causes, each with the phrase that joins it to the one before."""
     link: BaseException | None = error
-    joint = ""
+    link_text = ""
     while link is not None and id(link) not in described and len(described) < _MOST_EXCEPTIONS:
         described.add(id(link))
-        yield link, joint
-        joint = _CAUSE if link.__cause__ is not None else _CONTEXT
+        yield link, link_text
+        link_text = _CAUSE if link.__cause__ is not None else _CONTEXT
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
@@ -83,14 +82,14 @@ def _members(group: BaseExceptionGroup[BaseException], described: set[int]) -> I
     for number, member in enumerate(group.exceptions, start=1):
         if id(member) not in described:
             yield f"  [{number} of {len(group.exceptions)}]"
-            yield indent("\n".join(_story(member, described)), "    ")
+            yield indent("\n".join(_describe_chain(member, described)), "    ")
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, BatutaError) or (isinstance(error, _TELLING) and type(error).__module__ in _STANDARD):
+    if isinstance(error, BatutaError) or (isinstance(error, _SAFE) and type(error).__module__ in _STANDARD):
         return mask(str(error))
-    is_silent = not error.args and type(error).__str__ is BaseException.__str__
-    return "" if is_silent else WITHHELD
+    is_empty = not error.args and type(error).__str__ is BaseException.__str__
+    return "" if is_empty else WITHHELD
 
 
 def _code(error: BaseException) -> str:

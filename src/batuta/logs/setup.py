@@ -21,7 +21,7 @@ from batuta.kernel.events import Fanout
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import current
 from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_text, with_safe_message
-from batuta.logs.subscriber import LOGGER, LogSubscriber, log_what_python_prints
+from batuta.logs.subscriber import LOGGER, LogSubscriber, install_hooks
 from batuta.texts import Wording
 
 # Libraries that log at INFO what our events already report, or quote addresses.
@@ -67,8 +67,7 @@ def configure(
 ) -> None:
     """Log everything to ``stream``, replacing any earlier configuration.
 
-    Colour is for terminals, unless ``colour`` says otherwise. Pretty lines show the time in ``zone``; JSON lines in
-    UTC.
+    Colour is for terminals, unless ``colour`` says otherwise. Pretty lines show the time in ``zone``; JSON lines in UTC.
     """
     threshold = _threshold(level)
     handler = LineHandler(stream)
@@ -79,7 +78,7 @@ def configure(
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
     # The pool logs every attempt to reach a server that is down, with a traceback; the failing loop reports it once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
-    log_what_python_prints()
+    install_hooks()
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -95,20 +94,20 @@ def configure(
 
 class LineFormatter(structlog.stdlib.ProcessorFormatter):
     def __init__(self, render: Processor, service: str) -> None:
-        super().__init__(processors=[self._lay_out, render], foreign_pre_chain=[structlog.stdlib.ExtraAdder()])
+        super().__init__(processors=[self._collect, render], foreign_pre_chain=[structlog.stdlib.ExtraAdder()])
         self._render = render
         self._service = service
 
     def format(self, record: logging.LogRecord) -> str:
         return super().format(record if _is_from_structlog(record) else with_safe_message(record))
 
-    def apology(self, record: logging.LogRecord, error: BaseException | None) -> str:
+    def replacement(self, record: logging.LogRecord, error: BaseException | None) -> str:
         """A line that replaces one that could not be formatted; it quotes nothing of it."""
         line = self._head(record, "a log line could not be written")
         line.update(of=f"{record.module}:{record.lineno}", because=type(error).__name__)
         return str(self._render(None, "error", line))
 
-    def _lay_out(self, _: WrappedLogger, __: str, given: EventDict) -> EventDict:
+    def _collect(self, _: WrappedLogger, __: str, given: EventDict) -> EventDict:
         record: logging.LogRecord = given.pop("_record")
         given.pop("_from_structlog")
         given.pop("color_message", None)  # uvicorn's coloured copy of the message
@@ -139,7 +138,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
         if not isinstance(self.formatter, LineFormatter):
             return
         try:
-            self.stream.write(self.formatter.apology(record, sys.exc_info()[1]) + self.terminator)
+            self.stream.write(self.formatter.replacement(record, sys.exc_info()[1]) + self.terminator)
             self.flush()
         except (OSError, ValueError):
             return  # the stream is closed or broken: no place to report it

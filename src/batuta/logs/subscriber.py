@@ -25,13 +25,13 @@ from batuta.texts import Wording
 
 LOGGER = "batuta"  # the engine's logger
 # Warnings whose texts come from the interpreter or describe an API. A UserWarning may quote a value, as pydantic's do.
-_TELLING_WARNINGS = (
+_SAFE_WARNINGS = (
     *(DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning),
     *(ResourceWarning, RuntimeWarning, SyntaxWarning, BytesWarning, EncodingWarning),
 )
 
 
-def log_what_python_prints() -> None:
+def install_hooks() -> None:
     """Log warnings and uncaught exceptions of every thread from now on."""
     warnings.showwarning = _show_warning
     sys.excepthook = _log_main_thread_crash
@@ -47,8 +47,8 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    is_telling = issubclass(category, _TELLING_WARNINGS) and category.__module__ == "builtins"
-    words = str(message) if is_telling else WITHHELD
+    is_safe = issubclass(category, _SAFE_WARNINGS) and category.__module__ == "builtins"
+    words = str(message) if is_safe else WITHHELD
     logging.getLogger("py.warnings").warning("%s:%s: %s: %s", filename, lineno, category.__name__, words)
 
 
@@ -102,7 +102,7 @@ def fields_of(event: events.Event) -> dict[str, object]:
     return {
         field_label(type(event), field.name): _render(getattr(event, field.name))
         for field in fields(event)
-        if (type(event), field.name) not in _FIGURES
+        if (type(event), field.name) not in _OMITTED
     }
 
 
@@ -111,7 +111,7 @@ def field_label(kind: type, field: str) -> str:
 
 
 # Fields left out of the log: durations per item, which only the metrics use, and details that another line has.
-_FIGURES = {
+_OMITTED = {
     (events.ItemsClaimed, "waited"),
     (events.ItemsSettled, "took"),
     (events.ChildEnded, "how"),

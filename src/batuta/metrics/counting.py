@@ -17,7 +17,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 class MetricsSubscriber:
     def __init__(self, registry: CollectorRegistry) -> None:
-        make = _Maker(registry)
+        make = _Factory(registry)
         self._count_http(make)
         self._count_jobs(make)
         self._count_items(make)
@@ -42,19 +42,19 @@ class MetricsSubscriber:
             events.LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
             events.LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
             events.LoopRestarted: lambda event: self._loop_restarts.labels(event.loop).inc(),
-            events.TaskDeaf: lambda event: self._deaf_tasks.labels(event.loop).inc(),
+            events.TaskDeaf: lambda event: self._ignored_cancellations.labels(event.loop).inc(),
             events.EventLoopBlocked: lambda event: self._blocked.inc(),
             events.ProcessRecycled: lambda event: self._recycled.labels(event.role).inc(),
             events.ItemOverdue: lambda event: self._overdue.labels(event.queue).inc(),
             events.ChildEnded: self._count_child_end,
-            events.SubscriberFailed: lambda event: self._deaf.labels(event.subscriber).inc(),
+            events.SubscriberFailed: lambda event: self._subscriber_failures.labels(event.subscriber).inc(),
         }
 
     def __call__(self, event: events.Event) -> None:
-        if (count := self._counted.get(type(event))) is not None:  # some events have no metric
+        if (count := self._counted.get(type(event))) is not None:
             count(event)
 
-    def _count_http(self, make: "_Maker") -> None:
+    def _count_http(self, make: "_Factory") -> None:
         self._requests = make.histogram(
             "http_request_duration_seconds", "Time to answer a request", "method route status"
         )
@@ -63,7 +63,7 @@ class MetricsSubscriber:
             "job_call_duration_seconds", "Time to run a job that was called over HTTP", "endpoint outcome"
         )
 
-    def _count_jobs(self, make: "_Maker") -> None:
+    def _count_jobs(self, make: "_Factory") -> None:
         self._runs = make.counter("job_runs", "Fires by status, including fires without a run", "job status")
         self._durations = make.histogram("job_run_duration_seconds", "Duration of a run", "job")
         self._lateness = make.histogram(
@@ -74,7 +74,7 @@ class MetricsSubscriber:
             "job_runs_taken_over", "Runs taken over from processes that ended or stopped renewing", "job"
         )
 
-    def _count_items(self, make: "_Maker") -> None:
+    def _count_items(self, make: "_Factory") -> None:
         self._claimed = make.counter("queue_items_claimed", "Claimed items", "queue")
         self._settled = make.counter("queue_items_settled", "Settled items by outcome", "queue outcome")
         self._lost = make.counter("queue_items_lost", "Items whose lease was lost before they were settled", "queue")
@@ -86,19 +86,19 @@ class MetricsSubscriber:
         self._waits = make.histogram("queue_wait_seconds", "From the instant an item is due to its start", "queue")
         self._handlers = make.histogram("queue_handler_duration_seconds", "Time to process an item", "queue")
 
-    def _count_loops(self, make: "_Maker") -> None:
+    def _count_loops(self, make: "_Factory") -> None:
         self._loop_failures = make.counter("loop_failures", "Failed ticks", "loop")
         self._loop_recoveries = make.counter("loop_recoveries", "Recoveries of failing loops", "loop")
         self._loops_abandoned = make.counter(
             "loops_abandoned", "Loops that failed too often and ended their process", "loop"
         )
         self._loop_restarts = make.counter("loop_restarts", "Restarts of stuck loops", "loop")
-        self._deaf_tasks = make.counter("deaf_tasks", "Tasks that ignored their cancellation", "loop")
+        self._ignored_cancellations = make.counter("deaf_tasks", "Tasks that ignored their cancellation", "loop")
         self._blocked = make.counter("event_loop_blocked", "Times the event loop was found blocked", "")
         self._recycled = make.counter("process_recycled", "Processes recycled because of their size or age", "role")
         self._circuits = make.counter("circuit_transitions", "Transitions of circuit breakers", "circuit to")
         self._restarts = make.counter("process_restarts", "Restarts of child processes", "role")
-        self._deaf = make.counter("subscriber_failures", "Failures of event subscribers", "subscriber")
+        self._subscriber_failures = make.counter("subscriber_failures", "Failures of event subscribers", "subscriber")
 
     def _request(self, event: events.RequestAnswered) -> None:
         method = event.method if event.method in METHODS else "other"
@@ -137,7 +137,7 @@ class MetricsSubscriber:
             self._restarts.labels(event.role).inc()
 
 
-class _Maker:
+class _Factory:
     """Creates metrics with the common prefix; ``labels`` is a string of names separated by spaces."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -109,7 +109,6 @@ class Texts:
         return self._table[one if facts.get("count") == 1 and one in self._table else key]
 
     def _facts_of(self, error: BatutaError) -> dict[str, object]:
-        """The facts in this language, including the kind of a thing."""
         kind = error.facts.get("kind")
         return {
             **{name: self._fact(value) for name, value in error.facts.items()},
@@ -134,7 +133,6 @@ class Texts:
 
 @cache
 def fields_of(sentence: str) -> frozenset[str]:
-    """The names in braces of a sentence."""
     return frozenset(name for _, name, _, _ in string.Formatter().parse(sentence) if name)
 
 

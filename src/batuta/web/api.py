@@ -23,7 +23,7 @@ from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
 from batuta.web.auth import OPEN, authorise, make_sessions
 from batuta.web.context import ApiState
-from batuta.web.middleware import Accounted, BodyLimit
+from batuta.web.middleware import BodyLimit, RequestAccounting
 from batuta.web.routes import health, incidents, jobs, metrics, openapi
 
 # Grace for loops beside a server that another program runs.
@@ -42,9 +42,8 @@ def create_api(
 ) -> FastAPI:
     """Build the API of the application.
 
-    ``larger_bodies``: paths with a larger body limit, in bytes. ``own_proof``: routes that need no token because
-    they check another proof; they must check it. ``readings``: the application's own metrics, read at each request
-    of ``/metrics``.
+    ``larger_bodies``: paths with a larger body limit, in bytes. ``own_proof``: routes that need no token because they check
+    another proof; they must check it. ``readings``: the application's own metrics, read at each request of ``/metrics``.
     """
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
@@ -108,7 +107,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
     api.add_middleware(
         BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes), clock=work.clock
     )
-    api.add_middleware(Accounted, clock=work.clock, ids=work.ids, events=work.events)
+    api.add_middleware(RequestAccounting, clock=work.clock, ids=work.ids, events=work.events)
     return api
 
 

@@ -1,9 +1,8 @@
 """Access rules. Every route is closed except the few paths named here.
 
-A caller is a bearer of a token, a browser with a session that a token opened, or, in development, a program on the
-same machine, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or
-Sec-Fetch-Site shows them, the Host header shows a rebound name, and our forms carry a proof that other sites cannot
-know.
+A caller is a bearer of a token, a browser with a session that a token opened, or, in development, a program on the same
+machine, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or Sec-Fetch-Site shows them,
+the Host header shows a rebound name, and our forms carry a proof that other sites cannot know.
 """
 
 import ipaddress
@@ -22,17 +21,16 @@ from batuta.config import EngineSettings
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.problems import Problem
 
-# Used by load balancers and by the sign-in page. An application may add routes: webhooks that verify a secret of their
-# own.
+# Used by load balancers and by the sign-in page. An application may add routes: webhooks that verify a secret of their own.
 OPEN = frozenset({"/health", "/health/ready", "/painel/entrar", "/painel/static/{name}"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SCOPE_KEY = "x-batuta-scope"
 SESSION_COOKIE = "batuta_session"
 PROOF_FIELD, PROOF_HEADER = "csrf", "x-csrf-token"
 FORM = "application/x-www-form-urlencoded"
-_HOSTS_OF_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
-_FROM_THE_SAME_PLACE = frozenset({"", "none", "same-origin"})
-_SIGNS_OF_A_PROXY = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
+_LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAME_SITE = frozenset({"", "none", "same-origin"})
+_PROXY_HEADERS = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
 _MOST_FIELDS = 50
 
 
@@ -164,7 +162,7 @@ def is_own_page(request: Request) -> bool:
     """True if the browser says that one of our pages sent the request. Behind a proxy our name is in X-Forwarded-Host."""
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:
-        return site in _FROM_THE_SAME_PLACE
+        return site in _SAME_SITE
     origin = headers.get("origin")
     return origin is None or _netloc(origin) in {headers.get("host"), headers.get("x-forwarded-host")} - {"", None}
 
@@ -172,15 +170,15 @@ def is_own_page(request: Request) -> bool:
 def is_local(request: Request) -> bool:
     """True for a program on this machine that asks under this host's name and not from another site's page."""
     headers = request.headers
-    if any(sign in headers for sign in _SIGNS_OF_A_PROXY):
+    if any(sign in headers for sign in _PROXY_HEADERS):
         return False
     origin = headers.get("origin", "")
     return (
         request.client is not None
         and _is_loopback(request.client.host)
-        and _host(f"//{headers.get('host', '')}") in _HOSTS_OF_THIS_MACHINE
-        and (not origin or (_host(origin) in _HOSTS_OF_THIS_MACHINE and _same_port(origin, headers.get("host", ""))))
-        and headers.get("sec-fetch-site", "") in _FROM_THE_SAME_PLACE
+        and _host(f"//{headers.get('host', '')}") in _LOCAL_HOSTS
+        and (not origin or (_host(origin) in _LOCAL_HOSTS and _same_port(origin, headers.get("host", ""))))
+        and headers.get("sec-fetch-site", "") in _SAME_SITE
     )
 
 

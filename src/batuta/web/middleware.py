@@ -31,7 +31,7 @@ SECURITY_HEADERS = {
 }
 
 
-class Accounted:
+class RequestAccounting:
     """Assign the request id, turn an unexpected error into a problem document, and emit how the request was answered."""
 
     def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events) -> None:
@@ -69,11 +69,11 @@ class Accounted:
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's id if it is harmless, so that both logs have the same id; otherwise a new one."""
-        given = _harmless(Headers(scope=scope).get("x-request-id", ""))
+        given = _drop_personal_id(Headers(scope=scope).get("x-request-id", ""))
         return given if _USABLE_ID.fullmatch(given) else self._ids.new()
 
 
-def _harmless(id: str) -> str:
+def _drop_personal_id(id: str) -> str:
     """The id, or nothing if it looks like personal data: a phone number has the form of an id."""
     return id if mask(id) == id else ""
 

@@ -23,7 +23,7 @@ MEDIA_TYPE = "application/problem+json"
 LANGUAGE_COOKIE = "batuta_lang"
 LONGEST_PLACE = 200
 # Problems that Starlette itself raises; any other status has the sentence of its class.
-_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
+_SLUG_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class Problem(Exception):
@@ -100,7 +100,7 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    slug = _OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
+    slug = _SLUG_OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
     headers = {"Allow": ", ".join(_allowed_methods(request))} if error.status_code == 405 else error.headers
     return answer(request, error.status_code, slug, headers=headers, facts={"reason": _phrase(error.status_code)})
 
@@ -119,8 +119,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Report the place and kind of the error without the value, which may be personal data, as may the name of an
-    # unknown field.
+    # Report the place and kind of the error without the value, which may be personal data, as may the name of an unknown field.
     texts = texts_for(request)
     errors = [
         {

@@ -104,7 +104,7 @@ async def test_hub_sends_recovery_and_resolves_rows(ward: Ward) -> None:
     ward.clock.step(5 * MINUTE)
     await hub.tick()
     assert ward.post.heard == [(Kind.ALERT, "a"), (Kind.RECOVERY, "a")]
-    assert ward.post.alerts[1].message == "over: gateway does not answer (lasted 5 min)"
+    assert ward.post.alerts[1].message == "resolved: gateway does not answer (lasted 5 min)"
     assert [row["resolved_at"] for row in await ward.rows()] == [ward.clock.now()] * 2
 
 

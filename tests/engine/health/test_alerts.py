@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.health.alerts import (
+    AlertChanges,
     AlertedCause,
     AlertPolicy,
     Incident,
     Kind,
     LastSeen,
-    Said,
     change_incident,
     decide_alerts,
     stats,
@@ -50,7 +50,7 @@ class Room:
         self.known: dict[str, AlertedCause] = {}
 
     def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
-        said: Said = decide_alerts(seen(*findings), self.known, POLICY, Plain(), now)
+        said: AlertChanges = decide_alerts(seen(*findings), self.known, POLICY, Plain(), now)
         self.known |= {alerted.cause: alerted for alerted in said.alerted}
         for cause in said.forgotten:
             del self.known[cause]

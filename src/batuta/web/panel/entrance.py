@@ -15,14 +15,14 @@ from batuta.web.problems import Problem
 
 ENTRANCE, HOME = "/painel/entrar", "/painel"
 # Return only to our own pages: an address of another site would send the browser there after sign-in.
-_WITHIN = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.ASCII)
+_OWN_PATH = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.ASCII)
 
 
 async def entrance(request: Request) -> HTMLResponse:
     return _entrance(request, to=own_address(request.query_params.get("para", "")))
 
 
-async def come_in(request: Request) -> Response:
+async def sign_in(request: Request) -> Response:
     state = state_of(request)
     if not is_own_page(request):
         raise Problem(403, "foreign_page")
@@ -45,7 +45,7 @@ async def come_in(request: Request) -> Response:
     return response
 
 
-async def go_out(request: Request) -> Response:
+async def sign_out(request: Request) -> Response:
     state = state_of(request)
     if (session := session_of(request)) is not None:
         state.sessions.end(session, now=state.work.clock.now())
@@ -54,7 +54,7 @@ async def go_out(request: Request) -> Response:
     return response
 
 
-def to_the_entrance(request: Request) -> RedirectResponse:
+def redirect_to_sign_in(request: Request) -> RedirectResponse:
     """Redirect a request for a page to the sign-in page, which returns to it."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     to = own_address(asked) if request.method == "GET" else HOME
@@ -62,7 +62,7 @@ def to_the_entrance(request: Request) -> RedirectResponse:
 
 
 def own_address(address: str) -> str:
-    return address if _WITHIN.fullmatch(address) and "//" not in address and ".." not in address else HOME
+    return address if _OWN_PATH.fullmatch(address) and "//" not in address and ".." not in address else HOME
 
 
 def _entrance(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:

@@ -53,7 +53,7 @@ _RAN = ("success", "error", "timeout", "abandoned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JobFilter:
     """Filters of the list; unknown values are ignored."""
 
     state: JobState | None = None
@@ -73,7 +73,7 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     health: JobHealth
-    schedule: str | None  # in words
+    schedule: str | None
     why: str | None
     next_note: str | None  # why the next fire will not run; None: it will
     searched: str
@@ -112,12 +112,12 @@ class WindowNow:
     changes_at: datetime  # when it closes, or opens next
 
 
-def rows(seen: JobsSeen, asked: Asked, words: Words) -> list[Row]:
+def rows(seen: JobsSeen, asked: JobFilter, words: Words) -> list[Row]:
     ordered = sorted(seen.jobs, key=lambda health: _RANK[health.state])
     return [_row(health, seen, asked, words) for health in ordered]
 
 
-def _row(health: JobHealth, seen: JobsSeen, asked: Asked, words: Words) -> Row:
+def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> Row:
     job = health.job
     schedule = crons.in_words(job.cron, words)
     why = why_not(health, seen, words)
@@ -188,7 +188,6 @@ def verdict(seen: JobsSeen) -> Verdict:
 
 
 def windows(seen: JobsSeen, registry: JobRegistry, words: Words) -> list[WindowNow]:
-    """Windows that a job of the timetable uses."""
     used = {health.job.window for health in seen.jobs}
     return [_window(name, seen, words) for name in registry.windows if name in used]
 

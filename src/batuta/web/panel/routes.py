@@ -42,7 +42,7 @@ class PageRoute(APIRoute):
                 if not _is_browser(request):
                     raise
                 if problem.status == 401:
-                    return entrance.to_the_entrance(request)
+                    return entrance.redirect_to_sign_in(request)
                 return _problem_page(request, problem)
             except StoreUnavailable:
                 if not _is_browser(request):
@@ -56,8 +56,8 @@ router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRo
 # Matched last, so that an application may replace the first page and add pages.
 home = APIRouter(include_in_schema=False, route_class=PageRoute)
 router.add_api_route("/entrar", entrance.entrance, methods=["GET"])
-router.add_api_route("/entrar", entrance.come_in, methods=["POST"])
-router.add_api_route("/sair", entrance.go_out, methods=["POST"])
+router.add_api_route("/entrar", entrance.sign_in, methods=["POST"])
+router.add_api_route("/sair", entrance.sign_out, methods=["POST"])
 
 
 @home.get("/")
@@ -73,7 +73,7 @@ async def jobs(request: Request) -> HTMLResponse:
     slices = await work.reports.activity(since=since, length=strip.SLICE)
     words = _words(request, seen.now)
     categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
-    asked = overview.Asked.read(request.query_params, categories)
+    asked = overview.JobFilter.read(request.query_params, categories)
     return _page(
         request,
         "jobs",
@@ -105,7 +105,8 @@ async def job(request: Request, name: str) -> HTMLResponse:
     cursor = Cursor.read(request.query_params.get("antes", ""))
     rows, older = await _executions(request, cursor, job=name)
     errors = [
-        await work.reports.recent(job=name, status=status, before=_end(request), limit=ERRORS) for status in _FAILED
+        await work.reports.recent(job=name, status=status, before=_after_every_row(request), limit=ERRORS)
+        for status in _FAILED
     ]
     return _page(
         request,
@@ -208,7 +209,7 @@ async def _executions(
 ) -> tuple[list[Recorded], Cursor | None]:
     """One page of executions and the cursor of the next page; None: no older rows."""
     reports = state_of(request).work.reports
-    start = cursor or Cursor(_end(request), BEFORE_ANY)
+    start = cursor or Cursor(_after_every_row(request), BEFORE_ANY)
     rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
     shown = list(rows[:PAGE])
     return shown, Cursor.after(shown[-1]) if len(rows) > PAGE else None
@@ -228,7 +229,7 @@ def _words(request: Request, now: datetime | None = None) -> Words:
     return Words(texts_for(request), state.work.zone, now or state.now())
 
 
-def _end(request: Request) -> datetime:
+def _after_every_row(request: Request) -> datetime:
     """Later than every row, also rows written by a clock ahead of ours."""
     return state_of(request).now() + DAY
 

@@ -127,7 +127,6 @@ def _stripes(place: int, thick: int, apart: int) -> str:
 
 
 def _hollow(place: int) -> str:
-    """A column's outline: two sides, bottom and top."""
     wall = 0.14
     sides = _box(place, 0, HEIGHT, wall) + _box(place + _WIDTH - wall, 0, HEIGHT, wall)
     return sides + _box(place, 0, 1.5) + _box(place, HEIGHT - 1.5, 1.5)

@@ -26,7 +26,6 @@ class Words:
         return self.texts(f"panel.{group}.{key}")
 
     def plain(self, group: str, key: str) -> str:
-        """A word of a group that the commands use too."""
         return self.texts(f"{group}.{key}")
 
     def plural(self, key: str, count: int) -> str:
@@ -98,7 +97,6 @@ class Words:
         return self.about(value) if isinstance(value, timedelta) else self.number(value)
 
     def join(self, words: Sequence[str]) -> str:
-        """A list in words: a, b e c."""
         *most, last = words
         return f"{', '.join(most)} {self.texts('panel.and')} {last}" if most else last
 

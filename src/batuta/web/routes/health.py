@@ -1,9 +1,8 @@
-"""``/health`` and the routes below it. Every answer is 200 with the state in the body; ``?strict=1`` puts it in the
-status too.
+"""``/health`` and the routes below it. Every answer is 200 with the state in the body; ``?strict=1`` puts it in the status too.
 
-``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached:
-``timestamp`` is the instant of the computation. ``/health/jobs`` judges every job of the timetable by its expected
-fires; ``/health/circuits`` shows every circuit breaker and its transitions.
+``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached: ``timestamp`` is
+the instant of the computation. ``/health/jobs`` judges every job of the timetable by its expected fires; ``/health/circuits``
+shows every circuit breaker and its transitions.
 """
 
 from collections import defaultdict

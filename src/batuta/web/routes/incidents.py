@@ -16,7 +16,7 @@ from batuta.web.problems import Problem
 router = APIRouter(tags=["incidents"], route_class=AuthoriseFirst)
 
 
-def _no_truth(value: object) -> object:
+def _refuse_bool(value: object) -> object:
     """Refuse ``true`` and ``false``, which pydantic would take as 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("a score is a number")  # noqa: TRY004 - pydantic turns it into an answer
@@ -24,7 +24,7 @@ def _no_truth(value: object) -> object:
 
 
 Days = Annotated[int, Query(ge=1, le=3650, description="how far back")]
-Score = Annotated[int, Field(ge=0, le=100), BeforeValidator(_no_truth)]
+Score = Annotated[int, Field(ge=0, le=100), BeforeValidator(_refuse_bool)]
 LONGEST_DETAILS = 8_000
 
 

@@ -14,13 +14,13 @@ from batuta.web.problems import Problem, unknown_job
 router = APIRouter(tags=["jobs"])
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
 # A failed job answers with its own document and an error status.
-_OWN_WORDS: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+_JSON_OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "a parameter or the deadline cannot be used", "content": _OWN_WORDS},
+    400: {"description": "a parameter or the deadline cannot be used", "content": _JSON_OBJECT},
     404: {"description": "no such job"},
     409: {"description": "it is running already"},
-    500: {"description": "it failed", "content": _OWN_WORDS},
-    504: {"description": "it did not end by its deadline", "content": _OWN_WORDS},
+    500: {"description": "it failed", "content": _JSON_OBJECT},
+    504: {"description": "it did not end by its deadline", "content": _JSON_OBJECT},
 }
 DeadlineHeader = Annotated[datetime | None, Header(alias="X-Batuta-Deadline")]
 LONGEST_TIMEOUT = 24 * 3600
