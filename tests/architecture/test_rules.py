@@ -32,7 +32,7 @@ BROAD_CATCHES = {
 WHILES = {
     "kernel/waiting.py": {"insist"},
     "kernel/leases.py": {"renew_until_cancelled"},
-    "cli/output.py": {"_work"},
+    "cli/output.py": {"_write_lines"},
     "dispatch/runner.py": {"finish"},
     "targets/http.py": {"deliver"},
     "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
