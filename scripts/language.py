@@ -23,7 +23,12 @@ OTHER = "(root)"
 # String literals of these folders reach operators; those of tests are data.
 SPOKEN = ("src/batuta", "app", "simulador", "scripts", "dev.py")
 HASH_COMMENTS = {".yaml", ".yml", ".sh", ".service", ".in"}
-WORD_LISTS = ("scripts/measure.py", "scripts/language.py")  # their strings are data
+WORD_LISTS = (  # their strings are data
+    "scripts/measure.py",
+    "scripts/language.py",
+    "app/contexts/leitura_grupos/dados/palavras.toml",
+    "app/contexts/nomes/nomes.toml",
+)
 CONTEXT = 120  # characters of the line
 MIGRATION = re.compile(r"\d{4}_\w+\.sql")
 LINES = {".j2", ".html", ".js", ".css"}
@@ -277,6 +282,8 @@ def _toml(name: str, text: str) -> Iterator[Prose]:
     for row, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             yield Prose(name, row, "comment", line.strip("# "))
+        elif name in WORD_LISTS:
+            continue
         elif key := re.match(r"\s*([\w.-]+)\s*=\s*", line):
             yield Prose(name, row, "name", _words(key[1].replace("-", "_").replace(".", "_")))
             yield Prose(name, row, "text", line[key.end() :].strip('"'))
