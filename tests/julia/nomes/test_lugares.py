@@ -69,6 +69,7 @@ async def test_confirmed_name_in_one_town_stays_with_the_hospital_of_another(mes
     await offered(mesa, "Hospital São Lucas", BELEM)
     await offered(mesa, "Hospital São Lucas", CAMPINAS)
     await mesa.write("UPDATE vagas_grupo SET status = 'aguardando_revisao', vaga_importada_id = NULL")
+    await mesa.write("DELETE FROM vagas_historico")
     await mesa.write("DELETE FROM vagas")
     first, _ = await vagas(mesa)
     await mesa.groups.revisao.aprovar(first["id"], Correcao(), por="gestora")
