@@ -58,8 +58,7 @@ class Importacao:
     async def importar(
         self, content: bytes, name: str, *, by: str, progress: Progress = lambda done, at_most: None
     ) -> Row:
-        """Import a file; return its record. All rows and tasks exist, unless the status is ``em_andamento``: the rest
-        follows.
+        """Import a file; return its record. With status ``em_andamento`` the remaining rows follow later.
 
         ``progress`` receives the number of rows done and the upper limit.
         """

@@ -114,9 +114,7 @@ class _Pagina:
         return name if name in ORGAOS and self.palavras(name) else None
 
     def tem_digitos(self, valor: str) -> bool:
-        """Tell whether the digits are one number of the text, or several adjacent ones, from the first digit to the
-        last.
-        """
+        """Tell whether the digits are exactly one number of the text, or several adjacent ones together."""
         digits, has_x = _digits(valor), valor.endswith("X")
         return any(found == digits and (not has_x or self._x_after(end)) for found, end in self._runs(len(digits)))
 

@@ -72,9 +72,7 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Return each field with its slice of the text and the words there; None: the text does not state it, a default
-    applies.
-    """
+    """Return each field with its slice of the text and the words there; None for a default that no word states."""
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {
         name: {

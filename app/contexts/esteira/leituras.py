@@ -47,9 +47,7 @@ class Leitor(Protocol):
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Return whether the heuristic sees an offer, whether the text is read (also if it may close an offer), and why
-    not.
-    """
+    """Return whether the heuristic sees an offer, whether the text is read (a closing is, too), and the reason if not."""
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
     return looks_so, passed, None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo"

@@ -66,9 +66,7 @@ class Operacao:
         self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
-        """Run every stage once, in order: a row may pass all of them. Safe beside the workers: each row is claimed
-        once.
-        """
+        """Run every stage once, in order: a row may pass all of them. Safe beside the workers: a row is claimed once."""
         began, ritmo = self._clock.now(), self._ritmo
         most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job
         worked = {

@@ -19,7 +19,7 @@ from batuta.sql import Database, Query, Row, load_queries
 HOUR: Final = timedelta(hours=1)
 DEGRADED, UNHEALTHY = 100, 500
 DEAD_ROWS, OLD_ROWS = 10, 5
-# Alert if at least this many messages passed the heuristic in this time and none gave a vaga.
+# Alert if at least this many messages passed the heuristic in this time and none gave a usable vaga.
 SECO_APOS, SECO_MENSAGENS = timedelta(hours=6), 20
 # Alert on a probable misreading: one price in this many vagas, this share of all vagas, and this many places.
 REPETIDO_VEZES, REPETIDO_PARTE, REPETIDO_LUGARES = 30, 0.5, 3
@@ -185,9 +185,7 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """``custo``: cost of the model since an instant, in dollars. ``local``: converts an instant to the local time
-        zone.
-        """
+        """``custo``: cost of the model since an instant, in dollars. ``local``: converts an instant to local time."""
         self._database = database
         self._fila = fila
         self._custo = custo

@@ -34,9 +34,7 @@ class IntroductionQueries:
 
 
 def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
-    """Read a region from a group's name: "Plantões Recife" is "Recife/PE"; a clear state alone is "PE"; two towns are
-    None.
-    """
+    """Read a region from a group's name: "Plantões Recife" is "Recife/PE", a clear state alone "PE", two towns None."""
     towns = {(each.nome, each.uf) for each in cidades(Texto.de(nome), vocabulario)}
     if towns:
         return "/".join(next(iter(towns))) if len(towns) == 1 else None
@@ -72,9 +70,7 @@ class Apresentacao:
         return Done(items=counts["nomeados"], result=_json(counts))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
-        """Store the name; return its region, "" if the name implies none, None without a name. Every group is asked
-        again later.
-        """
+        """Store the name and the time; return the region: "" if the name implies none, None without a name."""
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
         await self._database.run(
             self._queries.introduced,

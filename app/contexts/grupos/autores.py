@@ -52,9 +52,7 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Block the author of a vaga under all their addresses. Imported vacancies stay, and so do vagas of other
-        authors.
-        """
+        """Block the author of a vaga under all addresses. Imported vacancies and vagas of other authors stay."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.author, vaga=vaga)

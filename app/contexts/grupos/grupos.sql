@@ -1,13 +1,13 @@
--- write meet_group: insert an unknown group
+-- write add_group: insert an unknown group
 INSERT INTO grupos_whatsapp (id, jid, created_at) VALUES (:id, :jid, :now) ON CONFLICT DO NOTHING;
 
--- write meet_rehearsal: insert the canary's group
+-- write add_canary_group: insert the canary's group
 INSERT INTO grupos_whatsapp (id, jid, nome, tipo, created_at) VALUES (:id, :jid, 'Canário', 'canario', :now) ON CONFLICT DO NOTHING;
 
 -- read group: a group by its address
 SELECT id, ativo, monitorar_ofertas FROM grupos_whatsapp WHERE jid = :jid;
 
--- write meet_contact: upsert a contact; known values stay where the new ones are missing
+-- write upsert_contact: upsert a contact; known values stay where the new ones are missing
 INSERT INTO contatos_grupo (id, jid, telefone, nome, empresa, created_at) VALUES (:id, :jid, :telefone, :nome, :empresa, :now)
 ON CONFLICT (jid) DO UPDATE
 SET telefone = coalesce(contatos_grupo.telefone, excluded.telefone), nome = coalesce(excluded.nome, contatos_grupo.nome),
@@ -16,7 +16,7 @@ SET telefone = coalesce(contatos_grupo.telefone, excluded.telefone), nome = coal
 -- read contact: a contact by its address
 SELECT id, telefone FROM contatos_grupo WHERE jid = :jid;
 
--- write said: insert a message once, from the first chip that delivers it
+-- write add_message: insert a message once, from the first chip that delivers it
 INSERT INTO mensagens_grupo (id, grupo_id, contato_id, message_id, sender_jid, sender_nome, texto, tipo_midia, tem_midia,
                              timestamp_msg, is_forwarded, citada, instance_name, status, motivo_descarte, created_at)
 VALUES (:id, :grupo_id, :contato_id, :message_id, :jid, :nome, :texto, :midia, :tem_midia, :em, :encaminhada, :citada, :instance, :status,

@@ -95,8 +95,8 @@ class RecoveryQueries:
     no_phone: Query
     people: Query
     waiting: Query
-    left_alone: Query
-    meet: Query
+    excluded: Query
+    add_person: Query
     person: Query
     hold: Query
     asked: Query
@@ -167,7 +167,7 @@ class Recuperacao:
         async with self._database.transaction() as transaction:
             if telefone_de(pessoa.telefone) != pessoa.telefone:
                 return "falhou", await self._stamp(transaction, pessoa, hoje, "falhou", now)
-            if await self._is_left_alone(transaction, pessoa.telefone):
+            if await self._is_excluded(transaction, pessoa.telefone):
                 return "recusada", await self._stamp(transaction, pessoa, hoje, "recusada", now)
             cliente_id = await self._find_or_create(transaction, pessoa, now)
             since = self._midnight(hoje)
@@ -183,13 +183,13 @@ class Recuperacao:
                 await transaction.run(self._queries.stamp, id=vaga["id"], status="perguntada", mensagem_id=id, now=now)
         return "perguntada", len(vagas)
 
-    async def _is_left_alone(self, transaction: Transaction, telefone: str) -> bool:
+    async def _is_excluded(self, transaction: Transaction, telefone: str) -> bool:
         every = forms(telefone)
-        return await transaction.one(self._queries.left_alone, form=every[0], other_form=every[-1]) is not None
+        return await transaction.one(self._queries.excluded, form=every[0], other_form=every[-1]) is not None
 
     async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
         await transaction.run(
-            self._queries.meet, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
+            self._queries.add_person, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
         )  # fmt: skip
         row = await transaction.one(self._queries.person, chave=chave(pessoa.telefone))
         assert row is not None

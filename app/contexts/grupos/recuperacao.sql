@@ -17,7 +17,7 @@ GROUP BY contato.id, contato.nome, contato.telefone, hidden.telefone ORDER BY 4,
 -- read waiting: number of questions still in the queue
 SELECT count(*) AS items FROM fila_mensagens WHERE tipo = 'recuperacao' AND status IN ('pendente', 'processando');
 
--- read left_alone: whether a number is opted out, blocked, or one of our chips, in either form
+-- read excluded: whether a number is opted out, blocked, or one of our chips, in either form
 SELECT 1 AS there FROM clientes AS person LEFT JOIN doctor_state AS state ON state.cliente_id = person.id
 WHERE person.telefone IN (:form, :other_form)
   AND (person.opt_out OR person.opted_out OR person.status IN ('optout', 'opt_out') OR state.permission_state = 'opted_out')
@@ -27,7 +27,7 @@ UNION ALL SELECT 1 FROM contatos_grupo AS poster LEFT JOIN contatos_lid AS hidde
 UNION ALL SELECT 1 FROM chips AS chip WHERE chip.telefone IN (:form, :other_form)
 LIMIT 1;
 
--- write meet: insert the author as a contact; an existing doctor stays a doctor
+-- write add_person: insert the author as a contact; an existing doctor stays a doctor
 INSERT INTO clientes (id, telefone, primeiro_nome, tipo, status_telefone, created_at)
 VALUES (:id, :telefone, :nome, 'divulgador', 'validado', :now) ON CONFLICT DO NOTHING;
 

@@ -49,12 +49,12 @@ def _ends_with(nome: str, empresa: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GroupQueries:
-    meet_group: Query
-    meet_rehearsal: Query
+    add_group: Query
+    add_canary_group: Query
     group: Query
-    meet_contact: Query
+    upsert_contact: Query
     contact: Query
-    said: Query
+    add_message: Query
     count_on_group: Query
     count_on_contact: Query
 
@@ -93,7 +93,7 @@ class Grupos:
         unread = "grupo_nao_monitorado" if not is_watched else "autor_bloqueado" if is_blocked else None
         status, id = primeiro_status(fato.texto, fato.midia, monitorado=unread is None), self._ids.new()
         is_new = await transaction.run(
-            self._queries.said,
+            self._queries.add_message,
             id=id,
             grupo_id=group["id"],
             contato_id=contact_id,
@@ -119,7 +119,7 @@ class Grupos:
 
     async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
         """Send the daily canary through the whole pipeline, in a group without members."""
-        await transaction.run(self._queries.meet_rehearsal, id=self._ids.new(), jid=CANARIO_JID, now=now)
+        await transaction.run(self._queries.add_canary_group, id=self._ids.new(), jid=CANARIO_JID, now=now)
         fato = DeGrupo(
             message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
             midia=None, encaminhada=False, em=now,
@@ -130,7 +130,7 @@ class Grupos:
         """Read before the insert: an insert of an existing group waits for the transaction that updates its counters."""
         if (known := await transaction.one(self._queries.group, jid=jid)) is not None:
             return known
-        await transaction.run(self._queries.meet_group, id=self._ids.new(), jid=jid, now=now)
+        await transaction.run(self._queries.add_group, id=self._ids.new(), jid=jid, now=now)
         made = await transaction.one(self._queries.group, jid=jid)
         assert made is not None
         return made
@@ -141,7 +141,7 @@ class Grupos:
         """Store the author; return the contacts of that person, one per address."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
-            self._queries.meet_contact,
+            self._queries.upsert_contact,
             id=self._ids.new(),
             jid=autor.sem_aparelho,
             telefone=await self._telefones.telefone_de(transaction, autor, now=now),

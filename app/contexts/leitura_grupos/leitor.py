@@ -24,8 +24,9 @@ def ler(
     regiao: str | None = None,
     vocabulario: Vocabulario | None = None,
 ) -> Leitura:
-    """Read a message. ``enviado_em`` is aware: relative dates count from its day in São Paulo. ``regiao``:
-    "Salvador/BA".
+    """Read a message. Relative dates count from the day of ``enviado_em`` (aware) in São Paulo.
+
+    ``regiao``: town and state of the group, such as "Salvador/BA".
     """
     known = vocabulario or Vocabulario.padrao()
     lido = Texto.de(texto, known.grafias)

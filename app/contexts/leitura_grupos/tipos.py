@@ -80,8 +80,7 @@ class VagaLida(VagaDita):
 
 @dataclass(frozen=True, slots=True)
 class Fechamento:
-    """A statement that vacancies are taken. ``vagas``: those it states in full; the other fields hold the names it
-    contains.
+    """A statement that vacancies are taken. ``vagas``: those stated in full; other fields hold names in the message.
 
     ``certo``: the message is a notice, not a conversation. ``firme``: its word cannot mean "agreed". ``todas``:
     several are meant. ``claro``: it can refer only to a shift.

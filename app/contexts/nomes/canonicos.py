@@ -15,8 +15,9 @@ _UF: Final = re.compile(r"[A-Za-z]{2}")
 
 
 class NomesErrados(BatutaError):
-    """An invalid ``canonicos.json``. ``onde``: the entry, such as ``hospitais[2].uf``; ``motivo``: form, name, uf, day
-    or object.
+    """An invalid ``canonicos.json``.
+
+    ``onde``: the entry, such as ``hospitais[2].uf``; ``motivo``: form, name, uf, day or object.
     """
 
     sentence = "not in the form of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
@@ -79,9 +80,7 @@ def _is_day(value: object) -> bool:
 
 
 def _can_be_place(name: str) -> bool:
-    """Accept any name such as "HT" or "Santa Casa", except words that every offer contains: those would match all
-    offers.
-    """
+    """Accept any name such as "HT" or "Santa Casa", except words of every offer, which would match all of them."""
     return bool(busca(name)) and busca(name) not in _de_toda_oferta()
 
 

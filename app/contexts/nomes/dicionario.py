@@ -109,9 +109,7 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id and the writes of a speciality. The reader yields canonical names only, so the list fills
-        itself.
-        """
+        """Return the id and the writes of a new speciality. The reader yields only canonical names: none needs review."""
         id = id_de("especialidade", chave(nome))
         alias = {
             "id": id,
@@ -132,9 +130,7 @@ class Dicionario:
     async def ensinar_hospital(
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
-        """Store an operator's word that a name belongs to a hospital in a region; delete the aliases the pipeline
-        inferred.
-        """
+        """Assign a name to a hospital in a region for an operator; delete the aliases that the pipeline inferred."""
         await transaction.run(self.queries.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
             await transaction.run(query, **values)
@@ -207,9 +203,7 @@ class Dicionario:
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
-        """Read the names inside a transaction, without the cache: operators' decisions are rare and need the current
-        state.
-        """
+        """Read the names inside a transaction, without the cache: an operator's decision needs the current state."""
         ask = transaction.all
         return _nomes(
             0, await ask(self.queries.hospitals), await ask(self.queries.regions), await ask(self.queries.specialities)

@@ -167,9 +167,7 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Match a name that differs only in spelling. A name that is merely similar returns ``parecido``: maybe another
-    place.
-    """
+    """Match a name that differs only in spelling. A similar name returns ``parecido``: it may be another place."""
     if len(form) < 2 * SHORTEST:
         return None
     numbers, said, doubt = _numbers(form), por_extenso(form), None

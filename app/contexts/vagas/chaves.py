@@ -16,12 +16,12 @@ from batuta.sql import AsJson, Dialect, Query, Row, Transaction, load_queries
 @dataclass(frozen=True, slots=True)
 class KeyQueries:
     free: Query
-    pass_on: Query
-    give_way: Query
+    move_key: Query
+    become_duplicate: Query
     heir: Query
-    raise_up: Query
-    follow: Query
-    hand_over: Query
+    send_to_review: Query
+    repoint: Query
+    copy_sources: Query
     refused: Query
 
 
@@ -41,9 +41,9 @@ class Chaves:
         An undecided holder gives the key up and becomes a duplicate of the approved vaga.
         """
         holder = await self._take_key(transaction, id, hash, now)
-        if holder == id or not await transaction.run(self._queries.give_way, id=holder, principal=id, now=now):
+        if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):
             return holder
-        await transaction.run(self._queries.pass_on, hash=hash, former=holder, id=id, now=now)
+        await transaction.run(self._queries.move_key, hash=hash, former=holder, id=id, now=now)
         await self._hand_over(transaction, holder, id, now, todas=True)
         return id
 
@@ -59,7 +59,7 @@ class Chaves:
         heir = await transaction.one(self._queries.heir, id=id, mesmo_texto=mesmo_texto)
         if heir is None:
             return
-        await transaction.run(self._queries.raise_up, id=heir["id"], now=now)
+        await transaction.run(self._queries.send_to_review, id=heir["id"], now=now)
         await self._hand_over(transaction, id, heir["id"], now, todas=False)
         await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
@@ -74,6 +74,6 @@ class Chaves:
         return str(rows[0]["vaga"])
 
     async def _hand_over(self, transaction: Transaction, de: str, para: str, now: datetime, *, todas: bool) -> None:
-        await transaction.run(self._queries.hand_over, de=de, para=para, todas=todas)
-        await transaction.run(self._queries.follow, id=de, herdeira=para, now=now)
+        await transaction.run(self._queries.copy_sources, de=de, para=para, todas=todas)
+        await transaction.run(self._queries.repoint, id=de, herdeira=para, now=now)
         await transaction.run(self._vagas.count_sources, id=para)

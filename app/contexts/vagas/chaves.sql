@@ -1,10 +1,10 @@
 -- write free: delete the key of a vaga
 DELETE FROM vagas_grupo_chaves WHERE hash_dedup = :hash AND vaga_grupo_id = :id;
 
--- write pass_on: move a key to another vaga
+-- write move_key: move a key to another vaga
 UPDATE vagas_grupo_chaves SET vaga_grupo_id = :id, desde = :now WHERE hash_dedup = :hash AND vaga_grupo_id = :former;
 
--- write give_way: make an undecided vaga a duplicate of an approved one
+-- write become_duplicate: make an undecided vaga a duplicate of an approved one
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, duplicada_de = :principal, motivo_status = 'duplicada', updated_at = :now
 WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
 
@@ -20,16 +20,16 @@ WHERE refused.id = :id AND outra.status = 'duplicada' AND contato.bloqueado_em I
   AND (:mesmo_texto OR mensagem.texto <> primeira.texto)
 ORDER BY fonte.ordem, outra.ordinal LIMIT 1;
 
--- write raise_up: send a duplicate to review as a vaga of its own
+-- write send_to_review: send a duplicate to review as a vaga of its own
 UPDATE vagas_grupo
 SET status = 'aguardando_revisao', eh_duplicada = FALSE, duplicada_de = NULL, motivo_status = 'outra_recusada', updated_at = :now
 WHERE id = :id AND status = 'duplicada';
 
--- write follow: make the other duplicates point to the heir
+-- write repoint: make the other duplicates point to the heir
 UPDATE vagas_grupo SET duplicada_de = :herdeira, updated_at = :now
 WHERE duplicada_de = :id AND id <> :herdeira AND mensagem_id IN (SELECT mensagem_id FROM vagas_grupo_fontes WHERE vaga_grupo_id = :id);
 
--- write hand_over: copy sources to another vaga; without :todas, those of the first author stay
+-- write copy_sources: copy sources to another vaga; without :todas, those of the first author stay
 INSERT INTO vagas_grupo_fontes (vaga_grupo_id, mensagem_id, grupo_id, contato_id, ordem, texto_original, valor_informado, contato_informado,
                                 created_at)
 SELECT para.id, fonte.mensagem_id, fonte.grupo_id, fonte.contato_id,

@@ -49,17 +49,17 @@ class VagaDeOutro(BatutaError):
 @dataclass(frozen=True, slots=True)
 class ClosingQueries:
     unread: Query
-    heard: Query
+    quoted: Query
     open_in_group: Query
     vacancies: Query
-    put_away: Query
-    put_away_change: Query
+    reject: Query
+    reject_change: Query
     free_key: Query
-    keep: Query
+    add: Query
     waiting: Query
     one: Query
     candidates: Query
-    take: Query
+    decide: Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +81,7 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """Decide which vacancies a message closes. Snooze while an earlier message of its group is unread: it may be
-        the offer.
-        """
+        """Decide which vacancies a message closes. Snooze while an earlier message, maybe the offer, is unread."""
         if dito is None:
             return NADA
         em, group = mensagem["timestamp_msg"], mensagem["grupo_id"]
@@ -104,12 +102,10 @@ class Fechamentos:
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
-        """Tell whether the quoted message has not arrived through any chip, or an earlier message is still in the
-        pipeline.
-        """
+        """Tell whether the quoted message has not arrived yet, or an earlier message is still in the pipeline."""
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
-        if is_fresh and await self._database.one(self._queries.heard, citada=quoted) is None:
+        if is_fresh and await self._database.one(self._queries.quoted, citada=quoted) is None:
             return True
         earlier = await self._database.one(
             self._queries.unread, grupo_id=mensagem["grupo_id"], mensagem_id=mensagem["id"], em=mensagem["timestamp_msg"],
@@ -138,11 +134,11 @@ class Fechamentos:
                     "motivo": None,
                 }
                 listed = {"fechadas": AsJson([*closed]), "candidatas": AsJson([*decisao.fecha])}
-                await transaction.run(self._queries.keep, **kept, **notice, **listed)
+                await transaction.run(self._queries.add, **kept, **notice, **listed)
             if decisao.duvida:
                 asked = {"id": id_de("duvida", mensagem["id"]), "status": "aguardando_revisao", "como": None}
                 listed = {"fechadas": AsJson([]), "candidatas": AsJson([*decisao.duvida])}
-                await transaction.run(self._queries.keep, **kept, **asked, **listed, motivo=decisao.motivo)
+                await transaction.run(self._queries.add, **kept, **asked, **listed, motivo=decisao.motivo)
 
         return effect
 
@@ -167,7 +163,7 @@ class Fechamentos:
                     raise VagaDeOutro(id=id, vaga=vaga)
             status = "fechada" if vagas else "mantida"
             taken = await transaction.run(
-                self._queries.take, id=id, status=status, como="pessoa", fechadas=AsJson([*vagas]), por=por, now=now
+                self._queries.decide, id=id, status=status, como="pessoa", fechadas=AsJson([*vagas]), por=por, now=now
             )
             if not taken:
                 raise FechamentoDecidido(id=id, status=row["status"])
@@ -182,10 +178,10 @@ class Fechamentos:
         """Close each vacancy that is still open and reject each vaga that is still in review; return their ids."""
         closed = []
         for id in vagas:
-            waited = await transaction.run(self._queries.put_away, id=id, por=by, now=now)
+            waited = await transaction.run(self._queries.reject, id=id, por=by, now=now)
             if not waited and not await self._close_vacancy(transaction, id, by, how, now):
                 continue
-            await transaction.run(self._queries.put_away_change, id=id, por=by, now=now)
+            await transaction.run(self._queries.reject_change, id=id, por=by, now=now)
             await transaction.run(self._queries.free_key, id=id)
             closed.append(id)
             what, did, became = ("vaga_grupo", "rejeitar", "rejeitada") if waited else ("vaga", "fechar", "fechada")

@@ -4,7 +4,7 @@ WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg <= :em AND mensag
   AND fila.estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao')
   AND (mensagem.timestamp_msg < :em OR mensagem.message_id = :citada OR fila.estagio NOT IN ('classificacao', 'extracao')) LIMIT 1;
 
--- read heard: whether the quoted message has arrived
+-- read quoted: whether the quoted message has arrived
 SELECT 1 AS there FROM mensagens_grupo WHERE message_id = :citada;
 
 -- read open_in_group: open vacancies and vagas in review that earlier messages of the group offered
@@ -25,11 +25,11 @@ ORDER BY 4, 1;
 -- read vacancies: open vacancies by their own id or by the id of their vaga
 SELECT id FROM vagas WHERE (id = :id OR vaga_grupo_id = :id) AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
 
--- write put_away: reject a vaga in review: it is taken
+-- write reject: reject a vaga in review: it is taken
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now
 WHERE id = :id AND status = 'aguardando_revisao';
 
--- write put_away_change: reject a change in review of a vacancy that is taken
+-- write reject_change: reject a change in review of a vacancy that is taken
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now
 WHERE status = 'aguardando_revisao' AND motivo_status = 'valor_mudou'
   AND duplicada_de = (SELECT vaga.vaga_grupo_id FROM vagas AS vaga WHERE vaga.id = :id);
@@ -38,7 +38,7 @@ WHERE status = 'aguardando_revisao' AND motivo_status = 'valor_mudou'
 DELETE FROM vagas_grupo_chaves
 WHERE hash_dedup = (SELECT vaga.hash_dedup FROM vagas AS vaga WHERE vaga.id = :id) OR vaga_grupo_id = :id;
 
--- write keep: store a notice with the vacancies it closed, or with the candidates for an operator
+-- write add: store a notice with the vacancies it closed, or with the candidates for an operator
 INSERT INTO fechamentos_grupo (id, mensagem_id, grupo_id, status, como, motivo, trecho, fechadas, candidatas, created_at)
 VALUES (:id, :mensagem_id, :grupo_id, :status, :como, :motivo, :trecho, :fechadas, :candidatas, :now)
 ON CONFLICT DO NOTHING;
@@ -78,7 +78,7 @@ LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialida
 LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
 WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid) ORDER BY 3, 1;
 
--- write take: decide a notice once, for an operator
+-- write decide: decide a notice once, for an operator
 UPDATE fechamentos_grupo
 SET status = :status, como = :como, fechadas = :fechadas, revisada_por = :por, revisada_em = :now
 WHERE id = :id AND status = 'aguardando_revisao';

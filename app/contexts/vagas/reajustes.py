@@ -105,9 +105,7 @@ class AdjustmentQueries:
 def reajuste(
     texto: str, hoje: date, vocabulario: Vocabulario, regiao: str | None, *, responde: bool = False
 ) -> Reajuste | None:
-    """Read a price correction; None if there is none, or more than one price. ``responde``: the message answers
-    another.
-    """
+    """Read a price correction; None without exactly one price. ``responde``: the message answers another one."""
     words = chave(texto)
     if len(texto) > CURTA or "?" in texto or not _CUE.search(words) or _ELSE.search(words):
         return None

@@ -43,7 +43,7 @@ class RectificationQueries:
     hold_vacancy: Query
     rewrite: Query
     rewrite_vacancy: Query
-    ask: Query
+    send_to_review: Query
     supersede: Query
     settled: Query
 
@@ -106,9 +106,7 @@ class Retificacoes:
         *,
         claro: bool = True,
     ) -> None:
-        """Apply a repeat of an offer by its author. If it is unclear that this offer is meant (``claro``), an operator
-        decides.
-        """
+        """Apply an author's repeat of an offer. ``claro``: it certainly means this offer; else an operator decides."""
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"]:
             return
@@ -116,7 +114,7 @@ class Retificacoes:
         is_free = status == "aberta" or (status is None and antes["status"] in A_DECIDIR)
         done = claro and is_free and await self._rewrite(transaction, vaga, antes, MAQUINA, now)
         if not done and (is_free or status in OFERECIDA) and any(antes[name] is not None for name in changed):
-            await transaction.run(self._queries.ask, id=vaga["id"], motivo=MUDOU, now=now)
+            await transaction.run(self._queries.send_to_review, id=vaga["id"], motivo=MUDOU, now=now)
         if claro:
             await self._supersede(transaction, vaga, principal, now)
 

@@ -49,7 +49,7 @@ SET valor = (SELECT CAST(round(CAST(vaga.valor AS NUMERIC)) AS INTEGER) FROM vag
     hora_fim = (SELECT vaga.hora_fim FROM vagas_grupo AS vaga WHERE vaga.id = :principal), updated_at = :now
 WHERE id = :id;
 
--- write ask: send a change to review, unless an equal one waits there
+-- write send_to_review: send a change to review, unless an equal one waits there
 UPDATE vagas_grupo SET status = 'aguardando_revisao', eh_duplicada = FALSE, motivo_status = :motivo, updated_at = :now
 WHERE id = :id AND status = 'duplicada'
   AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS outra

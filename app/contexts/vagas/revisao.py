@@ -48,7 +48,7 @@ class ReviewQueries:
     one: Query
     of_vacancy: Query
     sources: Query
-    take: Query
+    decide: Query
     correct: Query
     is_blocked: Query
     reject: Query
@@ -165,7 +165,7 @@ class Revisao:
     async def _take(
         self, transaction: Transaction, id: str, por: str, notas: str | None, now: datetime
     ) -> dict[str, Any]:
-        taken = await transaction.run(self._queries.take, id=id, por=por, notas=notas, now=now)
+        taken = await transaction.run(self._queries.decide, id=id, por=por, notas=notas, now=now)
         row = await transaction.one(self._queries.one, id=id)
         if row is None:
             raise VagaInexistente(id=id)

@@ -38,7 +38,7 @@ SELECT fonte.ordem, fonte.texto_original, fonte.valor_informado, fonte.created_a
 FROM vagas_grupo_fontes AS fonte JOIN grupos_whatsapp AS grupo ON grupo.id = fonte.grupo_id
 WHERE fonte.vaga_grupo_id = :id ORDER BY fonte.ordem LIMIT 100;
 
--- write take: decide a vaga in review once
+-- write decide: decide a vaga in review once
 UPDATE vagas_grupo SET revisada_por = :por, revisada_em = :now, notas_revisao = :notas, updated_at = :now
 WHERE id = :id AND status = 'aguardando_revisao';
 

@@ -45,7 +45,7 @@ class VagaQueries:
     add_source: Query
     count_sources: Query
     repeats: Query
-    stands_alone: Query
+    send_to_review: Query
     judged: Query
     import_: Query
     free_dropped: Query
@@ -149,8 +149,8 @@ class Vagas:
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
         """Store the vaga as one more source of the principal. A source by the same author may correct the principal."""
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
-        stands = (self.queries.stands_alone, {"id": vaga["id"], "now": now})
-        kept = self.fonte(vaga, principal, now) + Writes((repeats, stands, self._arrival(vaga, now)))
+        review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
+        kept = self.fonte(vaga, principal, now) + Writes((repeats, review, self._arrival(vaga, now)))
         first = await self._vagas.get(principal)
         if first is None or not mesmo_autor(vaga, first) or not mudancas(vaga, first):
             return Done(effect=kept)

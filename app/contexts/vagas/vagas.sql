@@ -89,7 +89,7 @@ UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, duplicada_de =
 WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao')
   AND EXISTS (SELECT 1 FROM vagas_grupo AS other WHERE other.id = :principal AND other.status NOT IN ('rejeitada', 'descartada'));
 
--- write stands_alone: send a vaga to review after its principal was rejected or dropped
+-- write send_to_review: send a vaga to review after its principal was rejected or dropped
 UPDATE vagas_grupo SET status = 'aguardando_revisao', motivo_status = 'outra_recusada', updated_at = :now
 WHERE id = :id AND status IN ('nova', 'normalizada');
 

@@ -1,8 +1,6 @@
-"""CPF, RG and SUS card in one cell, by rules. The label decides, then the check digits; a relative's document is
-skipped.
+"""CPF, RG and SUS card in one cell, by rules: labels first, then check digits. A relative's document is skipped.
 
-The text becomes a line of tokens (labels, numbers, issuers, states, words about the owner), read once from left to
-right.
+The text becomes a line of tokens (labels, numbers, issuers, states, words about the owner), read from left to right.
 """
 
 import re

@@ -167,9 +167,7 @@ def _is_landmark(texto: str) -> bool:
 
 
 def _read_labels(texto: str) -> _Rotulados:
-    """Read labels such as ``Bairro: Centro. Cidade: Campinas``: the part after a label is its value, the rest is free
-    text.
-    """
+    """Read labels such as ``Bairro: Centro. Cidade: Campinas``: each takes the part after it; the rest is free text."""
     livre: list[str] = []
     campos: dict[str, str] = {}
     last, name = 0, ""

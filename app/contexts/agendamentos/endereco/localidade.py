@@ -105,8 +105,9 @@ def _state(partes: list[str]) -> _Estado:
 
 
 def _find_beside(left: list[str], place: int, uf: str) -> int:
-    """Return the position of the city: before its state, or after it if only that is a city ("Tijuca, RJ, Rio de
-    Janeiro").
+    """Return the city's position: before its state, or after it if only that is a city.
+
+    Example of the latter: "Tijuca, RJ, Rio de Janeiro".
     """
     known = [at for at in (place - 1, place) if 0 <= at < len(left) and _is_of(left[at], uf)]
     return known[0] if known else max(place - 1, 0)

@@ -61,9 +61,7 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """``formulas``: rows with a formula without a stored value, by part of the package; formulas are never computed
-    here.
-    """
+    """``formulas``: rows with a formula without a stored value, by part of the package. Formulas are never computed."""
 
     since_1904: bool = False
     formulas: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -1,12 +1,13 @@
-"""The child process that opens an untrusted file: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE <
-FILE``.
+"""Child process that opens an untrusted file.
+
+Command: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE < FILE``.
 
 It reads the file from standard input and answers in frames, each the length of a JSON text and the text: a refusal,
 or the number of rows and then the rows after LINE in batches. The pipe applies back-pressure. Memory and time are
 limited: whatever the file does to the child, the parent continues.
 
 Every reason to refuse a file is known before its first row is sent: the limits are narrower while the file is
-opened, and the later part needs little more. So no import of a refused file must be undone.
+opened, and reading the rows needs little more. A refused file therefore leaves no rows to undo.
 """
 
 import json

@@ -36,7 +36,7 @@ class ArquivoAberto:
         self._within = read_within
 
     async def pedacos(self) -> AsyncIterator[Pedaco]:
-        """Yield the batches up to the last; raise ``Interrompida``."""
+        """Yield the batches up to the last; raise ``Interrompida`` if the child dies or stalls."""
         for _ in range(self.altura + 1):
             try:
                 said = await with_timeout(self._within, _frame(self._child), self._clock, "reading a spreadsheet")

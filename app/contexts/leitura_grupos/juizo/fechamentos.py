@@ -58,15 +58,12 @@ _KINDS = (Categoria.OFERTA, Categoria.AVISO, Categoria.CONVERSA)
 
 
 def _is_said(plano: str, each: Fechado) -> bool:
-    """Tell whether a closing is stated, not asked ("já fechou?"), denied ("não foi preenchida") or supposed ("se já
-    fechou").
-    """
+    """Tell whether a closing is stated, and not asked ("já fechou?"), denied ("não foi preenchida") or conditional."""
     return not _UNSURE.search(plano, max(0, each.inicio - 100), each.inicio) and not _ASKED.match(plano, each.fim)
 
 
 def _is_clear(folha: Folha, each: Fechado) -> bool:
-    """Tell whether a single closing word refers to the offer: the word before it is part of the offer, or there is
-    none.
+    """Tell whether a single closing word refers to the offer: it follows a word of the offer, or no word at all.
 
     In "telhado coberto" the word refers to something else.
     """

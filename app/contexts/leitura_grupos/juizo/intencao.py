@@ -81,8 +81,9 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Tell whether the text is a bare shift: day, shift and price with hardly another word ("PSNX 12/03 19-7 1.800
-    clínico").
+    """Tell whether the text is a bare shift: day, shift and price with few other words.
+
+    Example: "PSNX 12/03 19-7 1.800 clínico".
     """
     days = any(not each.feriado for each in folha.dias)
     paid = any(folha.areas or each.reais >= LEAST for each in folha.precos)

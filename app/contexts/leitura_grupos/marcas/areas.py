@@ -42,9 +42,7 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Tell whether an abbreviation is a speciality: upper case, if the text has capitals, and not the state after a
-    town.
-    """
+    """Tell whether an abbreviation is a speciality: in upper case, if the text has any, and not the state of a town."""
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):
         return False

@@ -67,9 +67,7 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """Replace dashes by slashes in lists such as "08-04 e 10-04": an equal month shows that they are days. Positions
-    stay.
-    """
+    """Replace dashes by slashes in lists of days such as "08-04 e 10-04", which share a month. Positions stay."""
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -228,9 +226,7 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date. A day without a month takes the month of the next element that has one, else of the previous
-        one.
-        """
+        """Return the date. A day without a month takes the next month in the list, else the previous one."""
         each = elements[place]
         month, year = each.mes, each.ano
         if month is not None and year is None:
@@ -335,9 +331,7 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
-    """Tell whether the word is a weekday: "ter", "dom", "sex" and "seg" count only before a sign, a period or another
-    day.
-    """
+    """Tell whether the word is a weekday: "ter", "dom", "sex" and "seg" need a sign, a period or a day after them."""
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):
         return True

@@ -81,9 +81,7 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 
 
 def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
-    """Return names outside the vocabulary, by shape: "Hospital …", "UPA …", text after "Local:", an acronym such as
-    HMXY.
-    """
+    """Return names outside the vocabulary, by shape: "Hospital …", "UPA …", text after "Local:", acronyms such as HMXY."""
     reader = _Nomes(texto, livre, vocabulario)
     found = list(reader.todos())
     rest = apagar(livre, found)
@@ -106,9 +104,7 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to one of several places: "na UPA" by its first word, "Norte 1.800" by any word and a
-    price.
-    """
+    """Return short references to one of several places: "na UPA" by the first word, "Norte 1.800" by any priced word."""
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
         return []
@@ -280,7 +276,7 @@ class _Nomes:
                 yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
-        """Return the name after the word: "Remoções Vida Teste"."""
+        """Return the name of the company that follows the word: "Remoções Vida Teste"."""
         words, last = self._texto.palavras, place
         while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
             last += 1

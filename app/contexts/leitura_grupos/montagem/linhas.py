@@ -91,8 +91,9 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """Split off the last day before a closing in brackets, which closes only that day: "10/08, 11/08 (preenchido),
-    12/08".
+    """Split off the last day before a closing in brackets, which closes only that day.
+
+    Example: "10/08, 11/08 (preenchido), 12/08".
     """
     if not closed:
         return runs

@@ -276,9 +276,7 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vagas beside complete ones: a line about another place, with a shift or a price but without
-        a day.
-        """
+        """Yield incomplete vagas beside complete ones: lines about another place, with a shift or a price but no day."""
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
         headings = {self._onde_lugares.bloco(at, segue=True) for at in dated}
@@ -322,9 +320,7 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Tell whether a day is a holiday. On a holiday line every day is one, unless some of its days are known
-        holidays.
-        """
+        """Tell whether a day is a holiday. On a holiday line every day is one, unless the line has known holidays."""
         if self._e_feriado(day) or not block.feriado:
             return self._e_feriado(day)
         return not any(self._e_feriado(each.data) for each in (block.dias.dias if block.dias else ()))
@@ -343,9 +339,7 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules by scope: the line, the hospital's line, the section, the message; last, the only price
-        anywhere.
-        """
+        """Yield price rules by scope: line, hospital's line, section, message; last, the only price of the message."""
         yield block.regras
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is not None and heading < place and self._blocos[heading].dias is None:

@@ -60,9 +60,7 @@ class Fechadas:
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
 
     def _sobra(self, block: Bloco) -> bool:
-        """Tell whether the line leaves something open: "2 vagas (1 preenchida), resta uma"; "voo cancelado, preciso de
-        alguém".
-        """
+        """Tell whether the line leaves something open: "2 vagas (1 preenchida), resta uma"; "preciso de alguém"."""
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
@@ -71,9 +69,7 @@ class Fechadas:
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """Return blocks below a heading such as "PREENCHIDAS:", up to the next heading; a headline closes the whole
-        message.
-        """
+        """Return blocks below a heading such as "PREENCHIDAS:", up to the next heading; a headline closes all blocks."""
         plain = self._folha.texto.plano
         left = _ABERTAS.search(plain)
         until = 0 if RESTA.search(plain) else len(plain) if left is None else left.start()

@@ -236,8 +236,9 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
 
 
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
-    """Return marks that may stand between a mark and its price: days ("feriado e domingo 1.800"), a shift after a
-    speciality.
+    """Return marks that may stand between a mark and its price: more days, or a shift after a speciality.
+
+    Example: "feriado e domingo 1.800".
     """
     if isinstance(each, Area):
         return [other for other in others if isinstance(other, Turno)]

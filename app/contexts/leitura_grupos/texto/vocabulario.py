@@ -141,11 +141,10 @@ class Vocabulario:
 def vale_em(
     so_em: frozenset[str] | None, cidade: str | None, uf: str | None, *, dita: str | None, regiao: str | None
 ) -> bool:
-    """Tell whether a hospital's name is valid at a place. ``dita``: the town stated beside it; ``regiao``: the group's
-    region.
+    """Tell whether a hospital's name is valid at a place.
 
-    ``so_em`` None: valid everywhere. Otherwise an operator taught it: valid in the hospital's town and in those
-    regions.
+    ``dita``: the town stated beside it; ``regiao``: the group's region. ``so_em``: the regions for which an operator
+    taught the name, which is also valid in the hospital's town; None: valid everywhere.
     """
     if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
         return True
