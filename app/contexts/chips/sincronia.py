@@ -150,7 +150,7 @@ def _missing(made: Plano, chip: Conhecido, answer: Conexao | Unavailable) -> Non
         case Conexao():
             made.doubts.append(LEFT_OUT(instance=chip.instance))
             made.changes.append(Vista(chip, answer is Conexao.OPEN))
-        case Unavailable(is_nobody=True):
+        case Unavailable(not_found=True):
             made.changes.append(Sumida(chip))
         case Unavailable(why=why):
             made.doubts.append(NOT_LISTED(instance=chip.instance, why=why))

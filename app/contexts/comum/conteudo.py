@@ -1,10 +1,10 @@
-"""Recognising a message again by what it says, without keeping what it says."""
+"""A hash that identifies a text without storing it."""
 
 import hashlib
 import unicodedata
 
 
 def hash_do_texto(texto: str) -> str:
-    """The same however a gateway breaks, trims or composes it."""
+    """Hash the text, ignoring differences in white space and Unicode composition between gateways."""
     plain = " ".join(unicodedata.normalize("NFC", texto).split())
     return hashlib.sha256(plain.encode(errors="replace")).hexdigest()

@@ -1,6 +1,7 @@
-"""Telephone numbers and WhatsApp addresses. A number is digits with the country's code in front: 5511900000001.
+"""Telephone numbers and WhatsApp addresses. A number is digits that begin with the country code: 5511900000001.
 
-An address (a JID) names a person by number, a group, or a person by a hidden id (``…@lid``) whose digits are nobody's number.
+An address (JID) names a person by number, a group, or a person by a hidden id (``…@lid``) whose digits are not a
+phone number.
 """
 
 import re
@@ -14,7 +15,7 @@ _BRAZILIAN_WITHOUT_NINTH = re.compile(r"(55[0-9]{2})([6-9][0-9]{7})")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``telefone`` is None for whoever hides it, and for groups."""
+    """A parsed address. ``telefone`` is None for groups and for people who hide their number."""
 
     jid: str
     telefone: str | None = None
@@ -26,13 +27,13 @@ class Address:
 
     @property
     def sem_aparelho(self) -> str:
-        """The same from each of a person's devices."""
+        """The address without its device: equal for all devices of a person."""
         user, _, server = self.jid.partition("@")
         return f"{user.partition(':')[0]}@{server}"
 
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
-    """Who is meant; ``alternative`` is the other name that the gateway sometimes gives. None: nobody (a broadcast, a channel)."""
+    """Parse an address. ``alternative``: the second address that some events have. None: a broadcast or a channel."""
     found = [each for each in (_parse(jid), _parse(alternative or "")) if each is not None]
     if not found:
         return None
@@ -42,26 +43,26 @@ def address(jid: str, alternative: str | None = None) -> Address | None:
 
 
 def telefone_de(text: str) -> str | None:
-    """The digits of a number as somebody wrote it; None: it cannot be one."""
+    """Return the digits of a number in any notation; None: it cannot be a number."""
     digits = re.sub(r"[^0-9]", "", text)
     return digits if _NUMBER.fullmatch(digits) else None
 
 
 def chave(telefone: str) -> str:
-    """The same for one line with and without the ninth digit, as the column ``telefone_chave``."""
+    """Return a key that is equal with and without the ninth digit, as in the column ``telefone_chave``."""
     mobile = _BRAZILIAN_MOBILE.fullmatch(telefone)
     return f"{mobile[1]}{mobile[2]}" if mobile else telefone
 
 
 def forms(telefone: str) -> tuple[str, ...]:
-    """Every way the line may be registered."""
+    """Return every form in which WhatsApp may have registered the number."""
     short = chave(telefone)
     mobile = _BRAZILIAN_WITHOUT_NINTH.fullmatch(short)
     return (f"{mobile[1]}9{mobile[2]}", short) if mobile else (telefone,)
 
 
 def other_form(telefone: str) -> str:
-    """The other way the line may be registered, or the same if there is none."""
+    """Return the other form in which WhatsApp may have registered the number, or the same if there is none."""
     return next((form for form in forms(telefone) if form != telefone), telefone)
 
 
@@ -69,7 +70,7 @@ def _parse(jid: str) -> Address | None:
     user, _, server = jid.partition("@")
     match server:
         case "s.whatsapp.net" | "c.us":
-            return Address(jid, telefone_de(user.partition(":")[0]))  # after the colon stands a device
+            return Address(jid, telefone_de(user.partition(":")[0]))  # a device number follows the colon
         case "g.us":
             return Address(jid)
         case "lid":

@@ -1,15 +1,15 @@
-"""The line to WhatsApp as Julia sees it: what can be asked, and every way it can be answered.
+"""The port to WhatsApp: requests to the gateway and every possible answer.
 
-A send is never repeated in here. Whether it may be repeated is decided by the send protocol, and only from these answers:
+An implementation never repeats a send. The send protocol decides whether to repeat it, only from these answers:
 
     Sent            it left
-    Refused         it did not leave. permanent: this message never will. needs_person: nothing will, until somebody sets it right
-    NotOnWhatsApp   it did not leave: nobody has that number
-    RateLimited     it did not leave: too many
-    Disconnected    the gateway says that its line is down. It is the gateway's word, given on a broken line: look for an echo
-                    before a second attempt
-    Banned          the number itself was shut out: nothing more may be tried with it
-    Unknown         perhaps it left. Never repeat it before it is proved absent
+    Refused         it did not leave. permanent: this message never will. needs_person: none will, until an operator fixes the cause
+    NotOnWhatsApp   it did not leave: the number has no account
+    RateLimited     it did not leave: too many messages
+    Disconnected    the gateway reports a lost connection. The message may still have left: look for an echo before a
+                    second attempt
+    Banned          WhatsApp banned the number: try nothing more with it
+    Unknown         it may have left. Never repeat it before it is proved absent
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from batuta.reasons import define
 @dataclass(frozen=True, slots=True)
 class Sent:
     id: str
-    jid: str  # as WhatsApp knows the recipient: not always the number that was given
+    jid: str  # the recipient as WhatsApp knows it; may differ from the number in the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,18 @@ SendResult: TypeAlias = Sent | Refused | NotOnWhatsApp | RateLimited | Disconnec
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A question that was not answered. ``permanent``: asking again changes nothing until a person changes something.
+    """A request without an answer. ``permanent``: a retry fails too, until an operator changes something.
 
-    ``is_nobody``: the gateway knows nobody of that name.
+    ``not_found``: the gateway has no instance of that name.
     """
 
     why: str
     permanent: bool = False
-    is_nobody: bool = False
+    not_found: bool = False
 
 
 class Entrega(StrEnum):
-    """How far a message got. It never goes back; failed only before it was delivered."""
+    """Delivery of a message. It never moves backwards; it fails only before it is delivered."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -96,7 +96,7 @@ class Conexao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instancia:
-    """An instance of the gateway: a chip. ``code``: why it was cut off last, if it was."""
+    """An instance of the gateway: a chip. ``code``: why its connection was last closed, if it was."""
 
     name: str
     state: Conexao
@@ -106,7 +106,7 @@ class Instancia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numero:
-    """``telefone`` is the number that was asked about."""
+    """Result of a look-up. ``telefone`` is the number in the request."""
 
     telefone: str
     exists: bool
@@ -116,7 +116,7 @@ class Numero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encontrada:
-    """A message of ours that the gateway has in its own store."""
+    """A message of ours in the gateway's store."""
 
     id: str
     jid: str
@@ -127,35 +127,35 @@ class Encontrada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grupo:
-    """A group as the gateway knows it; who is in it is nobody's business here."""
+    """A group as the gateway reports it, without its members."""
 
     jid: str
     nome: str | None
 
 
-NO_LINE = define("no_line", "no gateway is set: set EVOLUTION_API_URL and EVOLUTION_API_KEY")
+NO_LINE = define("no_line", "no gateway is configured: set EVOLUTION_API_URL and EVOLUTION_API_KEY")
 
 
 class WhatsApp(Protocol):
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult: ...
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
-        """What the gateway believes. It may say open while every send fails: trust what sends say."""
+        """Return the gateway's view. It may report open while every send fails: results of sends are more reliable."""
         ...
 
     async def instances(self) -> Sequence[Instancia] | Unavailable: ...
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        """Who of them is there, in the order they were asked for; one the gateway forgot is left out."""
+        """Look up numbers; results in the order of the request, without numbers that the gateway omitted."""
         ...
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        """What left for this number since then, newest first: how an unknown send is reconciled."""
+        """List messages that left for this number since an instant, newest first; reconciles unknown sends."""
         ...
 
 
 class NoLine:
-    """Until somebody sets a gateway. Everything waits, and says what for."""
+    """The port while no gateway is configured: every request is refused with that reason."""
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
         return Refused(NO_LINE(), needs_person=True)
@@ -174,5 +174,5 @@ class NoLine:
 
 
 def circuit_of(instance: str) -> str:
-    """The name of a chip's circuit: by its instance, which operators know."""
+    """Return the name of a chip's circuit breaker: it contains the instance, which operators know."""
     return f"chip:{instance}"

@@ -62,7 +62,7 @@ class Apresentacao:
             if row["instance"] is None or self._clock.now() >= call.deadline - MARGIN:
                 continue
             found = await self._line.group(row["instance"], row["jid"])
-            if isinstance(found, Unavailable) and not found.is_nobody:
+            if isinstance(found, Unavailable) and not found.not_found:
                 return Partial(found.why, items=counts["nomeados"], result=_json(counts))
             named = await self._keep(row["id"], None if isinstance(found, Unavailable) else found.nome)
             counts["nomeados" if named is not None else "sem_nome"] += 1

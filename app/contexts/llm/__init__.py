@@ -1,1 +1,1 @@
-"""A language model, asked one structured question at a time: what it may cost, how often, and what it said."""
+"""Questions to a language model with structured answers, within a budget and a rate limit."""

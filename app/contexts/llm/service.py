@@ -1,7 +1,7 @@
-"""How a model is asked: behind its circuit and its limit, and for no more than a day may cost.
+"""Ask a language model through its circuit breaker and rate limit, within a daily budget.
 
-The same question can be asked once for everybody (``uma_vez``: the answer is kept), or for one alone (``responder``: nothing of the
-answer is kept but its price).
+``uma_vez`` asks once per key and stores the answer for all callers. ``responder`` asks for one caller and stores
+only the cost.
 """
 
 import secrets
@@ -27,7 +27,7 @@ LARGEST: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pergunta:
-    """A fixed order, the data, and the form the answer has to fill in."""
+    """A fixed instruction, the data, and the schema of the answer."""
 
     instrucao: str
     dados: str
@@ -35,14 +35,14 @@ class Pergunta:
 
 
 def entre_marcas(texto: str) -> str:
-    """The text between two marks nobody can guess: whatever it says, it cannot end before its end."""
+    """Enclose the text in an unguessable mark, so that the text itself cannot close the quotation."""
     mark = secrets.token_hex(8)
     return f"{mark}\n{texto}\n{mark}"
 
 
 @dataclass(frozen=True, slots=True)
 class Respondeu:
-    """``documento`` is None where it said nothing that can be read."""
+    """An answer. ``documento`` is None if it cannot be parsed."""
 
     documento: Json
     entrada: int = 0
@@ -50,7 +50,7 @@ class Respondeu:
 
 
 def legivel(documento: Json) -> Json:
-    """An object that both databases can hold as it is, or None: a number without end or half a letter is no answer to anything."""
+    """Return the object if both databases store it unchanged; None for infinite numbers or invalid characters."""
     if not isinstance(documento, Mapping):
         return None
     return documento if json_object(documento, LARGEST) == documento else None
@@ -58,7 +58,7 @@ def legivel(documento: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Calou:
-    """There was no answer; ``report`` says what that says of the model."""
+    """No answer; ``report`` is for the circuit breaker."""
 
     report: EffectReport
 
@@ -72,7 +72,7 @@ class Llm(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precos:
-    """In dollars, by a million tokens; and what may be spent in a day."""
+    """Prices in dollars per million tokens, and the daily budget in dollars."""
 
     entrada: float
     saida: float
@@ -82,11 +82,11 @@ class Precos:
         return (resposta.entrada * self.entrada + resposta.saida * self.saida) / 1_000_000
 
 
-# Whoever asked and was not heard of since is not waited for.
+# A reservation older than this has expired: its process died.
 ASKING: Final = timedelta(seconds=90)
 SOON: Final = timedelta(seconds=3)
 LATER: Final = timedelta(minutes=1)
-# What others spent meanwhile is looked up this often; what we spend ourselves counts at once.
+# How often the cost of other processes is read again; our own cost counts at once.
 SPENT_FOR: Final = timedelta(seconds=5)
 
 
@@ -101,7 +101,7 @@ class ModelQueries:
 
 @dataclass(frozen=True, slots=True)
 class Gasto:
-    """What was asked of a model, and what it cost."""
+    """Number of questions and their cost in dollars."""
 
     perguntas: int = 0
     custo: float = 0.0
@@ -109,7 +109,7 @@ class Gasto:
 
 @dataclass(frozen=True, slots=True)
 class SemVerba:
-    """The day's budget is spent: nothing is asked before midnight."""
+    """The day's budget is spent: no questions before midnight."""
 
 
 Dito: TypeAlias = Respondeu | Calou | Hold | SemVerba
@@ -120,7 +120,7 @@ async def _nothing() -> None:
 
 
 class Custos:
-    """``uso``: of one that asks; None: of all together."""
+    """Reads the cost of questions. ``uso``: the feature that asks; None: all features."""
 
     def __init__(self, database: Database, clock: Clock, uso: str | None = None) -> None:
         self._database = database
@@ -149,7 +149,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """``nome``: of the model, as its provider calls it."""
+        """``nome``: the provider's name of the model."""
         self.nome = nome
         self._database = database
         self._llm = llm
@@ -159,11 +159,11 @@ class Consulta:
         self._ids = ids
         self._clock = clock
         self._custos = Custos(database, clock)
-        self._spent: tuple[datetime, datetime, float] | None = None  # of which day, as of when, how much
+        self._spent: tuple[datetime, datetime, float] | None = None  # day, time of reading, dollars
         self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
-        """What it says, or said before, whoever asked; None where it is not asked."""
+        """Return the stored answer, or ask and store it. None: the daily budget is spent."""
         now = self._clock.now()
         known = await self._database.one(self._queries.known, chave=chave)
         if known is not None and known["resposta"] is not None:
@@ -182,7 +182,7 @@ class Consulta:
             raise
 
     async def responder(self, uso: str, pergunta: Pergunta, began: Callable[[], Awaitable[None]] = _nothing) -> Dito:
-        """Asked for one alone, and forgotten. ``began`` is called when it may be asked, before it is."""
+        """Ask and store only the cost. ``began`` is called once the question is admitted, before it is asked."""
         if not await self._can_pay(self._clock.now()):
             return SemVerba()
         said = await self._ask(pergunta, began)
@@ -199,7 +199,7 @@ class Consulta:
                 await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(report.retry_at or LATER, silence_reason(report))
             case Respondeu(documento=document) as said:
-                # That it cannot be read is kept as well: asking again would cost again, and say the same.
+                # Store an unreadable answer too: asking again would cost again and give the same answer.
                 kept = {} if document is None else document
                 await self._pay(uso, chave, said, kept)
                 return kept

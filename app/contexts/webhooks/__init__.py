@@ -1,1 +1,1 @@
-"""What the outside tells us: kept before it is answered, worked on afterwards."""
+"""Webhooks: a delivery is stored before it is acknowledged, and processed afterwards."""

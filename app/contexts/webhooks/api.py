@@ -1,4 +1,4 @@
-"""The facts that a messenger can tell us, free of any gateway's spelling."""
+"""Facts that a messenger delivers, independent of the gateway's format."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from batuta.kernel import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recebida:
-    """Somebody wrote to one of our chips. ``texto`` is empty where only ``midia`` came."""
+    """An inbound message to one of our chips. ``texto`` is empty if it has only ``midia``."""
 
     message_id: str
     instance: str
@@ -24,7 +24,7 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """Somebody said something in a group that one of our chips is in. ``citada``: the message it answers."""
+    """A message in a group that one of our chips is in. ``citada``: the message it answers."""
 
     message_id: str
     instance: str
@@ -40,7 +40,7 @@ class DeGrupo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eco:
-    """A message left by one of our chips, whoever sent it."""
+    """A message that left by one of our chips, sent by Julia or by a person with the phone."""
 
     message_id: str
     instance: str
@@ -52,7 +52,7 @@ class Eco:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recibo:
-    """How far a message of ours got."""
+    """A delivery receipt of one of our messages."""
 
     message_id: str
     instance: str
@@ -61,7 +61,7 @@ class Recibo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligacao:
-    """A chip's connection changed. ``code``: why it was cut off; ``em``: by the gateway's own clock."""
+    """A change of a chip's connection. ``code``: why it was closed; ``em``: by the gateway's clock."""
 
     instance: str
     state: Conexao
@@ -80,7 +80,7 @@ Fato: TypeAlias = Recebida | DeGrupo | Eco | Recibo | Ligacao | Ignorado
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entregue:
-    """One delivery of a webhook. ``chave`` is the same for a repeat of it."""
+    """One delivery of a webhook. ``chave`` is the same for a repeated delivery."""
 
     canal: str
     chave: str

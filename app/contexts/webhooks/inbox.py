@@ -1,7 +1,7 @@
-"""The inbox: a delivery is kept, then answered, then worked on; a repeat of it changes nothing.
+"""The inbox of webhooks: store a delivery, acknowledge it, process it; a repeated delivery changes nothing.
 
-What a delivery means is written in the transaction that settles its row: done and marked done are one, so that a delivery
-which failed half-way is worked on again from the beginning, and one that was worked on never is.
+The facts of a delivery are written in the transaction that settles its row. So a delivery that failed half-way is
+processed again from the beginning, and a processed one is never processed twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Inbox:
         self._store = store
 
     async def keep(self, delivery: Entregue) -> bool:
-        """Returned means synced to disk. False: it is here already."""
+        """Store a delivery; it is on disk when the call returns. False: it is a repeat."""
         values: dict[str, object] = {
             "canal": delivery.canal,
             "instance_name": delivery.instance,
@@ -66,7 +66,7 @@ class Inbox:
 
 
 class InboxWork:
-    """``read`` makes facts of a kept delivery."""
+    """Handler of stored deliveries. ``read`` extracts the facts of a delivery."""
 
     def __init__(
         self,

@@ -94,7 +94,7 @@ def unavailable(reply: Reply) -> Unavailable | None:
             return Unavailable(LICENCE(), permanent=True)
         case Answer(status=status):
             is_permanent = status in OF_THE_MESSAGE | OF_THE_SETUP
-            return Unavailable(_complaint(reply), permanent=is_permanent, is_nobody=status == NOT_FOUND)
+            return Unavailable(_complaint(reply), permanent=is_permanent, not_found=status == NOT_FOUND)
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:

@@ -140,7 +140,7 @@ async def test_incomplete_list_disconnects_only_instances_unknown_to_the_gateway
         await add_chip(chips.database, name)
     chips.line.listed = [instance()]
     chips.line.states = {
-        "sumida": Unavailable("HTTP 404", permanent=True, is_nobody=True),
+        "sumida": Unavailable("HTTP 404", permanent=True, not_found=True),
         "calada": Unavailable("HTTP 500"),
     }
     answer = await chips.run("sincronizar_chips")

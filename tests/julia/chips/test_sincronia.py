@@ -100,7 +100,7 @@ def test_unlisted_chip_is_queried_and_only_a_404_disconnects_it() -> None:
     known, instances = [gone, there, silent], [listed("novo", telefone="5511900000009")]
     assert find_unlisted(known, instances) == known
     asked: dict[str, Conexao | Unavailable] = {
-        "sumido": Unavailable("HTTP 404", permanent=True, is_nobody=True),
+        "sumido": Unavailable("HTTP 404", permanent=True, not_found=True),
         "presente": Conexao.OPEN,
         "mudo": Unavailable("HTTP 401", permanent=True),
     }

@@ -26,7 +26,7 @@ class Line:
         if self.instead is not None:
             return self.instead
         if jid not in self.nomes:
-            return Unavailable("nobody", permanent=True, is_nobody=True)
+            return Unavailable("nobody", permanent=True, not_found=True)
         return Grupo(jid=jid, nome=self.nomes[jid])
 
 

@@ -229,7 +229,7 @@ async def test_group_is_reduced_to_its_name() -> None:
     async with gateway(says(404, envelope(404, ["Error fetching group"]))) as client:
         unknown = await client.group("i", jid)
         assert isinstance(unknown, Unavailable)
-        assert unknown.is_nobody
+        assert unknown.not_found
 
 
 async def test_numbers_are_answered_in_the_order_asked_and_each_once() -> None:
