@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Tasks sent to Redis at a time, for each that one ARQ worker runs: one sender feeds several workers.
 ARQ_SENT_AT_A_TIME = 4
-# Operators and their scripts read these names: of two sections of the score, two fields and two log lines, and of the mark.
+# Names that operators and their scripts read: two sections of the score, two fields, two log lines, and the mark.
 SECTIONS = (
     Section("connectivity", 20),
     Section("queues", 20, shown="fila"),
@@ -95,7 +95,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
 
 
 def _create_api(julia: Julia) -> "FastAPI":
-    # Loaded by the api alone: FastAPI costs every other role memory.
+    # Imported by the api alone: FastAPI costs every other role memory.
     from app.web.api import create_app
 
     return create_app(julia)
@@ -124,7 +124,7 @@ def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:
     """Julia's own roles: the simulator in development, and the ARQ worker if tasks run there."""
 
     async def run_tasks(stop: asyncio.Event) -> None:
-        # Loaded by this role alone: the ARQ and Redis clients cost every other role memory.
+        # Imported by this role alone: the ARQ and Redis clients cost every other role memory.
         from app.composition.arq import run_role
 
         await run_role(julia(), stop)
@@ -169,7 +169,7 @@ def _julia() -> Julia:
 
 @cache
 def _app() -> "FastAPI":
-    """For uvicorn started by hand: the process logs as it does under ``batuta api``."""
+    """The application for uvicorn started by hand: the process logs as under ``batuta api``."""
     try:
         julia = _julia()
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Everything Julia can be told through the environment; ``docs/reference.md`` is made from the remarks below each name."""
+"""Settings of Julia, read from the environment; ``docs/reference.md`` is generated from the text below each name."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ class Settings(EngineSettings):
     database_url: SecretStr = SecretStr("sqlite:///data/julia.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     timezone: Zone = "America/Sao_Paulo"
-    """the zone of schedules and of times shown to people"""
+    """time zone of schedules and of times shown to operators"""
     batuta_lang: Language = "pt-BR"
     """the language of commands and problems"""
     supabase_project_ref: str | None = None

@@ -121,7 +121,7 @@ def avaliar(
     saida: Saida,
     as_json: JsonFlag = False,
 ) -> None:
-    """What the rules make of every row, without a database."""
+    """Print the reading of every row by the rules, without a database."""
     ctx = cli_context(context)
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
@@ -166,7 +166,7 @@ def importacoes(
 
 
 async def _some(julia: Julia, asked: Filtro, importacao: str | None, limite: int) -> Sequence[Row]:
-    """``importacao``: the id of an import, or its beginning."""
+    """List appointments. ``importacao``: the id of an import, or its beginning."""
     if importacao is not None:
         file = await id_of(julia, ["importacoes"], importacao, ImportacaoInexistente(id=importacao))
         asked = replace(asked, importacao=file)
@@ -267,7 +267,7 @@ def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) ->
 
 
 def _shown(ctx: CliContext, column: str, value: object) -> str:
-    """A field of an appointment as people read it. Its ``status`` is the text of the spreadsheet."""
+    """Format a field of an appointment for people. Its ``status`` is the text of the spreadsheet."""
     match column, value:
         case "normalization_status", str():
             return word(ctx, "leitura", value)
@@ -294,7 +294,7 @@ async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
         if len(rows) < PAGE:
             break
         before = rows[-1]["id"]
-    saida.write_text("".join(pages), encoding="utf-8-sig", newline="")  # noqa: ASYNC240 - nobody else waits here
+    saida.write_text("".join(pages), encoding="utf-8-sig", newline="")  # noqa: ASYNC240 - no other task runs in this loop
     return count
 
 

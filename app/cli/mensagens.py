@@ -18,7 +18,7 @@ from batuta.sql import Row
 
 
 class Decision(StrEnum):
-    """What a person found out about a message in doubt."""
+    """An operator's decision about a message in doubt."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"

@@ -21,7 +21,7 @@ NO_FOLDER = define("saida_sem_pasta", "folder {folder} does not exist")
 FOLDER_READ_ONLY = define("saida_sem_permissao", "folder {folder} is not writable")
 OTHER_FILE = define("saida_outra", "create it, or choose another file")
 
-# How an operator may write a day and an instant: as the lists show them in Portuguese, or as in ISO 8601.
+# Formats in which an operator may write a day and an instant: as the Portuguese lists show them, or ISO 8601.
 DAY: Final = ["%Y-%m-%d", "%d/%m/%Y"]
 MOMENT: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M"]
 
@@ -34,9 +34,12 @@ def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
 
 
 async def id_of(julia: Julia, tables: Sequence[str], written: str, error: BatutaError) -> str:
-    """The id that ``written`` is, or that it begins in one of ``tables``; raises ``error`` if there is none, and AmbiguousId."""
+    """Return the id that equals or begins with ``written`` in one of ``tables``.
+
+    Raises ``error`` if there is none, or AmbiguousId.
+    """
     with suppress(ValueError):
-        return str(UUID(written))  # a whole id: its service says whether it exists
+        return str(UUID(written))  # a complete id: its service checks whether it exists
     for table in tables:
         if (found := await full_id(julia.work.database, table, written)) is not None:
             return found
@@ -49,7 +52,7 @@ def word(ctx: CliContext, kind: str, state: str | None) -> str:
 
 
 def cell(ctx: CliContext, column: str, value: object) -> str:
-    """A value of a list as people read it: prices, days, hours, periods and states in the operator's format."""
+    """Format a value of a list for people: prices, days, hours, periods and states in the operator's format."""
     match column, value:
         case _, None:
             return ""
@@ -66,7 +69,7 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
 
 
 def _require_folder(saida: Path) -> Path:
-    """Whether the file can be written is known before anything is read."""
+    """Check that the file can be written before anything is read."""
     folder = saida.absolute().parent
     if not folder.is_dir():
         raise ConfigError(problem=NO_FOLDER(folder=folder), next_step=OTHER_FILE())

@@ -23,19 +23,19 @@ RECOVERING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appointments:
-    leitura: LeitorDeArquivos  # the only one of the process: it limits how many files are read at once
+    leitura: LeitorDeArquivos  # one per process: it limits how many files are read at once
     agendamentos: Agendamentos
     importacao: Importacao
     normalizador: Normalizador
     health: SaudeDosAgendamentos
-    # Continue interrupted imports, and find appointments whose task is gone. Any number of processes may run them.
+    # Continue interrupted imports, and find appointments without a task. Any number of processes may run them.
     recovery: Sequence[tuple[Loop, LoopPolicy]]
 
 
 def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> Appointments:
     """Register the task that reads an appointment, and build the services on its queue.
 
-    ``llm``: asked for cells that the rules cannot read, as far as the settings allow; None: the rules alone.
+    ``llm``: reads cells that the rules cannot read, if the settings allow it; None: the rules alone.
     """
     wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)

@@ -1,10 +1,10 @@
 """A plain ARQ worker that runs Julia's tasks: for ``arq app.workers.config.WorkerSettings`` and for the role ``arq``.
 
-Beside ARQ's own loop it claims tasks and sends them, releases the leases of dead processes, continues interrupted imports and
-prunes results: beside the api, one such process is enough. Several share the work.
+In addition to ARQ's own loop it claims tasks and sends them, releases the leases of dead processes, continues
+interrupted imports and prunes results: apart from the api, one such process is enough. Several share the work.
 
-A stop has one deadline, BATUTA_DRAIN_SECONDS: calls in progress may end until CALLS_END of it; the calls that remain are cancelled,
-which leaves them in ARQ's queue for another worker, and the tasks are handed back.
+A stop has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may end during the share CALLS_END of it; the
+remaining calls are cancelled, which leaves them in ARQ's queue for another worker, and the tasks are released.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from batuta.errors import ConfigError
 from batuta.extension import begin_logging
 
 NAME = "arq"
-# The share of the grace in which calls in progress may end; in the rest the tasks are handed back.
+# The share of the grace period in which calls in progress may end; in the rest the tasks are released.
 CALLS_END = 0.8
 
 
@@ -54,7 +54,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
 
 
 def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
-    """``speaks``: the worker begins the log of this process."""
+    """``speaks``: this worker starts the log of the process."""
     settings, work = julia.settings, julia.work
     if settings.tasks_backend != "arq":
         raise ConfigError(
@@ -83,7 +83,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Run the loops beside ARQ's own: those of the engine, and the recovery of interrupted imports."""
+    """Run loops next to ARQ's own: those of the engine, and the recovery of interrupted imports."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks
@@ -105,7 +105,7 @@ class Serving:
                 wording=self._work.extension.wording,
             )
         await self._work.open()
-        # Called when the calls of this process have ended or were cancelled: the rest of the grace is left.
+        # Called when the calls of this process have ended or were cancelled; the rest of the grace period remains.
         grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
         supervisor = self._worker.supervisor(ctx["redis"])
         for loop, policy in self._recovery:

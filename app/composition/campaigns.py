@@ -1,4 +1,4 @@
-"""The campaigns: the service for people, and the start of each campaign by its job or by the worker."""
+"""The campaigns: the service for operators, and the start of each campaign by its job or by the worker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Campaigns:
 
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
-    """``work`` has the queue FILA_MENSAGENS."""
+    """``work`` must have the queue FILA_MENSAGENS."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
     return Campaigns(
@@ -45,7 +45,7 @@ def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Cam
 
 
 def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
-    """The job starts campaigns by its schedule; between its fires the worker does."""
+    """Register the loop that starts campaigns between the fires of the job."""
     work.add_loop(campaigns.loop, STARTING)
 
 

@@ -1,4 +1,4 @@
-"""The chips: the pool, its health, and the jobs that ask the gateway about it."""
+"""The chips: the pool, its health, and the jobs that synchronize it with the gateway."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class ChipServices:
 
 
 def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
-    """``line``: None where no gateway is set."""
+    """``line``: None if no gateway is configured."""
     dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
     chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
     return ChipServices(

@@ -1,4 +1,4 @@
-"""The groups: the pipeline that reads vacancies out of their messages, the review by people, the jobs and the health."""
+"""The groups: the pipeline that reads vacancies from messages, the review by operators, the jobs and the health."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ from batuta.jobs import JobHandler
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     limiares: Limiares
-    dicionario: Dicionario  # the only one of the process: a cache of names
-    rules: LeitorPorRegras  # reads by the rules alone, which costs nothing
+    dicionario: Dicionario  # one per process: it caches names
+    rules: LeitorPorRegras  # reads by the rules alone, at no cost
     grupos: Grupos
     recebidas: Recebidas
     autores: Autores
@@ -64,7 +64,7 @@ class Groups:
 
     @property
     def manual_handlers(self) -> Mapping[str, JobHandler]:
-        """Run by people only."""
+        """Handlers of jobs that only operators start."""
         return {
             "status-grupos": self.jobs.status_grupos,
             "reprocessar-grupos-erro": self.jobs.reprocessar_grupos_erro,
@@ -74,7 +74,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupContacts:
-    """Questions about groups: to the gateway for their names, and to authors for the missing parts of an offer."""
+    """Requests about groups: names from the gateway, and missing fields of an offer from its author."""
 
     apresentacao: Apresentacao
     recuperacao: Recuperacao
@@ -92,7 +92,7 @@ def add_groups(
 ) -> Groups:
     """Register the pipeline and build the services on its queues.
 
-    ``llm``: asked where the rules are unsure; None: the rules alone. ``leitor``: reads instead of both.
+    ``llm``: asked if the rules are unsure; None: the rules alone. ``leitor`` replaces both.
     """
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     dicionario, limits, pace = Dicionario(database, clock), limiares(settings), ritmo(settings)
@@ -131,7 +131,7 @@ def add_groups(
 
 
 def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None) -> GroupContacts:
-    """``work`` has the queue FILA_MENSAGENS. ``line``: None where no gateway is set."""
+    """``work`` must have the queue FILA_MENSAGENS. ``line``: None if no gateway is configured."""
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(
         apresentacao=Apresentacao(work.database, line, dicionario, work.clock),

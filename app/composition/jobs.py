@@ -1,7 +1,8 @@
 """The catalogue of jobs, and the handler, the guards and the schedule of each.
 
-A new job is one line in ``CATALOGUE`` and one handler in a context; without a handler it answers skipped, never success. Two
-timetables share the list: ``continuo`` runs the campaigns all day, ``janelas`` in three windows and the rest less often.
+A new job is one line in ``CATALOGUE`` and one handler in a context; without a handler it is recorded as skipped.
+There are two timetables: ``continuo`` runs the campaigns all day, ``janelas`` runs them in three windows and the
+rest less often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from batuta.sql import Retention, keep_for, retentions_in
 HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-# Jobs that answer people: so many run at a time, and they never wait for a batch.
+# Jobs of which operators expect a quick result: this many run at a time, and they never wait for a batch.
 RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
     "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
@@ -44,7 +45,7 @@ class Entry:
     critical: bool = False
     flag: str | None = None  # acts on its own initiative: needs pilot mode off and this flag on
     window: str | None = None
-    replaces: str | None = None  # whose work of the other timetable it does
+    replaces: str | None = None  # the job of the other timetable that it replaces
     catch_up: CatchUp = CatchUp.LATEST
 
     @property
@@ -56,7 +57,7 @@ class Entry:
 
 
 def campanha(window: str, janelas: str) -> Entry:
-    """The campaigns of one window, instead of all day."""
+    """An entry that starts the campaigns of one window, instead of all day."""
     whole = "processar_campanhas_agendadas"
     return Entry(
         f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
@@ -70,7 +71,7 @@ def followup(part: str, janelas: str) -> Entry:
 
 
 def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
-    """Acts on its own initiative; a late one would come at an hour nobody meant."""
+    """A job that acts on its own initiative. A missed fire is skipped: a late one would run at an unintended hour."""
     endpoint = endpoint or f"executar-{name.replace('_', '-')}"
     return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
 
@@ -103,7 +104,7 @@ CATALOGUE: Final = (
     Entry("snapshot_chips_diario", "chips", "55 23 * * *"),
     Entry("resetar_contadores_chips", "chips", "5 0 * * *"),
     Entry("validar_telefones", "validacao", "*/5 8-19 * * *"),
-    # People
+    # Operators
     Entry("processar_handoffs", "handoff", "*/10 * * * *", "*/15 * * * *"),
     Entry("processar_retomadas", "retomada", "0 8 * * 1-5"),
     Entry("processar_confirmacao_plantao", "confirmacao", "0 * * * *"),
@@ -139,7 +140,7 @@ CATALOGUE: Final = (
 
 
 def timetable(profile: Profile) -> list[dict[str, str]]:
-    """The timetable as plain mappings."""
+    """Return the timetable as plain mappings."""
     return [
         {"name": entry.name, "endpoint": entry.path, "schedule": schedule, "categoria": entry.categoria}
         for entry in CATALOGUE
@@ -148,7 +149,7 @@ def timetable(profile: Profile) -> list[dict[str, str]]:
 
 
 def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
-    """What a trigger that acts on its own initiative needs: pilot mode off, and its own flag on."""
+    """Return the switches of a job that acts on its own initiative: pilot mode off, and its own flag on."""
     return (
         SwitchRule(key="pilot_mode", hold_when=True, at_rest=settings.pilot_mode),
         SwitchRule(key=flag, hold_when=False, at_rest=bool(getattr(settings, flag))),
@@ -156,7 +157,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """``handlers`` of the contexts, by the name under ``/jobs/``."""
+    """Register the ``handlers`` of the contexts by their name under ``/jobs/``."""
     for endpoint, entry in _endpoints().items():
         handler = handlers.get(endpoint)
         guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)
@@ -207,7 +208,7 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:
-    """The switches that people can turn, by the word they use."""
+    """Return the switches that operators set, by name."""
     flags = {entry.flag for entry in CATALOGUE if entry.flag is not None}
     pilot = {rule.key: rule for flag in sorted(flags) for rule in pilot_rules(settings, flag)}
     return {"campanhas": CAMPAIGNS, "modo-seguro": SAFE_MODE, **pilot}
@@ -224,12 +225,12 @@ async def report_unfinished(call: JobCall) -> Outcome:
 
 
 def _endpoints() -> dict[str, Entry]:
-    """By the name under ``/jobs/``; several jobs may share one."""
+    """Return entries by their name under ``/jobs/``; several jobs may share one."""
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 
 def _guard(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> JobHandler:
-    """Asked here too: a person with curl passes no scheduler."""
+    """Check the switches in the endpoint too: a manual HTTP call does not pass the scheduler."""
     if not rules:
         return handler
 

@@ -1,4 +1,4 @@
-"""The object graph of one process: settings and a Batuta in, everything of Julia's out."""
+"""The object graph of one process: settings and a Batuta in, all of Julia's services out."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from batuta.arq import ArqRelay
 
 APP = Path(__file__).parents[1]
-# Deliveries handled at a time by one worker: with two, one busy group delayed the others.
+# Deliveries that one worker processes at a time: with two, one busy group delayed the others.
 INBOX_AT_A_TIME = 10
 
 
@@ -38,7 +38,7 @@ class Julia:
 
     settings: Settings
     work: Batuta
-    line: EvolutionClient | None  # None: no gateway is set
+    line: EvolutionClient | None  # None: no gateway is configured
     messages: Messages
     chips: ChipServices
     sending: Sending
@@ -49,7 +49,7 @@ class Julia:
     appointments: Appointments
     inbox: Inbox
     demo: Demo
-    relay: "ArqRelay | None"  # None: tasks run on our own queue
+    relay: "ArqRelay | None"  # None: tasks run on the engine's queue
 
     async def demonstrate(self) -> None:
         """Fill an empty database with a demonstration: fictitious people, chips, campaigns and a spreadsheet."""
@@ -96,7 +96,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
 
 
 def julia_of(work: Batuta) -> Julia:
-    """The graph that was built with ``work``."""
+    """Return the graph that was built with ``work``."""
     build = work.extension.application
     julia = None if build is None else build()
     if not isinstance(julia, Julia):
@@ -105,7 +105,7 @@ def julia_of(work: Batuta) -> Julia:
 
 
 def add_guards(work: Batuta, settings: Settings) -> None:
-    """Declare the circuits of the services Julia calls, and the limits of her messages."""
+    """Declare the circuit breakers of the services that Julia calls, and the limits of its messages."""
     work.circuit("evolution", failures=5, reset=300, longest_reset=1800, probe_within=60)
     work.circuit(CIRCUIT, failures=3, reset=60, longest_reset=300, probe_within=60)
     work.circuit("supabase", failures=5, reset=30, longest_reset=120, probe_within=30)
@@ -136,7 +136,7 @@ def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServi
 def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
     if settings.tasks_backend != "arq":
         return None
-    # Loaded only here: the ARQ and Redis clients cost every other set-up memory.
+    # Imported only here: the ARQ and Redis clients cost every other configuration memory.
     from app.integrations.redis.arq import add_arq
 
     return add_arq(work, settings)

@@ -1,4 +1,4 @@
-"""The language model: one client, one circuit, one limit and one budget for every context that asks it."""
+"""The language model: one client, one circuit breaker, one limit and one budget for every context that asks it."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from batuta import Batuta
 from batuta.guards import AllOf, Limit, RateGuard
 
 OPENAI = "https://api.openai.com/v1"
-# The circuit of the language model, by the name that operators know.
+# The circuit breaker of the language model, by the name that operators know.
 CIRCUIT = "claude"
 LIMIT = "modelo/minuto"
 
@@ -25,7 +25,7 @@ def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
 
 
 def guard_llm(work: Batuta, settings: Settings, model: Llm) -> Consulta:
-    """Put ``model`` behind the circuit and the limit."""
+    """Put ``model`` behind the circuit breaker and the limit."""
     wanted = Limit(name=LIMIT, key="modelo", most=settings.llm_per_minute, per=timedelta(minutes=1))
     limit = work.limits.get(LIMIT) or work.limit(wanted)
     guard = AllOf(work.circuits.breaker(CIRCUIT), RateGuard(rates=work.rates, limits=(limit,)), clock=work.clock)

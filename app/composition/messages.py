@@ -19,7 +19,7 @@ class Messages:
     eventos: Eventos
     mensagens: Mensagens
     conversas: Conversas
-    diario: Diario | None  # None: the database is a server, and no file is named
+    diario: Diario | None  # None: the database is a server, and OPTOUT_JOURNAL is not set
     optout: OptoutManual
     duvidas: DuvidasDeOptout
     restauracao: Restauracao
@@ -41,7 +41,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings) -> Diario | None:
-    """The journal of opt-outs: OPTOUT_JOURNAL, or a file beside a SQLite database."""
+    """Return the journal of opt-outs: OPTOUT_JOURNAL, or a file next to a SQLite database."""
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":
         return None

@@ -1,4 +1,4 @@
-"""The sending of messages: what leaves, how fast, and what became of an answer that was lost."""
+"""The sending of messages: the sender, its limits, and the loop that resolves lost answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast messages may leave; None: as the settings say. A rehearsal, whose clock may run fast, has its own."""
+    """The rate of sending; None: by the settings. A rehearsal with a fast clock has its own."""
 
     limites: Limites | None = None
     call_within: timedelta = CALL_WITHIN
@@ -58,7 +58,7 @@ class Sending:
 def build_sending(
     work: Batuta, settings: Settings, messages: Messages, chips: Chips, line: WhatsApp | None, pace: Pace | None = None
 ) -> Sending:
-    """``work`` has the queue FILA_MENSAGENS or gets it later. ``line``: None where no gateway is set."""
+    """``work`` has the queue FILA_MENSAGENS or gets it later. ``line``: None if no gateway is configured."""
     pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
     limites = pace.limites or limits(settings)
     registro = Registro(dialect, work.ids, messages.conversas, messages.eventos, work.rates, messages.diario)
@@ -135,19 +135,22 @@ def limits(settings: Settings) -> Limites:
 
 
 def hours(settings: Settings) -> Window:
-    """When Julia may begin a conversation."""
+    """Return the hours in which Julia may start a conversation."""
     return A_QUALQUER_HORA if settings.is_demo else HORARIO
 
 
 def is_simulated(settings: Settings) -> bool:
-    """Whether no message can reach a person. A gateway on this machine is the simulator only if it has the simulator's key."""
+    """Return True if no message can reach a person.
+
+    A local gateway is the simulator only if it has the simulator's key.
+    """
     key = settings.evolution_api_key
     is_here = urlsplit(settings.evolution_api_url or "").hostname in ("127.0.0.1", "localhost", "::1")
     return not settings.in_production and is_here and (key is None or key.get_secret_value() == SIMULATED)
 
 
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
-    """The line to WhatsApp; None: no gateway is set."""
+    """Return the client of the gateway; None: no gateway is configured."""
     if settings.evolution_api_url is None or settings.evolution_api_key is None:
         return None
     gateway = Gateway(settings.evolution_api_url, settings.evolution_api_key.get_secret_value(), clock)

@@ -1,4 +1,4 @@
-"""The life of vacancies: the services for people and triggers, the hourly job, and the health of both."""
+"""The life of vacancies: the services for operators and triggers, the hourly job, and the health of both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Shifts:
 
 
 def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
-    """``work`` has the queue FILA_MENSAGENS."""
+    """``work`` must have the queue FILA_MENSAGENS."""
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     candidatos = Candidatos(database, dicionario, clock)

@@ -1,1 +1,1 @@
-"""The outside, one folder each: a client and what its errors mean to us."""
+"""Clients of outside services, one folder each; they translate errors into the contexts' terms."""

@@ -1,1 +1,1 @@
-"""Julia over HTTP. Thin: a route asks a context's service and tells what it said."""
+"""Julia's HTTP API. A route calls the service of a context and formats its result."""

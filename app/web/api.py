@@ -1,4 +1,4 @@
-"""Julia's HTTP application: the engine's routes and her own."""
+"""Julia's HTTP application: the engine's routes and Julia's own."""
 
 from fastapi import FastAPI
 

@@ -133,11 +133,11 @@ def _chips(summary: Mapping[str, int]) -> Figure:
 
 def _course(row: Row) -> Course:
     status = StatusDaCampanha(row["status"])
-    nobody = ninguem_recebeu(status, row["total_destinatarios"])
+    is_empty = ninguem_recebeu(status, row["total_destinatarios"])
     return Course(
         name=row["nome_template"] or str(row["id"]),
-        state="estado.campanha.ninguem" if nobody else f"estado.campanha.{status}",
-        tone=Tone.DEGRADED if row["erro"] or nobody else TONES[status],
+        state="estado.campanha.ninguem" if is_empty else f"estado.campanha.{status}",
+        tone=Tone.DEGRADED if row["erro"] or is_empty else TONES[status],
         done=row["enviados"],
         of=row["total_destinatarios"],
         cells=[row["entregues"], row["respondidos"]],

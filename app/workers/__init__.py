@@ -1,1 +1,1 @@
-"""The processes of Julia that the operators know by name."""
+"""Processes of Julia that operators start by name."""

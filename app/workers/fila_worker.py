@@ -1,4 +1,4 @@
-"""The worker of messages, ``python -m app.workers.fila_worker``: it sends them, reads deliveries and resolves doubts."""
+"""The worker of messages, ``python -m app.workers.fila_worker``: sends them, processes deliveries and resolves doubts."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The continuous worker of the groups, ``python -m app.workers.grupos_worker``: it reads their messages, and nothing else.
+"""The continuous worker of the groups, ``python -m app.workers.grupos_worker``: it only processes group messages.
 
-``work`` is Julia with a worker that is narrowed to the stages of the pipeline; ``batuta worker`` serves every queue.
+``work`` is Julia with a worker that serves only the stages of the pipeline; ``batuta worker`` serves every queue.
 """
 
 import sys

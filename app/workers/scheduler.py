@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name == "JOBS":  # depends on the environment: made when asked for
+    if name == "JOBS":  # depends on the environment: built on first access
         return timetable(load_settings(Settings, environment(), Path(".env")).schedule_profile)
     raise AttributeError(name)
 

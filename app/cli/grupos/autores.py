@@ -1,4 +1,4 @@
-"""``batuta grupos bloquear | liberar | bloqueados``: who only makes noise is not read any more, until somebody lifts it."""
+"""``batuta grupos bloquear | liberar | bloqueados``: block authors who post no offers, and lift the block."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""``batuta grupos avaliar``: what the rules make of labelled or unlabelled messages."""
+"""``batuta grupos avaliar``: read labelled or unlabelled messages with the rules."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _NEEDED = ("id", "texto", "enviado_em")
 
 
 class BadInput(Exception):
-    """What is wrong with the file, in words for whoever wrote it."""
+    """An error in the input file, with a text for its author."""
 
 
 def avaliar(
@@ -47,7 +47,7 @@ def avaliar(
 
 
 def nomes_de(ctx: CliContext, file: Path) -> Mapping[str, Any]:
-    """A customer's names, if the file has their form; else the entry that has not, in the reader's language."""
+    """Return a customer's names. Raises BadInput that names the malformed entry, in the operator's language."""
     try:
         return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
     except NomesErrados as wrong:

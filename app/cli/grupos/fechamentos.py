@@ -1,4 +1,4 @@
-"""``batuta grupos fechamentos | fechar | manter``: messages that say a vacancy is taken, and a person has to say which."""
+"""``batuta grupos fechamentos | fechar | manter``: notices of taken vacancies that an operator decides."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any

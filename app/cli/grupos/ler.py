@@ -1,4 +1,4 @@
-"""``batuta grupos ler``: what the pipeline would make of one text, and from which of its words."""
+"""``batuta grupos ler``: show how the pipeline reads a text, and the words of each field."""
 
 import sys
 from datetime import datetime

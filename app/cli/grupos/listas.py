@@ -1,4 +1,4 @@
-"""``batuta grupos mensagens | vagas``: what groups said and what became of it, and the vacancies that are open."""
+"""``batuta grupos mensagens | vagas``: messages of groups with their results, and open vacancies."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,7 +13,7 @@ from batuta.cli import CliContext, JsonFlag, cli_context
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
 Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]
-# Of a text, in a table; --json has the whole.
+# Characters of a text in a table; --json prints all of it.
 SHOWN = 80
 
 

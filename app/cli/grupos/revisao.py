@@ -1,4 +1,4 @@
-"""``batuta grupos revisao | ver | aprovar | rejeitar``: vacancies that wait for a person's decision."""
+"""``batuta grupos revisao | ver | aprovar | rejeitar``: vacancies that wait for an operator's decision."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -166,6 +166,6 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
 
 
 def _shown(ctx: CliContext, vaga: dict[str, Any]) -> dict[str, str]:
-    """A vacancy that a message became: its fields as people read them."""
+    """Format the fields of a vacancy for people."""
     shown = {name: cell(ctx, name, value) or "-" for name, value in vaga.items()}
     return shown | ({"fechada_em": ctx.moment(vaga["fechada_em"])} if vaga.get("fechada_em") else {})

@@ -14,13 +14,13 @@ SIMULATED = "simulador"
 
 
 def simulator(settings: Settings, fill: Callable[[], Awaitable[None]]) -> Role:
-    """``fill``: fills an empty database with the demonstration, before the simulator answers."""
+    """``fill`` adds the demonstration to an empty database before the simulator answers."""
     where = ("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
     return Role("simulador", lambda stop: _simulate(settings, fill, where, stop), listens=where)
 
 
 def simulator_settings(settings: Settings) -> Mapping[str, str]:
-    """Where the outside is in development. Anything set by hand wins."""
+    """Return the addresses of the simulated services; a setting of the operator wins."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
     return {
         "EVOLUTION_API_URL": f"{outside}/evolution",
@@ -32,14 +32,14 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
-    """The settings of a process that has ``added`` in its environment."""
+    """Return the settings of a process that has ``added`` in its environment."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 
 async def _simulate(
     settings: Settings, fill: Callable[[], Awaitable[None]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
-    # Loaded by this role alone: FastAPI and the simulator cost every other role memory.
+    # Imported by this role alone: FastAPI and the simulator cost every other role memory.
     from batuta.web import serve
     from simulador.comportamento import Comportamento
     from simulador.main import create_app, keeper

@@ -1,4 +1,4 @@
-"""What the gateway's answers mean to us: by status and by field, for its prose changes from version to version."""
+"""Translate the gateway's answers by status and field: the wording of its messages changes between versions."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel import Json, mask_text
 from batuta.reasons import HTTP_STATUS, HTTP_STATUS_SAID, define
 
-# 402 for a while, 403 forbidden, 406 for good; 401 is a phone that logged out, or a wrong key.
+# 402 is temporary, 403 forbidden, 406 permanent; 401 is a logged-out phone or a wrong key.
 BAN_CODES = frozenset({402, 403, 406})
 LOGGED_OUT = 401
 NOT_FOUND = 404
@@ -53,7 +53,7 @@ ENTREGAS = {
     "READ": Entrega.READ,
     "PLAYED": Entrega.READ,
 }
-# How much of the gateway's own words is shown to operators.
+# Characters of the gateway's message that operators see.
 LONGEST_WORDS = 200
 LONGEST_WAIT = timedelta(days=1)
 
@@ -70,10 +70,10 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
             return RateLimited(retry_after(reply, now))
         case Answer(status=status) if status in BAN_CODES:
             return Banned(status)
-        case Answer(status=400) if _is_nobody(reply):
+        case Answer(status=400) if _has_no_account(reply):
             return NotOnWhatsApp()
         case Answer(status=status) if status < 500:
-            # A wrong key, an unknown instance or a redirect is not the message's fault.
+            # A wrong key, an unknown instance or a redirect does not count against the message.
             return Refused(_complaint(reply), permanent=status in OF_THE_MESSAGE, needs_person=status in OF_THE_SETUP)
         case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
             return Refused(LICENCE(), needs_person=True)
@@ -84,7 +84,7 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
 
 
 def unavailable(reply: Reply) -> Unavailable | None:
-    """None: the question was answered."""
+    """Return the failure of a request; None: it was answered."""
     match reply:
         case Silence(why=why):
             return Unavailable(SILENT(error=why))
@@ -98,7 +98,7 @@ def unavailable(reply: Reply) -> Unavailable | None:
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:
-    """Seconds or a date, as HTTP allows both. However far off that is, a day is long enough."""
+    """Parse Retry-After: seconds or a date. At most a day."""
     said = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
     try:
         if said.isdecimal():
@@ -123,7 +123,7 @@ def instance_of(row: Json) -> Instancia | None:
 
 
 def conexao(word: Json) -> Conexao:
-    """What we do not know is not open."""
+    """Parse the state of a connection; an unknown word counts as closed."""
     return Conexao(word) if isinstance(word, str) and word in set(Conexao) else Conexao.CLOSE
 
 
@@ -137,7 +137,7 @@ def number_of(row: Json) -> Numero | None:
 
 
 def read_stored(row: Json) -> Encontrada | None:
-    """A stored message of ours; None: it is not one, or has no text."""
+    """Parse a stored message of ours; None: it is from another person, or has no text."""
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
             text, at = (
@@ -168,7 +168,7 @@ def _send_result(answer: Answer) -> SendResult:
             return Unknown(NO_ID(status=answer.status))
 
 
-def _is_nobody(answer: Answer) -> bool:
+def _has_no_account(answer: Answer) -> bool:
     return any(each.get("exists") is False for each in _mappings(_message_in(answer.body)))
 
 
@@ -182,7 +182,7 @@ def _complaint(answer: Answer) -> str:
 
 
 def _message_in(body: Json) -> Json:
-    """The gateway's envelope is ``{"response": {"message": …}}``; one of its calls leaves it out."""
+    """Return the error message; one endpoint omits the envelope ``{"response": {"message": …}}``."""
     match body:
         case {"response": {"message": message}} | {"message": message}:
             return message
@@ -191,7 +191,7 @@ def _message_in(body: Json) -> Json:
 
 
 def _words(body: Json) -> list[str]:
-    """Its sentences, which stand alone, in a list, or in a list in a list."""
+    """Flatten the error message: a text, a list, or nested lists."""
     said = _message_in(body)
     if isinstance(said, str):
         return [said]

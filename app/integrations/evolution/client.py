@@ -1,4 +1,4 @@
-"""Evolution API, version 2, as the line to WhatsApp (``app.contexts.comum.whatsapp``)."""
+"""Client of Evolution API, version 2: implements the WhatsApp port (``app.contexts.comum.whatsapp``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from batuta.kernel import Clock, Json, make_writable
 
 PAGE = 50
 LONGEST_NAME = 200
-# Looked at of one recipient's messages when a send is to be found again.
+# Pages of one recipient's messages to search for an earlier send.
 MOST_PAGES = 4
-# What Julia wants to be told; asking for everything would have the gateway post every presence and contact.
+# Events that Julia needs; with all events the gateway would post every presence and contact.
 EVENTS = ("CONNECTION_UPDATE", "MESSAGES_UPDATE", "MESSAGES_UPSERT", "SEND_MESSAGE", "STATUS_INSTANCE")
 SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
 
@@ -30,7 +30,7 @@ SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
 @dataclass(frozen=True, slots=True)
 class Limits:
     call: timedelta = timedelta(seconds=15)
-    # The gateway answers when the message has left, and takes its time on a bad line.
+    # The gateway answers when the message has left, which takes long on a bad connection.
     send: timedelta = timedelta(seconds=45)
 
 
@@ -39,11 +39,11 @@ class Webhook:
     url: str
     enabled: bool
     events: frozenset[str]
-    by_events: bool = False  # to an address of its own for each event
+    by_events: bool = False  # True: a separate address for each event
 
     @property
     def misses(self) -> frozenset[str]:
-        """What Julia needs and will not be told. An empty list means everything."""
+        """Events that Julia needs and the webhook does not deliver. An empty list of events means all."""
         return frozenset(EVENTS) - self.events if self.events else frozenset()
 
 
@@ -54,7 +54,7 @@ class EvolutionClient:
         self._limits = limits or Limits()
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
-        """Without the gateway's own ``delay``: it would hold the answer back, and a caller that gives up would not know."""
+        """Send without the gateway's ``delay``: it postpones the answer, which a caller that times out would miss."""
         body = {"number": telefone, "text": texto}
         reply = await self._gateway.call(
             "POST", path_of("message", "sendText", instance), limit=self._limits.send, body=body
@@ -78,7 +78,7 @@ class EvolutionClient:
         if not isinstance(body, list):
             return _strange_answer("fetchInstances")
         found = [instance_of(row) for row in body]
-        # A list of which we can read only a part would look as if the rest had vanished.
+        # Reject a partly readable list: the unreadable instances would look deleted.
         return [each for each in found if each is not None] if all(found) else _strange_answer("fetchInstances")
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
@@ -94,7 +94,7 @@ class EvolutionClient:
         return [found[telefone] for telefone in asked if telefone in found]
 
     async def group(self, instance: str, jid: str) -> Grupo | Unavailable:
-        """What a group that the instance is in is called. The participants it answers too are not looked at."""
+        """Return the name of a group that the instance is in; the participants in the answer are ignored."""
         path = f"{path_of('group', 'findGroupInfos', instance)}?groupJid={quote(jid, safe='')}"
         body = await self._ask("GET", path)
         if isinstance(body, Unavailable):
@@ -119,7 +119,7 @@ class EvolutionClient:
         return sorted(found.values(), key=lambda each: each.em, reverse=True)
 
     async def webhook(self, instance: str) -> Webhook | Unavailable | None:
-        """None: nothing is set."""
+        """Return the webhook of the instance; None: it has none."""
         body = await self._ask("GET", path_of("webhook", "find", instance))
         if body is None or isinstance(body, Unavailable):
             return body
@@ -132,7 +132,7 @@ class EvolutionClient:
                 return _strange_answer("webhook/find")
 
     async def set_webhook(self, instance: str, url: str, secret: str | None) -> Unavailable | None:
-        """None: it is set, with the secret as a header of its own."""
+        """Set the webhook with the secret as a header of its own. None: success."""
         headers: Mapping[str, Json] = {} if secret is None else {SECRET_HEADER: secret}
         wanted: Mapping[str, Json] = {
             "enabled": True,

@@ -1,4 +1,4 @@
-"""What a message of the messenger says, whatever it is wrapped in; and when, however that is written."""
+"""Extract text, media and time from a message of WhatsApp, in any of its envelopes and formats."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ MEDIA = {
     "locationMessage": "localizacao",
     "contactMessage": "contato",
 }
-# Where each kind keeps what can be read of it, in the order in which it is shown; "*" stands for each of a list.
+# Paths of the readable text of each kind of message, in display order; "*" is each element of a list.
 _WORDS = (
     (("conversation",),),
     (("extendedTextMessage", "text"),),
@@ -37,12 +37,12 @@ _WORDS = (
     ),
 )  # fmt: skip
 _DEEPEST = 10
-# Seconds count so far in the year 5138 only: these are milliseconds.
+# A count of seconds reaches this in the year 5138: larger values are milliseconds.
 _MILLISECONDS = 10**11
 
 
 def text_of(message: Json) -> str | None:
-    """Its text, the caption of its picture, film or document, or what stands above its buttons or its list."""
+    """Return the text, the caption of a picture, video or document, or the text of buttons or a list."""
     for layer in _layers(message, _DEEPEST):
         for places in _WORDS:
             read = [text for place in places for text in _texts(layer, place)]
@@ -57,7 +57,7 @@ def media_of(message: Json) -> str | None:
 
 
 def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
-    """What a message answers, and whether it was passed on, stands beside its text or picture."""
+    """Yield the context of a message: the message it answers, and whether it was forwarded."""
     for layer in _layers(message, _DEEPEST):
         for part in layer.values():
             if isinstance(part, Mapping) and isinstance(context := part.get("contextInfo"), Mapping):
@@ -65,7 +65,7 @@ def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def instant_of(value: Json) -> datetime | None:
-    """Seconds or milliseconds since 1970, as a number, as text or in two halves; or a date with its offset. None: it is none."""
+    """Parse seconds or milliseconds since 1970 (number, text or two halves), or a date with offset. None: neither."""
     try:
         match value:
             case bool():
@@ -90,7 +90,7 @@ def _from_epoch(count: float) -> datetime:
 
 
 def _layers(message: Json, deepest: int) -> Iterator[Mapping[str, Json]]:
-    """The message, and those in it: one that disappears, is seen once or mentions somebody stands within another."""
+    """Yield the message and its nested messages: ephemeral and view-once messages are wrapped in others."""
     if not isinstance(message, Mapping) or deepest == 0:
         return
     yield message

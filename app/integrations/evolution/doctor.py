@@ -1,4 +1,4 @@
-"""Is the gateway ready for us? Whether it takes our key, which instances are open, and whether they tell us what happens."""
+"""Check the gateway: does it accept our key, which instances are open, and do their webhooks deliver all events?"""
 
 from urllib.parse import urlsplit
 
@@ -54,6 +54,6 @@ def _badly(what: str, **facts: object) -> Examined:
 
 
 def _place(url: str) -> str:
-    """Without the query, which may hold the secret."""
+    """Return the address without the query, which may hold the secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"

@@ -1,4 +1,4 @@
-"""What the gateway posts to our webhook, as facts. Nothing of it is trusted to have a certain shape."""
+"""Translate webhook deliveries of the gateway into facts. No field is assumed to have a certain shape."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,27 +13,27 @@ from app.integrations.evolution.content import MEDIA, contexts, instant_of, medi
 from batuta.kernel import Json, dumps, json_object, make_writable
 
 CANAL = "evolution"
-# Longer than any text a person writes; media come without their bytes.
+# Longer than any text that people write; media arrive without their bytes.
 LONGEST = 512 * 1024
 WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
-# A name, a word of state: nothing that somebody outside writes may be longer than this in a column of ours.
+# Longest name or state from outside that a column stores.
 LONGEST_NAME = 200
 _EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
-# Whoever writes to us sets the time of his own message: nobody may have written tomorrow.
+# The sender's phone sets the time of a message: reject times further ahead than this.
 _AHEAD = timedelta(minutes=5)
 
 
 def delivery_of(body: Json) -> Entregue | Ignorado | None:
-    """The delivery to be kept; Ignorado: nothing we want to know; None: it is no delivery of the gateway's."""
+    """Return the delivery to store; Ignorado: an event that Julia does not need; None: not a delivery of the gateway."""
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
             evento = event.lower().replace("_", ".").replace("-", ".")
-            instance = make_writable(instance)  # as in the payload that is kept
+            instance = make_writable(instance)  # as in the stored payload
         case _:
             return None
     if evento not in WANTED:
         return Ignorado(evento[:LONGEST_NAME])
-    # The gateway puts the instance's own key into every delivery: it is kept nowhere.
+    # Every delivery contains the instance's API key: never store it.
     shown = {name: value for name, value in cast("Mapping[str, Json]", body).items() if name != "apikey"}
     payload = json_object(shown, LONGEST)
     if payload is None:
@@ -112,7 +112,7 @@ def _receipt(instance: str, data: Mapping[str, Json]) -> Fato:
     if id is None or entrega is None:
         return Ignorado(f"an update to {str(data.get('status'))[:40]}")
     if data.get("fromMe") is False:
-        return Ignorado("a receipt of somebody else's message")
+        return Ignorado("a receipt of an inbound message")
     return Recibo(message_id=id, instance=instance, entrega=entrega)
 
 
@@ -131,7 +131,7 @@ def _connection(instance: str, data: Mapping[str, Json], sent_at: datetime | Non
 
 
 def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
-    """A message by its id, whatever else a repeat says; anything else by its whole text, which a repeat repeats."""
+    """Return the deduplication key: the message id if there is one, otherwise a hash of the whole payload."""
     data = _mapping(payload.get("data"))
     match data:
         case {"key": {"id": str(id), "remoteJid": str(jid), **rest}}:
@@ -144,13 +144,13 @@ def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
 
 
 def _instant(value: Json, now: datetime) -> datetime:
-    """What cannot be meant is now."""
+    """Parse an instant; an implausible one is replaced by ``now``."""
     at = instant_of(value)
     return at if at is not None and _EARLIEST < at < now + _AHEAD else now
 
 
 def _wall_time(value: object) -> datetime | None:
-    """Of the gateway's own wall, which it marks as UTC and is not: good for order within one instance, and for nothing else."""
+    """Parse the gateway's local time, which is wrongly marked as UTC: good only for ordering events of one instance."""
     try:
         instant = datetime.fromisoformat(str(value))
     except ValueError:
@@ -163,7 +163,7 @@ def _is_forwarded(data: Mapping[str, Json]) -> bool:
 
 
 def _quoted_id(data: Mapping[str, Json]) -> str | None:
-    """The id of the message that this one answers."""
+    """Return the id of the message that this one answers."""
     return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
 
 

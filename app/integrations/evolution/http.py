@@ -1,4 +1,4 @@
-"""One call of the gateway, whole or not at all: a total deadline, a cap on the answer, no redirects, no retry."""
+"""One call of the gateway with a total deadline, a cap on the answer, no redirects and no retry."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from batuta.kernel import Clock, Json, with_timeout
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0
-# What provably never left this machine.
+# Errors after which the request provably never left this machine.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is None where no JSON was said."""
+    """An answer. ``body`` is None if it is not JSON."""
 
     status: int
     body: Json
@@ -29,7 +29,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """There was no answer. ``never_sent``: and no question either."""
+    """No answer. ``never_sent``: the request did not leave either."""
 
     why: str
     never_sent: bool
@@ -75,7 +75,7 @@ class Gateway:
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
-            # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
+            # No timeout per read: an answer in small pieces would pass it. The deadline around the call counts.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             limits = httpx2.Limits(max_connections=50, max_keepalive_connections=10)
             self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, limits=limits)
@@ -83,7 +83,7 @@ class Gateway:
 
 
 def path_of(*parts: str) -> str:
-    """Names are data: a slash in one is no separator."""
+    """Join the parts, each quoted: a slash in a name does not separate."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""Does the gateway answer at all? Its welcome needs no key."""
+"""Check that the gateway answers. Its welcome page needs no key."""
 
 import httpx2
 

@@ -1,7 +1,8 @@
-"""How a delivery proves that it comes from our gateway, which signs nothing.
+"""Authenticate a delivery of the gateway, which signs nothing.
 
-It can send a header that we set (``X-Webhook-Secret``), a token that it makes from a header called ``jwt_key`` (an HS256 JWT that
-ends after ten minutes), or an address with the secret in its query (``?token=…``), for whoever can set nothing but the address.
+A delivery carries a header that we set (``X-Webhook-Secret``), a token that the gateway makes from a header called
+``jwt_key`` (an HS256 JWT that expires after ten minutes), or the secret in the query of the address (``?token=…``),
+for set-ups where only the address can be configured.
 """
 
 import base64
@@ -14,15 +15,15 @@ from datetime import datetime
 from app.integrations.evolution.client import SECRET_HEADER
 from batuta.kernel import Json, loads
 
-# The gateway's clock and ours need not agree to the second.
+# The clocks of the gateway and of this machine may differ by this much.
 LEEWAY_SECONDS = 60
-# A token of the gateway's is a few hundred characters long.
+# A token of the gateway has a few hundred characters.
 LONGEST = 2_000
 
 
 def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str], now: datetime) -> bool:
     given = [headers.get(SECRET_HEADER.lower(), ""), query.get("token", "")]
-    # Each is compared, whatever the first one says.
+    # Compare every candidate, even after a match: the time reveals nothing.
     plain = [hmac.compare_digest(secret.encode(), each.encode()) for each in given]
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return any(plain) or (scheme.lower() == "bearer" and _is_signed(secret, token.strip(), now))

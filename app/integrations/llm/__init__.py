@@ -1,1 +1,1 @@
-"""A language model behind the protocol that most of them speak."""
+"""Client of a language model with the common chat-completions API."""

@@ -1,4 +1,4 @@
-"""One structured question to a model: an order, data, and a schema for the answer. No tools, no conversation, no retry."""
+"""Client for one structured question to a model: instruction, data and a schema. No tools, no conversation, no retry."""
 
 import json
 import ssl
@@ -26,10 +26,11 @@ class ChatClient:
         self._key = key
         self._model = model
         self._clock = clock
-        # A client looks at each of its connections whenever one is taken or given back: each has one, for one call at a time.
+        # A pooled client checks all its connections at each acquire and release; so each client has one connection and
+        # one call at a time.
         self._lines: list[httpx2.AsyncClient] = []
         self._free: list[httpx2.AsyncClient] = []
-        self._trust: ssl.SSLContext | None = None  # whom TLS believes takes long to read: once for all lines
+        self._trust: ssl.SSLContext | None = None  # loading the certificates is slow: once for all clients
 
     def __repr__(self) -> str:
         return f"ChatClient({self._url!r}, {self._model!r})"  # never the key
@@ -74,7 +75,7 @@ class ChatClient:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """The one that was given back last: as many calls go at a time as are asked for, and nobody waits for a line."""
+        """Yield the client that was released last; open another if all are busy, so that no call waits."""
         if not self._free:
             self._lines.append(self._open())
             self._free.append(self._lines[-1])
@@ -85,7 +86,7 @@ class ChatClient:
             self._free.append(line)
 
     def _open(self) -> httpx2.AsyncClient:
-        # No time limit per read: a dripping answer would outlive it. The deadline around the call counts.
+        # No timeout per read: an answer in small pieces would pass it. The deadline around the call counts.
         timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
         self._trust = self._trust or httpx2.create_ssl_context(trust_env=False)
         return httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, verify=self._trust)
@@ -102,7 +103,7 @@ def _answer(read: bytes) -> Resposta:
 
 
 def _document(content: str) -> Json:
-    """The JSON in an answer, also where a model that knows no schema puts a fence or prose around it. None: there is none."""
+    """Return the JSON of an answer, even with a fence or prose around it. None: there is none."""
     start, end = content.find("{"), content.rfind("}")
     return _parse(content[start : end + 1]) if 0 <= start < end else None
 

@@ -1,1 +1,1 @@
-"""Redis, where tasks run on it."""
+"""Redis, if tasks run on it."""

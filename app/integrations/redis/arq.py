@@ -1,4 +1,4 @@
-"""Tasks on ARQ: whose Redis it is, how Julia's worker hands them over, and how one is told who runs them."""
+"""Tasks on ARQ: its Redis settings, the relay of Julia's worker, and the check that Redis answers."""
 
 from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
@@ -21,12 +21,12 @@ def redis_of(settings: Settings) -> RedisSettings:
     made = RedisSettings.from_dsn(settings.redis_url.get_secret_value())
     if settings.redis_password is not None:
         made.password = settings.redis_password.get_secret_value()
-    made.conn_timeout, made.conn_retries = 2, 0  # whoever asks tries again in his own time
+    made.conn_timeout, made.conn_retries = 2, 0  # no retry here: the callers retry
     return made
 
 
 def where_of(settings: Settings) -> str:
-    """Without its password."""
+    """Return the address without the password."""
     made = redis_of(settings)
     return f"{made.host}:{made.port}"
 
@@ -40,7 +40,7 @@ async def require_redis(settings: Settings) -> None:
 
 
 def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
-    """Have the tasks run by ARQ: the worker sends each to Redis and receives its outcome."""
+    """Run the tasks on ARQ: the worker sends each to Redis and receives its outcome."""
     where = redis_of(settings)
 
     async def connect() -> ArqRedis:

@@ -1,4 +1,4 @@
-"""Does Redis answer? One PING on a connection of its own, so that no client library is needed to know."""
+"""Check that Redis answers: one PING on its own connection, without a client library."""
 
 import asyncio
 from urllib.parse import unquote, urlsplit
@@ -17,7 +17,7 @@ async def answers(url: SecretStr | None, password: SecretStr | None) -> Part:
 
 
 async def ask(url: SecretStr, password: SecretStr | None) -> Part:
-    """The same, with a reason that leaves out the address."""
+    """Send a PING; the reason of a failure leaves out the address."""
     parts, (host, port) = urlsplit(url.get_secret_value()), _address(url)
     secret = password.get_secret_value() if password else unquote(parts.password or "")
     try:

@@ -1,4 +1,4 @@
-"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``: a file is taken at once, what it says is read afterwards."""
+"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``: a file is stored at once and read in the background."""
 
 from collections.abc import AsyncIterator
 from datetime import date
@@ -35,12 +35,12 @@ IMPORT = f"{PREFIX}/appointments/import"
 PAGE = 500
 ANSWERS: dict[int | str, dict[str, Any]] = {404: {"description": "no such appointment"}}
 REPEATED: dict[int | str, dict[str, Any]] = {409: {"description": "another has the same patient, place and time"}}
-# Something can be read in it.
+# At least one visible character, and no control characters.
 TEXT = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 
 
 def _day(value: str) -> str:
-    """As ISO writes it, and on the calendar."""
+    """Require a valid day in ISO format."""
     try:
         written = date.fromisoformat(value).isoformat()
     except ValueError:
@@ -51,7 +51,7 @@ def _day(value: str) -> str:
 
 
 def require_number(value: object) -> object:
-    """What a text means as a number is nobody's to guess."""
+    """Reject a text or a boolean where a number is required."""
     if isinstance(value, str | bool):
         raise ValueError(Reason("int_type", "a number is written without quotes"))  # noqa: TRY004 - pydantic asks for it
     return value
@@ -64,11 +64,14 @@ Clock = Annotated[str, Field(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")]
 Phone = Annotated[str, Field(pattern=rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]{{8}}|[2-8][0-9]{{7}})$")]
 Cep = Annotated[str, Field(pattern=CEP)]
 Id = Annotated[UUID, Path(description="the appointment's id")]
-Documents = Annotated[bool, Query(description="show documents too: needs the scope pii, and is covered otherwise")]
+Documents = Annotated[bool, Query(description="show documents too: needs the scope pii; otherwise they are masked")]
 
 
 class OneOfThem(Convertor[str]):
-    """Whatever is no page of its own: an id that is none is said to be, and a page that is asked otherwise is not taken for one."""
+    """Match one path segment that is not the name of another page.
+
+    So an invalid id gets its own error, and another method on such a page is not taken for an appointment.
+    """
 
     regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
 
@@ -83,14 +86,14 @@ register_url_convertor("agendamento", OneOfThem())
 
 
 class Paged(StreamingResponse):
-    """Page after page, and nobody listens meanwhile whether the caller is still there: each page is short."""
+    """Stream page after page without listening for a disconnect: each page is short."""
 
     async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
         await self.stream_response(send)
 
 
 class Campos(BaseModel):
-    """What is not named stays as it is; null empties it."""
+    """Fields to set. A missing field is unchanged; null clears it."""
 
     model_config = ConfigDict(extra="forbid")
     nome_marca: Name | None = None
@@ -132,7 +135,7 @@ class Reprocesso(BaseModel):
     ids: list[UUID] | None = Field(
         default=None,
         max_length=1000,
-        description="only these, read or not; nothing: all that failed or was switched off",
+        description="only these, whatever their state; without ids: all failed and skipped ones",
     )
     limite: Annotated[int, BeforeValidator(require_number)] = Field(default=1000, ge=1, le=10_000)
 
@@ -152,7 +155,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.post("/appointments", status_code=201, operation_id="create_appointment", responses=REPEATED)
     async def create(request: Request, novo: Novo) -> dict[str, Any]:
-        """One appointment; its address and documents are read in the background."""
+        """Create an appointment; its address and documents are read in the background."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.criar(novo.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
@@ -174,7 +177,10 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such job"}})
     async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
-        """The state of a task: queued, in_progress, complete or failed. A cancelled task is failed, with the reason as error."""
+        """Show the state of a task: queued, in_progress, complete or failed.
+
+        A cancelled task is failed, with the reason as error.
+        """
         status = await work.status(str(job_id))
         if status is not None:
             job = job_em_palavras(status)
@@ -191,7 +197,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
     @routes.post(
         "/appointments/import",
         operation_id="import_appointments",
-        responses={422: {"description": "the file cannot be taken"}},
+        responses={422: {"description": "the file cannot be imported"}},
     )
     async def import_(
         request: Request, file: Annotated[UploadFile, File(description=".xlsx or .csv")]
@@ -260,9 +266,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         "/appointments/export",
         operation_id="export_appointments",
         response_class=Paged,
-        responses={
-            200: {"content": {"text/csv": {}}, "description": "for spreadsheet programs; nothing in it is a formula"}
-        },
+        responses={200: {"content": {"text/csv": {}}, "description": "for spreadsheet programs; no cell is a formula"}},
     )
     async def export(
         request: Request, normalization_status: StatusDaLeitura | None = None, documentos: Documents = False
@@ -300,7 +304,7 @@ def may_see(request: Request, asked: bool) -> bool:
 
 
 def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
-    """Each problem in words."""
+    """Add the text of each problem."""
     for name in ("errors", "warnings"):
         document[name] = [
             {

@@ -1,4 +1,4 @@
-"""``/grupos/autores``: who posts in groups and only makes noise, blocked by a person and read again when a person says so."""
+"""``/grupos/autores``: block authors who post no offers, and lift the block."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -33,7 +33,7 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
     @routes.post(
         "/revisao/{id}/bloquear-autor",
         operation_id="block_autor",
-        responses={404: {"description": "no such vaga"}, 409: {"description": "nobody knows who posted it"}},
+        responses={404: {"description": "no such vaga"}, 409: {"description": "its author is unknown"}},
     )
     async def block(request: Request, id: UUID) -> dict[str, Any]:
         """Block the author of a vacancy and reject everything of theirs that waits. Idempotent."""

@@ -1,4 +1,4 @@
-"""``/campanhas``: what a gestor does with campaigns, and how each goes."""
+"""``/campanhas``: actions on campaigns and their progress."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -29,17 +29,17 @@ Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such campaign"},
-    409: {"description": "the campaign is in a state in which that cannot be done"},
+    409: {"description": "the state of the campaign does not permit it"},
 }
-# Something can be read in it.
+# At least one visible character, and no control characters.
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 _PLACE = r"\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}|\{\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}\}"
-# As the document says it; who writes anything else in braces is told so in words.
+# The pattern in the API document; for any other text in braces the error explains the placeholders.
 BODY = rf"^[ \t\r\n]*(?:[^\s{{}}\x00-\x1f\x7f]|{_PLACE})(?:[^{{}}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|{_PLACE})*$"
 
 
 def _text(value: object) -> object:
-    """A number is no instant, whatever it might mean."""
+    """Reject a number where an instant is required."""
     if not isinstance(value, str):
         raise ValueError("an instant is written as in 2026-03-11T10:00:00-03:00")  # noqa: TRY004 - pydantic asks for it
     return value
@@ -49,7 +49,7 @@ def _reachable(instant: datetime) -> datetime:
     try:
         return instant.astimezone(UTC)
     except OverflowError:
-        raise ValueError("no clock reaches it") from None
+        raise ValueError("the year is out of range") from None
 
 
 Word = Annotated[str, Field(max_length=200, pattern=NAME)]
@@ -57,7 +57,7 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_text), AfterValidator(_reach
 
 
 class Publico(BaseModel):
-    """Whom it is for: named people, or everybody of any of these specialties in any of these places."""
+    """The audience: named doctors, or all doctors of any of these specialities in any of these places."""
 
     model_config = ConfigDict(extra="forbid")
     especialidades: list[Word] = Field(default_factory=list, max_length=200)
@@ -85,7 +85,7 @@ class Nova(BaseModel):
 class Agendamento(BaseModel):
     model_config = ConfigDict(extra="forbid")
     agendar_para: Instant | None = Field(
-        default=None, description="with its zone; nothing, or an instant that is past: as soon as it may"
+        default=None, description="with its time zone; missing or in the past: as soon as possible"
     )
 
 
@@ -103,7 +103,10 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     _add_reading(routes, campanhas, zone)
 
     @routes.post(
-        "", status_code=201, operation_id="create_campanha", responses={404: {"description": "nobody has such an id"}}
+        "",
+        status_code=201,
+        operation_id="create_campanha",
+        responses={404: {"description": "no doctor has such an id"}},
     )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
         """Create a draft; nothing leaves before it is scheduled."""
@@ -164,7 +167,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
-        """Progress: recipients, queued, sent, delivered, answered; exclusions and blocks by reason."""
+        """Show the progress: recipients, queued, sent, delivered, answered; exclusions and blocks by reason."""
         with as_problems(request, REFUSALS):
             shown: dict[str, Any] = texts_for(request).render(
                 progresso_em_palavras(await campanhas.progresso(id), zone)
@@ -176,7 +179,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         request: Request,
         id: Id,
         situacao: Literal["selecionado", "enfileirado", "excluido"] | None = None,
-        motivo: Annotated[MotivoDaExclusao | None, Query(description="reason a doctor was left out")] = None,
+        motivo: Annotated[MotivoDaExclusao | None, Query(description="reason of the exclusion")] = None,
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``/grupos/fechamentos``: messages that say a vacancy is taken, where nobody can tell which but a person."""
+"""``/grupos/fechamentos``: notices that a vacancy is taken, where an operator decides which one."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -14,13 +14,13 @@ from batuta.web import AuthoriseFirst, Scope, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such notice"},
-    409: {"description": "somebody decided about it already"},
+    409: {"description": "already decided"},
 }
 
 
 class Quais(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    vagas: Annotated[list[UUID], Field(min_length=1, max_length=20, description="of those it may mean")]
+    vagas: Annotated[list[UUID], Field(min_length=1, max_length=20, description="vacancies that it may mean")]
 
 
 REFUSALS = {

@@ -1,4 +1,4 @@
-"""``/grupos/revisao``: vagas of groups that wait for a person, with the text they came from."""
+"""``/grupos/revisao``: vacancies of groups that wait for an operator, with the text they come from."""
 
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -30,12 +30,12 @@ Word = Annotated[str, Field(max_length=200, pattern=NAME)]
 Hour = Annotated[str, Field(pattern=HOUR, description="as in 19:00")]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such vaga"},
-    409: {"description": "somebody decided about it already"},
+    409: {"description": "already decided"},
 }
 
 
 class Aprovacao(BaseModel):
-    """What is otherwise than it was read; what is left out is as it was read."""
+    """Corrections to the reading; a missing field stays as read."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word | None = None

@@ -1,4 +1,4 @@
-"""``/grupos/mensagens`` and ``/grupos/vagas``: what groups said and what became of it, and the vacancies that came of it."""
+"""``/grupos/mensagens`` and ``/grupos/vagas``: messages of groups with their results, and open vacancies."""
 
 import re
 from datetime import date
@@ -17,7 +17,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 def _require_text(value: object) -> object:
-    """A bare number would be taken for days or seconds since 1970."""
+    """Reject a bare number: it would be taken for days or seconds since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError("a day is written as in 2026-03-11")
     return value
@@ -32,13 +32,13 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     @routes.get("/mensagens", operation_id="list_mensagens_grupo")
     async def messages(
         request: Request,
-        descartadas: Annotated[bool, Query(description="only what was discarded")] = False,
-        motivo: Annotated[MotivoDoDescarte | None, Query(description="only what was discarded because of that")] = None,
+        descartadas: Annotated[bool, Query(description="only discarded messages")] = False,
+        motivo: Annotated[MotivoDoDescarte | None, Query(description="only messages discarded for this reason")] = None,
         texto: Annotated[bool, Query(description="show the text too: needs the scope pii")] = False,
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """The newest first: the last look that was taken at each, its score, and why it went no further."""
+        """List messages, newest first, with the last stage, the score, and the reason why each went no further."""
         may_see(request, texto)
         texts = texts_for(request)
         rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)
@@ -50,12 +50,15 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     async def vacancies(
         request: Request,
         dia: Annotated[Day | None, Query(description="only of that day")] = None,
-        fechadas: Annotated[bool, Query(description="those that were closed, instead of those that are open")] = False,
-        contato: Annotated[bool, Query(description="show whom to ask too: needs the scope pii")] = False,
+        fechadas: Annotated[bool, Query(description="closed ones instead of open ones")] = False,
+        contato: Annotated[bool, Query(description="show the contact too: needs the scope pii")] = False,
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """Open from today on, the next day first. A notice closes ``vaga_id``; /grupos/revisao shows ``revisao_id``."""
+        """List open vacancies from today on, next day first.
+
+        A notice closes ``vaga_id``; /grupos/revisao shows ``revisao_id``.
+        """
         may_see(request, contato)
         rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)
         shown = [aberta_em_palavras(row, zone, com_contato=contato) for row in rows]

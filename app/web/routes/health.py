@@ -1,4 +1,4 @@
-"""What only Julia can say about her health."""
+"""Health routes of Julia."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def health_router(limites: Limites, hours: Window = HORARIO) -> APIRouter:
 
     @router.get("/health/rate-limit", operation_id="health_rate_limit")
     async def rate_limit(request: Request) -> dict[str, Any]:
-        """How much may still be sent on our own initiative, and whether it is the hour for it."""
+        """Show how many messages may still leave on our own initiative, and whether the sending hours are open."""
         state = state_of(request)
         used = await state.work.rates.count_used([limites.hora, limites.dia])
         now = state.now()

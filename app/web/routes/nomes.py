@@ -1,4 +1,4 @@
-"""``/grupos/nomes``: whose a name is, as people and the pipeline taught it, and how one is unlearnt."""
+"""``/grupos/nomes``: owners of a name, as operators and the pipeline taught it, and how to unlearn it."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from batuta.web import AuthoriseFirst, Scope, needs
 
 
 class Esquecimento(BaseModel):
-    """``id``: of the hospital or speciality, where several are called so."""
+    """``id``: of the hospital or speciality, if several have the name."""
 
     model_config = ConfigDict(extra="forbid")
     nome: Annotated[str, Field(max_length=200, pattern=NAME)]
@@ -32,7 +32,10 @@ def router(ensino: Ensino) -> APIRouter:
     @routes.post(
         "/esquecer",
         operation_id="forget_nome",
-        responses={404: {"description": "nobody is called that"}, 409: {"description": "several are called that"}},
+        responses={
+            404: {"description": "no hospital or speciality has this name"},
+            409: {"description": "several have this name"},
+        },
     )
     async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:
         """Remove a name from a hospital or speciality, within five seconds; stored vacancies stay."""

@@ -52,7 +52,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such vacancy, doctor, hospital or speciality"},
     409: {"description": "taken by another doctor, or in a state that does not permit it"},
 }
-# A document cannot say which names exist and which days are ahead, so those refusals are not 422.
+# A schema cannot express which names exist and which days are ahead, so those refusals are not 422.
 REFUSALS = {
     VagaDesconhecida: (404, "vacancy_unknown"),
     MedicoDesconhecido: (404, "doctor_unknown"),
@@ -67,12 +67,12 @@ REFUSALS = {
 }
 
 
-# 39.0 is a whole number too: JSON has one kind of number. It stands last, or the document loses the limits.
+# Accepts 39.0: JSON has one kind of number. It comes last in an annotation, otherwise the API document loses the limits.
 A_NUMBER = BeforeValidator(require_number)
 
 
 class Nova(BaseModel):
-    """Hours or a period are needed; without a price it is to be agreed."""
+    """A new vacancy. It needs hours or a period; without a price, the price is to be agreed."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word
@@ -85,7 +85,7 @@ class Nova(BaseModel):
     hora_fim: Hour | None = None
     valor: Annotated[int, Field(ge=MENOR_VALOR, le=MAIOR_VALOR), A_NUMBER] | None = None
     novo_hospital: StrictBool = Field(default=False, description="create the hospital if its name is unknown")
-    outra: StrictBool = Field(default=False, description="create it although an open one is the same")
+    outra: StrictBool = Field(default=False, description="create it even if an equal one is open")
 
 
 class DeMedico(BaseModel):
@@ -100,7 +100,7 @@ class AosMedicos(BaseModel):
 
 class AosMelhores(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    melhores: Annotated[int, Field(ge=1, le=MOST_OFFERS, description="so many candidates, the best first"), A_NUMBER]
+    melhores: Annotated[int, Field(ge=1, le=MOST_OFFERS, description="this many of the best candidates"), A_NUMBER]
 
 
 class Liberacao(BaseModel):
@@ -120,14 +120,17 @@ def router(shifts: Shifts, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("", status_code=201, operation_id="create_vaga", responses=ANSWERS)
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
-        """An open vacancy. Hospital and speciality are named as people call them."""
+        """Create an open vacancy. Hospital and speciality are given by name."""
         with as_problems(request, REFUSALS):
             id = await shifts.plantoes.criar(NovaVaga(**nova.model_dump()), por=caller_of(request))
             return vista_em_palavras(await shifts.plantoes.ver(id), zone)
 
     @routes.post("/{id}/anunciar", operation_id="announce_vaga", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def announce(request: Request, id: UUID, a_quem: AosMedicos | AosMelhores) -> dict[str, Any]:
-        """Offer it to these doctors, or to the best candidates; to each doctor once for ever. Says who got none, and why."""
+        """Offer it to these doctors, or to the best candidates; each doctor gets at most one offer.
+
+        Answers who got none, and why.
+        """
         por = caller_of(request)
         with as_problems(request, REFUSALS):
             match a_quem:
@@ -145,13 +148,13 @@ def _add_reading(routes: APIRouter, shifts: Shifts, zone: ZoneInfo) -> None:
     async def everything(
         status: StatusDaVaga | None = None,
         origem: Literal["manual", "grupo_whatsapp"] | None = None,
-        medico: Annotated[UUID | None, Query(description="only those of this doctor")] = None,
+        medico: Annotated[UUID | None, Query(description="only vacancies of this doctor")] = None,
         de: Annotated[Day | None, Query(description="from this day on")] = None,
         ate: Annotated[Day | None, Query(description="to this day")] = None,
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """The next day first."""
+        """List vacancies, next day first."""
         filtro = Filtro(
             status=status,
             origem=origem,
@@ -164,13 +167,13 @@ def _add_reading(routes: APIRouter, shifts: Shifts, zone: ZoneInfo) -> None:
 
     @routes.get("/{id}", operation_id="show_vaga", responses={404: ANSWERS[404]})
     async def show(request: Request, id: UUID) -> dict[str, Any]:
-        """One vacancy with its history, its offers and the doctors who want it."""
+        """Show one vacancy with its history, its offers and the interested doctors."""
         with as_problems(request, REFUSALS):
             return vista_em_palavras(await shifts.plantoes.ver(str(id)), zone)
 
     @routes.get("/{id}/candidatos", operation_id="list_vaga_candidates", responses={404: ANSWERS[404]})
     async def candidates(request: Request, id: UUID, limite: Limit = 20) -> dict[str, Any]:
-        """Doctors it may be offered to, the best first, with their score."""
+        """List doctors it may be offered to, best first, with their score."""
         with as_problems(request, REFUSALS):
             found = await shifts.candidatos.candidatos(str(id), limite)
         return {"candidatos": [candidato_em_palavras(each) for each in found]}
@@ -181,31 +184,31 @@ def _add_changes(routes: APIRouter, shifts: Shifts) -> None:
 
     @routes.post("/{id}/interesse", operation_id="want_vaga", responses=ANSWERS)
     async def want(request: Request, id: UUID, quem: DeMedico) -> dict[str, Any]:
-        """A doctor wants it. Twice is once."""
+        """Record a doctor's interest. Idempotent."""
         por, doctor = caller_of(request), str(quem.medico)
         return await _change(request, lambda: plantoes.registrar_interesse(str(id), doctor, por=por))
 
     @routes.post("/{id}/reservar", operation_id="reserve_vaga", responses=ANSWERS)
     async def reserve(request: Request, id: UUID, quem: DeMedico) -> dict[str, Any]:
-        """A doctor gets it; of several at once exactly one, and 409 tells the others that it is taken."""
+        """Reserve it for a doctor. Of several requests at once exactly one succeeds; the others get 409."""
         por, doctor = caller_of(request), str(quem.medico)
         return await _change(request, lambda: plantoes.reservar(str(id), doctor, por=por))
 
     @routes.post("/{id}/liberar", operation_id="release_vaga", responses=ANSWERS)
     async def release(request: Request, id: UUID, porque: Liberacao) -> dict[str, Any]:
-        """Its doctor does not take it: another one is wanted."""
+        """Release the reservation: a doctor is wanted again."""
         por = caller_of(request)
         return await _change(request, lambda: plantoes.liberar(str(id), por=por, motivo=porque.motivo))
 
     @routes.post("/{id}/realizada", operation_id="complete_vaga", responses=ANSWERS)
     async def complete(request: Request, id: UUID) -> dict[str, Any]:
-        """The shift took place. Twice is once."""
+        """Confirm that the shift took place. Idempotent."""
         por = caller_of(request)
         return await _change(request, lambda: plantoes.realizar(str(id), por=por))
 
     @routes.post("/{id}/cancelar", operation_id="cancel_vaga", responses=ANSWERS)
     async def cancel(request: Request, id: UUID, porque: Cancelamento) -> dict[str, Any]:
-        """The shift did not take place, or a vacancy without a doctor is withdrawn. Twice is once."""
+        """Record that the shift did not take place, or withdraw a vacancy without a doctor. Idempotent."""
         por = caller_of(request)
         return await _change(request, lambda: plantoes.cancelar(str(id), porque.motivo, por=por))
 

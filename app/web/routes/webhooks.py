@@ -1,4 +1,4 @@
-"""``POST /webhook/evolution``: kept, then answered; what it means is worked out by the worker."""
+"""``POST /webhook/evolution``: stores a delivery before it answers; the worker processes it."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ from batuta.web import Problem, is_local, state_of
 EVOLUTION = "/webhook/evolution"
 LONGEST_WORD = 80
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "it is no delivery of the gateway's"},
-    401: {"description": "it does not prove that it knows WEBHOOK_SECRET"},
+    400: {"description": "not a delivery of the gateway"},
+    401: {"description": "it does not prove knowledge of WEBHOOK_SECRET"},
 }
-# What the gateway posts when somebody writes in a group, without what nobody here reads.
+# An example of a delivery for a group message, without the fields that Julia ignores.
 EXAMPLE: dict[str, Any] = {
     "event": "messages.upsert",
     "instance": "escuta",
@@ -37,7 +37,7 @@ EXAMPLE: dict[str, Any] = {
 BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "a delivery of the gateway's: `event`, `instance` and `data`; other events are answered and not kept",
+        "description": "a delivery of the gateway: `event`, `instance` and `data`; other events are acknowledged and not stored",
         "content": {"application/json": {"schema": {"type": "object"}, "example": EXAMPLE}},
     }
 }
@@ -48,7 +48,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
 
     @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS, openapi_extra=BODY)
     async def evolution(request: Request) -> dict[str, Any]:
-        """A delivery of the WhatsApp gateway: kept before it is answered. A repeat changes nothing."""
+        """Store a delivery of the WhatsApp gateway before answering. A repeat changes nothing."""
         _require_proof(request, settings)
         delivery = delivery_of(await _body(request))
         if delivery is None:
@@ -64,7 +64,7 @@ def _require_proof(request: Request, settings: Settings) -> None:
     if settings.webhook_secret is None:
         if not settings.in_production and is_local(request):
             return
-        # Not a refusal: the gateway tries again for a while, and nothing is lost when somebody sets it.
+        # 503, not 4xx: the gateway retries for a while, so no delivery is lost while an operator sets the secret.
         raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})
     secret, now = settings.webhook_secret.get_secret_value(), state_of(request).work.clock.now()
     if not is_proved(secret, request.headers, request.query_params, now):

@@ -192,7 +192,7 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
         database.execute("UPDATE clientes SET especialidade = 'Pediatria'")
     code, out, _ = batuta(*JULIA, *at)
     assert code == 0
-    assert re.match(r"campaign 1 is scheduled, expected recipients: 5\nleft out: ", out), out
+    assert re.match(r"campaign 1 is scheduled, expected recipients: 5\nexcluded: ", out), out
     document = json.loads(batuta(*JULIA, "campanhas", "ver", "1", "--json")[1])
     assert document["agendar_para"] == "2030-01-07T14:00:00-03:00"
     assert document["audience_filters"] == {"especialidades": ["Pediatria", "Ortopedia"], "quantidade_alvo": 5}
