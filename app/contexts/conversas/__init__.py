@@ -1,1 +1,1 @@
-"""What was said between a doctor and us, and what it means for speaking to him again."""
+"""Conversations with doctors: messages in both directions, opt-outs and removals."""

@@ -1,38 +1,38 @@
--- read doctor: by his line, with or without the ninth digit
+-- read doctor: by the phone number, with or without the ninth digit
 SELECT id FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
 
--- read chip: by its instance
+-- read chip: one chip by its instance
 SELECT id FROM chips WHERE instance_name = :instance;
 
--- read phone_of_lid: whose hidden address it is
+-- read phone_of_lid: the phone number of a hidden address
 SELECT telefone FROM contatos_lid WHERE lid = :lid;
 
--- write learn_lid: whose hidden address it is, as we were told now
+-- write learn_lid: store the phone number of a hidden address
 INSERT INTO contatos_lid (lid, telefone, created_at) VALUES (:lid, :telefone, :now)
 ON CONFLICT (lid) DO UPDATE SET telefone = excluded.telefone;
 
--- read asked_hidden: whoever asked us to stop while we did not know who it was
+-- read asked_hidden: opt-outs, certain or probable, of a hidden address whose number was unknown
 SELECT provider_message_id, pedido FROM interacoes
 WHERE remote_jid = :lid AND telefone IS NULL AND (pedido = 'opt_out' OR opt_out = 'provavel');
 
--- write resolve_hidden: what a hidden address wrote is this person's
+-- write resolve_hidden: assign messages of a hidden address to its person
 UPDATE interacoes SET telefone = :telefone, cliente_id = :cliente_id, autor_tipo = :autor WHERE remote_jid = :lid AND telefone IS NULL;
 
--- write open_conversation: unless one goes on
+-- write open_conversation: unless an open one exists
 INSERT INTO conversations (id, cliente_id, chip_id, created_at, updated_at) VALUES (:id, :cliente_id, :chip_id, :now, :now)
 ON CONFLICT DO NOTHING;
 
--- read conversation: the one that goes on
+-- read conversation: the open conversation with a doctor
 SELECT id FROM conversations WHERE cliente_id = :cliente_id AND status IN ('active', 'paused', 'escalated');
 
--- write came: a message that came, once
+-- write came: store an inbound message; a repeat changes nothing
 INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,
                         provider_message_id, pedido, classe, opt_out, created_at)
 VALUES (:conversation_id, :cliente_id, 'entrada', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :pedido,
         :classe, :opt_out, :em)
 ON CONFLICT DO NOTHING;
 
--- write went: a message that went, once; as far as we were told already that it got
+-- write went: store an outbound message with the delivery status known so far; a repeat changes nothing
 INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,
                         provider_message_id, attributed_campaign_id, delivery_status, created_at)
 VALUES (:conversation_id, :cliente_id, 'saida', :autor, :conteudo, :chip_id, :telefone, :jid, :message_id, :campaign_id,
@@ -40,20 +40,20 @@ VALUES (:conversation_id, :cliente_id, 'saida', :autor, :conteudo, :chip_id, :te
                   WHERE reported.provider_message_id = :message_id), 'sent'), :em)
 ON CONFLICT DO NOTHING;
 
--- write count_on_chip: one more came
+-- write count_on_chip: count one more inbound message
 UPDATE chips SET msgs_recebidas_total = msgs_recebidas_total + 1, msgs_recebidas_hoje = msgs_recebidas_hoje + 1 WHERE id = :chip_id;
 
--- write count_on_doctor: he spoke
+-- write count_on_doctor: count the inbound message of the doctor
 UPDATE clientes SET total_interacoes = total_interacoes + 1, ultima_mensagem_data = :em WHERE id = :cliente_id;
 
--- write count_on_conversation: it goes on, and he has answered
+-- write count_on_conversation: count the inbound message and move the stage to answered
 UPDATE conversations
 SET message_count = message_count + 1, ultima_mensagem_em = :em, updated_at = :now,
     stage = CASE WHEN stage IN ('novo', 'msg_enviada', 'followup_1_enviado', 'followup_2_enviado', 'nao_respondeu', 'recontato')
                  THEN 'respondeu' ELSE stage END
 WHERE id = :id;
 
--- write doctor_spoke: who writes to us may be answered; who asked us to stop, or to wait, has not taken that back
+-- write doctor_spoke: an inbound message permits answers; it does not lift an opt-out or a cooling-off period
 INSERT INTO doctor_state (cliente_id, permission_state, last_inbound_at, updated_at) VALUES (:cliente_id, 'active', :em, :now)
 ON CONFLICT (cliente_id) DO UPDATE
 SET last_inbound_at = CASE WHEN doctor_state.last_inbound_at > excluded.last_inbound_at
@@ -62,44 +62,45 @@ SET last_inbound_at = CASE WHEN doctor_state.last_inbound_at > excluded.last_inb
                             ELSE doctor_state.permission_state END,
     updated_at = excluded.updated_at;
 
--- write opt_out_doctor: nothing more on our own initiative
+-- write opt_out_doctor: no more messages on our own initiative
 UPDATE clientes SET opt_out = TRUE, opted_out = TRUE, opted_out_at = coalesce(opted_out_at, :now) WHERE id = :cliente_id;
 
--- write opt_out_state: nothing more on our own initiative
+-- write opt_out_state: no more messages on our own initiative
 INSERT INTO doctor_state (cliente_id, permission_state, updated_at) VALUES (:cliente_id, 'opted_out', :now)
 ON CONFLICT (cliente_id) DO UPDATE SET permission_state = 'opted_out', updated_at = excluded.updated_at;
 
--- write opt_out_conversation: what goes on ends there
+-- write opt_out_conversation: move open conversations to the stage optout
 UPDATE conversations SET stage = 'optout', updated_at = :now
 WHERE cliente_id = :cliente_id AND status IN ('active', 'paused', 'escalated');
 
--- write opt_out_external: somebody who is no doctor of ours
+-- write opt_out_external: record the opt-out of a person who is not a doctor
 INSERT INTO external_contacts (telefone, nome, permission_state, created_at, updated_at)
 VALUES (:telefone, :nome, 'opted_out', :now, :now)
 ON CONFLICT (telefone) DO UPDATE SET permission_state = 'opted_out', updated_at = excluded.updated_at;
 
--- read has_stopped: whether it is known here that this person asked us to stop
+-- read has_stopped: is the opt-out of this person already recorded?
 SELECT 1 AS known FROM clientes WHERE id = :cliente_id AND opt_out AND opted_out
 UNION ALL
 SELECT 1 FROM external_contacts WHERE telefone IN (:telefone, :other_form) AND permission_state = 'opted_out';
 
--- write remove_doctor: what is known of a person; the number stays, so that nobody writes to it again
+-- write remove_doctor: delete personal data; the number stays, so that it is never contacted again
 UPDATE clientes
 SET primeiro_nome = NULL, sobrenome = NULL, cpf = NULL, crm = NULL, especialidade = NULL, cidade = NULL, estado = NULL,
     opt_out = TRUE, opted_out = TRUE, opted_out_at = coalesce(opted_out_at, :now), deleted_at = coalesce(deleted_at, :now)
 WHERE id = :cliente_id AND (deleted_at IS NULL OR primeiro_nome IS NOT NULL OR cpf IS NOT NULL OR crm IS NOT NULL);
 
--- write remove_words: what was said
+-- write remove_words: delete the texts of the conversation
 UPDATE interacoes SET conteudo = '[removido]' WHERE cliente_id = :cliente_id;
 
--- write remove_queued_words: what was to be said and is settled; a message in doubt keeps its words until it is found
+-- write remove_queued_words: delete the texts of settled messages; a message in doubt keeps its text until it is
+-- resolved
 UPDATE fila_mensagens SET conteudo = '[removido]'
 WHERE cliente_id = :cliente_id AND envio_estado IS NULL AND lease_until IS NULL AND status NOT IN ('pendente', 'processando');
 
--- write remove_dead_words: what failed
+-- write remove_dead_words: delete the texts of dead letters
 UPDATE fila_mensagens_dlq SET conteudo = '[removido]' WHERE cliente_id = :cliente_id;
 
--- write record_outgoing: the gateway's report on a message that left; its delivery status never goes back
+-- write record_outgoing: store the gateway's report on a message that left; its delivery status never moves backwards
 INSERT INTO provedor_mensagens (provider_message_id, instance_name, remote_jid, telefone_chave, conteudo_hash, enviada_em,
                                 delivery_status, created_at, updated_at)
 VALUES (:message_id, :instance, :jid, :chave, :hash, :em, :status, :now, :now)
@@ -113,22 +114,22 @@ SET remote_jid = coalesce(provedor_mensagens.remote_jid, excluded.remote_jid),
         THEN excluded.delivery_status ELSE provedor_mensagens.delivery_status END,
     updated_at = excluded.updated_at;
 
--- write got_further: the message as people see it
+-- write got_further: update the delivery status in the conversation; it never moves backwards
 UPDATE interacoes SET delivery_status = :status
 WHERE provider_message_id = :message_id AND tipo = 'saida' AND CASE coalesce(delivery_status, 'pending')
     WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'failed' THEN 2 WHEN 'delivered' THEN 3 ELSE 4 END < :rank;
 
--- read echoes: messages with these words that left for this line since then, and which row of the queue has each
+-- read echoes: messages with this text that left for this number since an instant, with the queue row of each
 SELECT reported.provider_message_id, reported.instance_name, reported.remote_jid, reported.enviada_em, reported.delivery_status, queued.id AS fila_id
 FROM provedor_mensagens AS reported LEFT JOIN fila_mensagens AS queued ON queued.provider_message_id = reported.provider_message_id
 WHERE reported.telefone_chave = :chave AND reported.conteudo_hash = :hash AND reported.enviada_em >= :since
 ORDER BY reported.enviada_em;
 
--- write open_doubt: this person probably asked for no more messages; one question at a time
+-- write open_doubt: open a question about a probable opt-out; at most one per person
 INSERT INTO optouts_provaveis (id, telefone, telefone_chave, cliente_id, provider_message_id, regra, created_at)
 VALUES (:id, :telefone, :chave, :cliente_id, :message_id, :regra, :now)
 ON CONFLICT DO NOTHING;
 
--- write close_doubts: the question about this person is answered
+-- write close_doubts: answer the open question about this person
 UPDATE optouts_provaveis SET decisao = 'parar', por = :por, motivo = :motivo, decidida_em = :now
 WHERE telefone_chave = :chave AND decisao IS NULL;

@@ -1,7 +1,9 @@
-"""The journal of opt-outs and removals: a file beside the database, so that a restored backup respects what was asked since.
+"""The journal of opt-outs and removals: a file next to the database.
 
-Each line names a person by a digest of the number, keyed with the database's own id, never by the number itself. The journal
-is only ever appended to; ``batuta restore`` replays it.
+A restored backup gets requests since the backup from it.
+
+Each line names a person by a digest of the number, keyed with the database's id, never by the number itself. The
+journal is append-only; ``batuta restore`` replays it.
 """
 
 import asyncio
@@ -44,7 +46,7 @@ class Diario:
         return True
 
     async def digest(self, reading: Reading, telefone: str) -> str:
-        """How the journal names this number; empty if no database of ours ever wrote a journal."""
+        """Return the journal's name of a number; empty if no database ever wrote a journal."""
         self._key = self._key or await self._id.read(reading)
         return "" if self._key is None else digest(self._key, telefone)
 
@@ -53,7 +55,7 @@ class Diario:
         return os.access(self.file if self.file.exists() else self.file.parent, os.W_OK) and not self.file.is_dir()
 
     def entries(self) -> list[JournalEntry]:
-        """Oldest first. A line that was cut off by a crash is left out."""
+        """Read the entries, oldest first, without a line that a crash cut off."""
         try:
             lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:
@@ -64,7 +66,7 @@ class Diario:
         line = json.dumps({"at": entry.at.isoformat(), "kind": entry.kind, "who": entry.digest})
         descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            # The line break before it ends a line that a crash cut off.
+            # The leading line break ends a line that a crash cut off.
             os.write(descriptor, f"\n{line}\n".encode())
             os.fsync(descriptor)
         finally:
@@ -72,7 +74,7 @@ class Diario:
 
 
 def digest(key: str, telefone: str) -> str:
-    """The same for one line with and without the ninth digit."""
+    """Return the journal's name of a number; equal with and without the ninth digit."""
     return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
 
 

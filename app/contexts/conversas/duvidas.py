@@ -1,6 +1,6 @@
-"""People who probably asked for no more messages: a person decides.
+"""Probable opt-outs: people who probably asked for no more messages. An operator decides.
 
-    a text is read as provavel ──▶ open: nothing leaves on Julia's own initiative ──▶ parar: an opt-out as any other
+    a text is read as provavel ──▶ open: nothing leaves on Julia's own initiative ──▶ parar: recorded as an opt-out
                                                                                  └──▶ seguir: messages leave again
 
 A certain opt-out of the same person answers an open question too.
@@ -30,7 +30,7 @@ class Decisao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """``texto`` and ``telefone`` are personal data: for the operator, never for a log."""
+    """A probable opt-out. ``texto`` and ``telefone`` are personal data: for the operator, never for a log."""
 
     id: str
     telefone: str
@@ -70,7 +70,10 @@ class DuvidasDeOptout:
         ]
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
-        """How many waiting messages were cancelled. Raises DuvidaDesconhecida if none is open with this id."""
+        """Decide an open question; return how many waiting messages were cancelled.
+
+        Raises DuvidaDesconhecida if it is not open.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.one, id=id)

@@ -1,4 +1,4 @@
-"""The wish to be left alone that a person was told some other way: by telephone, by mail."""
+"""Opt-outs and removals that an operator records: the person asked by telephone or e-mail."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,20 +9,20 @@ from batuta import BatutaError
 from batuta.kernel import Clock, Ids
 from batuta.sql import AuditLog, Database
 
-SHORTEST: Final = 12  # with the country's code; without it the same digits may be somebody else's
+SHORTEST: Final = 12  # digits with the country code; without it the number may belong to another person
 SHOWN: Final = 4
 
 
 class TelefoneRecusado(BatutaError):
-    """What was written is not repeated: it may be somebody's number."""
+    """The number is not valid. The error does not repeat it: it may be a person's number."""
 
-    sentence = "that is no telephone number: write it with the country's and the area's code, as in 5511900000001"
+    sentence = "not a telephone number: write it with country code and area code, as in 5511900000001"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parado:
-    final: str  # the last digits, enough to know whom one meant
-    medico: bool  # False: nobody of ours has that number; it is kept all the same
+    final: str  # the last digits, enough for the operator to recognize the number
+    medico: bool  # False: no doctor has the number; it is recorded anyway
     canceladas: int
 
 
@@ -35,7 +35,7 @@ class OptoutManual:
         self._clock = clock
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
-        """Delete what is known of a person who asked for it."""
+        """Delete the personal data of a person at their request."""
         telefone = telefone_de(escrito)
         if telefone is None or len(telefone) < SHORTEST:
             raise TelefoneRecusado

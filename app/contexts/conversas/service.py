@@ -1,6 +1,6 @@
-"""What comes in and what went out, each once; and the wish to be left alone, at once.
+"""Record inbound and outbound messages once each, and apply opt-outs and removals at once.
 
-Everything is written in the caller's transaction.
+Every write is in the caller's transaction.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ LONGEST_MOTIVO = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcoVisto:
-    """A message that left, as the gateway told us. ``fila_id``: the row that has it already."""
+    """A message that left, as the gateway reported it. ``fila_id``: the queue row recorded with it, if any."""
 
     provider_message_id: str
     instance: str
@@ -59,7 +59,7 @@ class Conversas:
     def __init__(
         self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos, diario: Diario | None = None
     ) -> None:
-        """``diario``: where opt-outs and removals are recorded besides the database; None: nowhere."""
+        """``diario``: the journal that also records opt-outs and removals outside the database; None: no journal."""
         self._diario = diario
         self._queries = conversation_queries(dialect)
         self._alcance = Alcance(dialect)
@@ -95,7 +95,7 @@ class Conversas:
             return
         await transaction.run(self._queries.count_on_chip, chip_id=chip_id)
         if cliente_id is not None and conversation_id is not None:
-            await self._he_spoke(transaction, cliente_id, conversation_id, fato.em, now)
+            await self._count_inbound(transaction, cliente_id, conversation_id, fato.em, now)
         if stops and telefone is not None:
             await self._stop(
                 transaction, cliente_id, telefone, origem=f"mensagem:{fato.message_id}", nome=fato.nome, now=now
@@ -137,7 +137,7 @@ class Conversas:
         await self._further(transaction, fato.message_id, fato.entrega, now)
 
     async def saiu(self, transaction: Transaction, saida: Saida) -> bool:
-        """Record what was sent. False: it is recorded already."""
+        """Record a message that left. False: already recorded."""
         return bool(
             await transaction.run(
                 self._queries.went,
@@ -155,7 +155,7 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """What the gateway told us of messages with these words to this line: how a lost answer is found again."""
+        """Return the gateway's reports of this text to this number; they resolve a send whose answer was lost."""
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
             EcoVisto(
@@ -170,7 +170,7 @@ class Conversas:
         ]
 
     async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
-        """The conversation that goes on with this doctor, begun if there is none."""
+        """Return the open conversation with this doctor; open one if there is none."""
         await transaction.run(
             self._queries.open_conversation, id=self._ids.new(), cliente_id=cliente_id, chip_id=chip_id, now=now
         )
@@ -179,7 +179,7 @@ class Conversas:
         return str(row["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
-        """The number behind an address, as far as anybody ever told us. What is told now is remembered."""
+        """Return the number of an address, if known. A number in a hidden address's event is stored for later."""
         if quem.lid is None:
             return quem.telefone
         row = await transaction.one(self._queries.phone_of_lid, lid=quem.lid)
@@ -190,7 +190,7 @@ class Conversas:
         return quem.telefone
 
     async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
-        """Nothing more to this doctor on our own initiative. How many waiting messages were cancelled."""
+        """Stop messages to this doctor on our own initiative; return how many waiting messages were cancelled."""
         await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_state, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_conversation, cliente_id=cliente_id, now=now)
@@ -208,12 +208,12 @@ class Conversas:
     async def parar_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """The same for whoever has this number: the doctor, if it is one's, and how many waiting messages were cancelled."""
+        """Opt out a number; return its doctor, if there is one, and how many waiting messages were cancelled."""
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
 
     async def parar_de_novo(self, transaction: Transaction, telefone: str, *, origem: str, now: datetime) -> bool:
-        """An opt-out that is recorded elsewhere already, after a restore. False: it is known here too."""
+        """Re-apply an opt-out after a restore. False: already recorded here."""
         cliente_id = await self._doctor(transaction, telefone)
         known = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
@@ -227,7 +227,7 @@ class Conversas:
     async def remover_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Delete what is known of a doctor, and never write to the number again."""
+        """Delete the personal data of a doctor, and never contact the number again."""
         await self._note(transaction, "removal", telefone, now)
         cliente_id = await self._doctor(transaction, telefone)
         cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
@@ -237,7 +237,7 @@ class Conversas:
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
-        """Delete name, documents and the words of every message; the number stays, so that nobody writes to it again."""
+        """Delete name, documents and texts; the number stays, so that it is never contacted again."""
         if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
@@ -247,7 +247,7 @@ class Conversas:
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
-        """The journal comes before the commit: an entry too many does no harm, a missing one would be forgotten by a restore."""
+        """Write the journal before the commit: an extra entry is harmless, a missing one would be lost by a restore."""
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
             return
         await self._eventos.record(transaction, "optout_fora_do_diario", now=now, dedupe_key=None)
@@ -280,7 +280,7 @@ class Conversas:
         nome: str | None,
         now: datetime,
     ) -> int:
-        """How many waiting messages were cancelled."""
+        """Record an opt-out in the journal and the database; return how many waiting messages were cancelled."""
         await self._note(transaction, "optout", telefone, now)
         return await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=nome, now=now)
 
@@ -293,7 +293,7 @@ class Conversas:
         regra: str,
         now: datetime,
     ) -> None:
-        """Hold Julia's own initiative towards a person who probably asked for no more messages, and tell an operator."""
+        """Hold messages on Julia's own initiative to a probable opt-out, and open a question for an operator."""
         stopped = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
         )
@@ -338,7 +338,7 @@ class Conversas:
         await self._eventos.record(transaction, "externo_optout", now=now, dedupe_key=f"optout:{origem}")
         return 0
 
-    async def _he_spoke(
+    async def _count_inbound(
         self, transaction: Transaction, cliente_id: str, conversation_id: str, em: datetime, now: datetime
     ) -> None:
         await transaction.run(self._queries.count_on_doctor, cliente_id=cliente_id, em=em)
