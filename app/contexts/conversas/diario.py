@@ -1,6 +1,6 @@
 """The journal of opt-outs and removals: a file next to the database.
 
-A restored backup gets requests since the backup from it.
+After a restore the journal supplies the requests made since the backup.
 
 Each line names a person by a digest of the number, keyed with the database's id, never by the number itself. The
 journal is append-only; ``batuta restore`` replays it.
