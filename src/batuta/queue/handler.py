@@ -35,7 +35,7 @@ class ItemHandler:
         return settlement if keep is None else settlement._replace(keep=keep)
 
 
-ROW_SPOILT = define("row_spoilt", "its row cannot be read ({columns}): correct these columns, and try it again")
+ROW_SPOILT = define("row_spoilt", "its row cannot be read ({columns}): correct these columns, then retry it")
 
 
 async def _fail_unreadable(lease: Lease) -> Outcome:

@@ -22,8 +22,6 @@ MOST_REMEMBERED = 1_000
 
 
 class Member(Protocol):
-    """A worker of the process."""
-
     @property
     def wakeup(self) -> Wakeup: ...
 

@@ -128,9 +128,7 @@ class QueueTable:
             if value is not None and ("'" in value or not value):
                 raise InvalidName(name=value, kind="queue state", why=Reason("table_word", "it must be a plain word"))
         if not self.ready:
-            raise InvalidName(
-                name=self.name, kind="queue table", why=Reason("table_ready", "no value means that a row is ready")
-            )
+            raise InvalidName(name=self.name, kind="queue table", why=Reason("table_ready", "ready has no values"))
 
 
 def require_identifier(name: str, kind: str, why: str) -> None:

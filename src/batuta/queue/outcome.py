@@ -186,7 +186,7 @@ StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
 # Error of a claimed, unstarted item with one crash left: if its process dies now, no crash is counted.
-WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits for a place of its own")
+WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits to run alone")
 # A thousand years: later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
 

@@ -29,7 +29,6 @@ from batuta.queue.outcome import (
     settle,
 )
 
-# The first attempt and three retries.
 DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)))
 
 
@@ -96,7 +95,7 @@ class Pipeline:
 
     def _item(self, item: NewItem, stage: str) -> NewItem:
         if item.key is None:
-            raise InvalidName(name=self.table.name, kind="fan-out", why="every item of it needs a key")
+            raise InvalidName(name=self.table.name, kind="fan-out", why="every item needs a key")
         return replace(item, values={**item.values, self.table.state: stage})
 
     def _next_stage(self, stage: Stage) -> str | None:

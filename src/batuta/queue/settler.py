@@ -75,7 +75,6 @@ class Unsettled:
 
     @property
     def is_ready(self) -> bool:
-        """True if an ending can be written now."""
         return bool(self._waiting) or bool(self._due_endings())
 
     @property
@@ -196,7 +195,6 @@ class Settler:
         return self._is_claiming
 
     async def settle_and_claim(self, limit: int, *, reversed: bool = False) -> Sequence[Lease]:
-        """Settle the endings that are ready, and claim up to ``limit`` items."""
         endings = self.unsettled.take()
         self._is_claiming = limit > 0
         try:
@@ -312,10 +310,7 @@ async def _nothing(lease: Lease) -> object:
 async def conclude(
     running: Running, settlement: Settlement, store: QueueStore, clock: Clock, stop: Callable[[Running], None]
 ) -> Called:
-    """Settle an item together with its effect. Returned(False): the lease is lost, and nothing was written.
-
-    ``stop`` is called when the effect takes too long.
-    """
+    """Settle an item with its effect. Returned(False): the lease is lost. ``stop`` is called when the effect takes too long."""
     if settlement.effect is not None and not isinstance(settlement.effect, Writes):
         effect = TimedEffect(settlement.effect, running, store.where, clock, stop)
         settlement = settlement._replace(effect=effect)
@@ -323,10 +318,7 @@ async def conclude(
 
 
 class TimedEffect:
-    """An effect limited to the remaining time of its item. Time in which the engine's store is away does not count.
-
-    ``where``: the engine's store, as its errors name it.
-    """
+    """An effect limited to its item's remaining time; outages of ``where``, the engine's store, do not count."""
 
     def __init__(
         self,

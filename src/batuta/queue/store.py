@@ -129,9 +129,7 @@ class QueueStore(Protocol):
         """
         ...
 
-    async def owners(self) -> Sequence[str]:
-        """Return the owners that hold leases in this table."""
-        ...
+    async def owners(self) -> Sequence[str]: ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
         """Write the error of a leased item. False: another transaction has locked its row, or the lease is lost."""
@@ -150,10 +148,7 @@ class QueueStore(Protocol):
         ...
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
-        """Start a dead item again from its first attempt. False: it is not dead, or another item with its key is alive.
-
-        ``by``: the operator, for the audit log.
-        """
+        """Start a dead item again. False: not dead, or another item with its key is alive. ``by``: operator, for the audit log."""
         ...
 
     async def discard(self, id: str, *, by: str | None = None) -> bool: ...

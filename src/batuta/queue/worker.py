@@ -38,8 +38,7 @@ from batuta.supervise.stacks import task_stack
 
 # One claim in this many takes the least urgent items first, so that low priorities do not starve.
 REVERSED_EVERY = 8
-# When a scheduled run is stopped: the time for its handlers to finish, and the limit of the whole drain, since a busy database
-# may write slowly.
+# When a scheduled run is stopped: the time for its handlers to finish, and the limit of the whole drain.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 ONE_SHOT_LIMIT = timedelta(seconds=5)
 # Wait of an item with one crash left while another such item has the process; each further one waits this much longer.
@@ -72,10 +71,7 @@ class Worker:
         claims: Iterator[int] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        """``handler_of`` returns None for an item that this process does not know.
-
-        ``claims`` counts the claims of every worker of the queue. The workers of a process share ``isolation``.
-        """
+        """``handler_of`` returns None for an unknown item. The queue's workers share ``claims``, the process's ``isolation``."""
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()
         self._queue = name
@@ -115,25 +111,25 @@ class Worker:
             return Again()
         await self._settler.release_strays(self.held_leases())
         await self._start_suspect()
-        asked = self._places()
+        asked = self._free_places()
         if asked <= 0 and not self._unsettled.is_ready:
-            return Idle(self._soon())
+            return Idle(self._next_deadline())
         looked_at, came_back = self._clock.now(), self._unsettled.returns_soon
         claimed = await self._settle_and_claim(asked)
         if self._suspect is not None:
             self._start_waiting()
             await self._start_suspect()
-            return Again() if self._unsettled.is_ready else Idle(self._soon())
+            return Again() if self._unsettled.is_ready else Idle(self._next_deadline())
         is_full = claimed == asked > 0
         if not (is_full and len(self._running) + len(self._waiting) < self._policy.limit):
             self._start_waiting()
         if self._unsettled.is_ready or self._waiting:
             return Again()
         if is_full:
-            return Idle(self._soon())
+            return Idle(self._next_deadline())
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
-    def _places(self) -> int:
+    def _free_places(self) -> int:
         """Return how many items to claim: zero while an item with one crash left has the process to itself."""
         free = min(self._policy.portion, self._policy.limit - len(self._running))
         return max(0, free) if self._isolation.may_claim else 0
@@ -148,7 +144,7 @@ class Worker:
         self._isolation.join(self)
         async with keeper.ticking():
             try:
-                return await self._work_off(most)
+                return await self._run_due_items(most)
             except BaseException:
                 # No supervisor drains this worker.
                 await first_of(self.drain(ONE_SHOT_DRAIN_GRACE), self._clock.sleep(ONE_SHOT_LIMIT.total_seconds()))
@@ -156,10 +152,10 @@ class Worker:
             finally:
                 self._isolation.leave(self)
 
-    async def _work_off(self, most: int) -> int:
+    async def _run_due_items(self, most: int) -> int:
         claimed = 0
         for _ in range(most):
-            more = await self._settle_and_claim(min(self._places(), most - claimed))
+            more = await self._settle_and_claim(min(self._free_places(), most - claimed))
             self._start_waiting()
             await self._finish()
             await self._finish_suspect()
@@ -175,7 +171,7 @@ class Worker:
             await self._start_suspect()
             if self._suspect is not None:
                 self.wakeup.clear()
-                pause = max(0.0, (self._soon() - self._clock.now()).total_seconds())
+                pause = max(0.0, (self._next_deadline() - self._clock.now()).total_seconds())
                 await first_of(self.wakeup.wait(), self._clock.sleep(pause))
             await self._finish()
 
@@ -213,10 +209,7 @@ class Worker:
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers finish; cancel the rest and hand their items back without counting the attempt.
-
-        The lease keeper renews the leases until the drain is over.
-        """
+        """Let handlers finish; cancel the rest and hand their items back uncounted. The keeper renews the leases meanwhile."""
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
@@ -228,7 +221,6 @@ class Worker:
             self._unsettled.add(suspect, give_back()._replace(untried=True))
 
     async def finish(self) -> None:
-        """Wait for the handlers and write every ending."""
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
@@ -248,7 +240,7 @@ class Worker:
     async def _finish(self) -> None:
         while self._running:
             tasks = [running.task for running in self._running.values()]
-            soon = self._clock.sleep(max(0.0, (self._soon() - self._clock.now()).total_seconds()))
+            soon = self._clock.sleep(max(0.0, (self._next_deadline() - self._clock.now()).total_seconds()))
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
             self._stop_overdue()
             self._give_up_uncancellable()
@@ -374,9 +366,9 @@ class Worker:
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()
         while self._limits and self._limits[0][0] <= now:
-            self._overdue(*heapq.heappop(self._limits))
+            self._stop_if_overdue(*heapq.heappop(self._limits))
 
-    def _overdue(self, at: float, id: str) -> None:
+    def _stop_if_overdue(self, at: float, id: str) -> None:
         running = self._running.get(id)
         if running is not None and running.overdue_at == at and not running.is_settling:
             self._events.emit(ItemOverdue(self._queue, id, running.handler.timeout))
@@ -412,13 +404,12 @@ class Worker:
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._store.next_at()
-        # An item that was due at the last look and was not claimed is paused or leased: looking again at once would be a busy
-        # loop.
+        # A due item that the last look did not claim is paused or leased: looking again at once would be a busy loop.
         if due is None or (due <= looked_at and not came_back):
-            return self._soon()
-        return min(self._soon(), due)
+            return self._next_deadline()
+        return min(self._next_deadline(), due)
 
-    def _soon(self) -> datetime:
+    def _next_deadline(self) -> datetime:
         """Return the next poll, time limit, repeated cancellation or retry of an ending, whichever comes first."""
         now = self._clock.now()
         looks_at = now + self._policy.look_every

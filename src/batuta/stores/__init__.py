@@ -25,9 +25,7 @@ def liveness_limits(lease: timedelta, pool: int) -> Limits:
     usual, each = Limits(), lease / _SHARE_OF_LEASE
     if each < _SHORTEST:
         least = (_SHORTEST * _SHARE_OF_LEASE).total_seconds()
-        why = Reason(
-            "short_lease", "a third of it is too short for a renewal; give it {least} s or more", least=f"{least:g}"
-        )
+        why = Reason("short_lease", "it is too short for renewals; set {least} s or more", least=f"{least:g}")
         raise InvalidSetting(name="lease", why=why)
     return Limits(
         connect=min(usual.connect, each),
@@ -58,7 +56,7 @@ def connect(
     if scheme == "sqlite":
         if direct_url is not None:
             why = Reason(
-                "direct_alone", "it counts with PostgreSQL in DATABASE_URL only; unset it or correct DATABASE_URL"
+                "direct_alone", "it applies only with PostgreSQL in DATABASE_URL; unset it or correct DATABASE_URL"
             )
             raise InvalidSetting(name="DATABASE_DIRECT_URL", why=why)
         from batuta.stores.sqlite.driver import SqliteDatabase
@@ -78,7 +76,7 @@ def connect(
     # Do not repeat the value: without ://, all of it may be a password.
     if "://" not in url:
         raise _invalid_url("no_scheme", "it has no ://; the forms are {forms}")
-    raise _invalid_url("strange_scheme", "'{scheme}' is not a database we know; the forms are {forms}", scheme=scheme)
+    raise _invalid_url("strange_scheme", "'{scheme}' is not a supported database; the forms are {forms}", scheme=scheme)
 
 
 def _file(rest: str) -> Path:

@@ -87,8 +87,8 @@ class ObservedDatabase:
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
         return self._observe_context("snapshot", self._inner.snapshot())
 
-    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
-        return await self._inner.listen(said)
+    async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        return await self._inner.listen(on_change)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         await self._inner.lock_migrations(transaction)

@@ -118,7 +118,7 @@ class Task:
             for name in named:
                 if name not in known and (near := nearest(name, known)) is not None:
                     raise TypeError(f"task {self.name} has no parameter '{name}': write {near}=…") from None
-            raise TypeError(f"task {self.name} cannot be called so: {error}") from None
+            raise TypeError(f"task {self.name} cannot be called with these arguments: {error}") from None
 
     def handler(
         self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
@@ -126,7 +126,7 @@ class Task:
         """``elsewhere`` runs the task in another process and enforces its time limit."""
         return ItemHandler(
             handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
-            traceparent=lambda lease: _trace_in(lease.row["args"]),
+            traceparent=lambda lease: _trace_of(lease.row["args"]),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
             retry_timeout=self.retry_timeout,
@@ -152,7 +152,7 @@ class Task:
         return outcome_of(returned)
 
 
-def _trace_in(args: object) -> object:
+def _trace_of(args: object) -> object:
     """Return the trace context of the enqueuing caller, the third element of ``args``. Its content is not trusted."""
     match args:
         case [_, _, {**carried}]:
@@ -177,10 +177,10 @@ class TaskRegistry:
             raise InvalidName(
                 name=task.name,
                 kind="task",
-                why=Reason("task_name", "it is written in small letters, digits, dots and underscores"),
+                why=Reason("task_name", "use lowercase letters, digits, dots and underscores"),
             )
         if task.name in self._tasks:
-            raise InvalidName(name=task.name, kind="task", why=Reason("task_taken", "another task is called that"))
+            raise InvalidName(name=task.name, kind="task", why=Reason("task_taken", "another task has this name"))
         if not inspect.signature(task.function).parameters:
             raise InvalidName(
                 name=task.name,
@@ -189,7 +189,7 @@ class TaskRegistry:
             )
         if min(task.timeout, task.keep_result) < timedelta(0) or task.timeout == timedelta(0):
             raise InvalidName(
-                name=task.name, kind="task", why=Reason("task_timeout", "its timeout must be longer than nothing")
+                name=task.name, kind="task", why=Reason("task_timeout", "its timeout must be greater than zero")
             )
         self._tasks[task.name] = task
         self._names[task.function] = task.name

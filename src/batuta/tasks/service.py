@@ -37,9 +37,7 @@ class TaskBackend(Protocol[SomeTransaction]):
         """Return the ids, in order; for a key that a live task has, the id of that task."""
         ...
 
-    async def status(self, id: str) -> TaskStatus | None:
-        """Return None if the task is unknown or its result has expired."""
-        ...
+    async def status(self, id: str) -> TaskStatus | None: ...
 
     async def cancel(self, id: str, reason: str) -> bool: ...
 
@@ -117,7 +115,7 @@ def _wait(delay: float) -> timedelta | None:
     try:
         return clamp_wait(timedelta(seconds=delay))
     except (OverflowError, ValueError):
-        raise ValueError("the delay cannot be kept: give it as a number of seconds") from None
+        raise ValueError("the delay is out of range: give a number of seconds") from None
 
 
 def _to_list(arguments: object) -> object:
@@ -144,9 +142,7 @@ class TaskHomes(Protocol):
         """Return the waiting tasks of queues that are not in ``served``."""
         ...
 
-    async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks of ``name`` from one queue to another."""
-        ...
+    async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
 
 class TaskRehomer:

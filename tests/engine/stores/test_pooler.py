@@ -249,7 +249,7 @@ async def test_pooler_declared_as_none_is_reported_with_the_setting_to_change(
         ("postgresql://host/db?pooler=session", None, "neither transaction nor none"),
         ("postgresql://host/db", "mysql://host/db", "begins with postgresql://"),
         ("postgresql://host/db", "postgresql://host/db?pooler=transaction", "without a pooler"),
-        ("sqlite:///work.db", "postgresql://host/db", "with PostgreSQL in DATABASE_URL only"),
+        ("sqlite:///work.db", "postgresql://host/db", "only with PostgreSQL in DATABASE_URL"),
     ],
 )
 def test_contradictory_settings_are_refused(url: str, direct: str | None, says: str) -> None:

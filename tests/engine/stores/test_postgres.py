@@ -19,7 +19,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
 )
 from batuta.stores import connect
-from batuta.stores.postgres.driver import PostgresDatabase, our_name_for
+from batuta.stores.postgres.driver import PostgresDatabase, to_batuta_error
 from batuta.stores.postgres.server import PostgresServer
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -166,7 +166,7 @@ async def test_statement_times_out_when_every_connection_is_taken(postgres_url: 
 
     sitting = [asyncio.create_task(sit()) for _ in range(2)]
     await inside.wait()
-    with pytest.raises(StoreTimeout, match="no connection was free"):
+    with pytest.raises(StoreTimeout, match="no connection became available"):
         await small.all(ONE)
     leave.set()
     await asyncio.gather(*sitting)
@@ -285,4 +285,4 @@ async def test_statement_that_waits_for_a_connection_fails_when_the_pool_closes(
     ],
 )
 def test_only_a_lost_connection_is_an_outage(said: str, means: type[Exception]) -> None:
-    assert type(our_name_for(asyncpg.InterfaceError(said), "somewhere")) is means
+    assert type(to_batuta_error(asyncpg.InterfaceError(said), "somewhere")) is means

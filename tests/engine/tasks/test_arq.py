@@ -199,7 +199,7 @@ async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(
             await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
             clock.step(timedelta(seconds=5))
             await relay.tick()
-        assert await waiting == (Done(result=42) if arrived else Snooze(timedelta(0), "Redis lost it"))
+        assert await waiting == (Done(result=42) if arrived else Snooze(timedelta(0), "Redis lost the call"))
     await relay.close()
 
 
@@ -268,7 +268,7 @@ async def test_silent_network_blocks_no_caller_and_sent_calls_are_searched_after
                 clock.step(timedelta(seconds=5))
                 await relay.tick()
                 await settle()
-        assert await waiting == (Done(result=42) if arrives else Snooze(timedelta(0), "Redis lost it"))
+        assert await waiting == (Done(result=42) if arrives else Snooze(timedelta(0), "Redis lost the call"))
         await relay.close()
 
 

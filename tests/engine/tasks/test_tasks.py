@@ -460,7 +460,7 @@ async def test_call_with_wrong_arguments_is_refused_at_enqueue(
     @work.task()
     async def simples(context: TaskContext, numero: int) -> None: ...
 
-    with pytest.raises(TypeError, match="task simples cannot be called so"):
+    with pytest.raises(TypeError, match="task simples cannot be called with these arguments"):
         await work.enqueue(simples, *arguments, **named)
 
 
@@ -470,7 +470,7 @@ async def test_enqueue_many_checks_its_argument_lists_and_keys(work: Batuta) -> 
 
     with pytest.raises(TypeError, match="a list of its arguments"):
         await work.enqueue_many(simples, ["ab"])
-    with pytest.raises(TypeError, match="cannot be called so"):
+    with pytest.raises(TypeError, match="cannot be called with these arguments"):
         await work.enqueue_many(simples, [[1], [1, 2]])
     with pytest.raises(ValueError, match="2 tasks and 1 keys"):
         await work.enqueue_many(simples, [[1], [2]], keys=["a"])

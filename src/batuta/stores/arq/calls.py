@@ -127,7 +127,6 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
 
 
 def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
-    """Encode the end of a call; ``decode_result`` reads it."""
     match ran:
         case Raised(error=error):
             return {"failed": encode(HANDLER_CRASHED(error=name_of(error)))}

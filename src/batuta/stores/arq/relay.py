@@ -42,7 +42,7 @@ AWAY_FOR: Final = timedelta(seconds=2)
 # A call in progress for longer than twice its time limit plus this time is withdrawn.
 SPARE: Final = timedelta(seconds=60)
 REDIS_AWAY = define("redis_away", "Redis does not answer: {error}")
-REDIS_LOST = define("redis_lost", "Redis lost it")
+REDIS_LOST = define("redis_lost", "Redis lost the call")
 
 # Returns the tasks that are neither ended nor cancelled.
 Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
@@ -90,8 +90,7 @@ class ArqRelay:
             async with redis_timeout():
                 call = await calls.current_call(redis, lease)
         except REDIS_ERRORS as error:
-            # Hold the task while Redis is away: otherwise the worker would claim and put off its whole backlog. The due time
-            # stays.
+            # Hold the task while Redis is away: otherwise the worker would claim and put off its whole backlog.
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
         if call == calls.call_of(lease):
@@ -135,7 +134,7 @@ class ArqRelay:
             await self._redis.aclose(close_connection_pool=True)
 
     async def _send(self, redis: ArqRedis, task: Task, lease: Lease, call: CallId) -> None:
-        said = {
+        call_data = {
             "id": lease.id,
             "fence": lease.fence,
             "attempt": lease.attempt,
@@ -146,7 +145,7 @@ class ArqRelay:
         }
         with suppress(*REDIS_ERRORS):  # the call may have arrived: the next check of all calls finds out
             async with redis_timeout():
-                await redis.enqueue_job(task.name, dumps(said), _job_id=call)
+                await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
     async def _open(self) -> ArqRedis:
         async with redis_timeout(), self._opening:
@@ -173,11 +172,11 @@ class ArqRelay:
             self._ended.clear()
             pending = [id for id in ids if id not in heard]
             await self._return_lost(pending, redis)
-            await self._give_up([id for id in pending if id in self._waiting], redis)
+            await self._withdraw_overdue([id for id in pending if id in self._waiting], redis)
 
     async def _read_reports(self, redis: ArqRedis) -> list[CallId]:
-        said = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MAX_OUTCOMES))
-        self._ended.update(each.decode() for each in said or ())
+        reports = await cast("Awaitable[list[bytes] | None]", redis.lpop(self._list, MAX_OUTCOMES))
+        self._ended.update(each.decode() for each in reports or ())
         ids = [id for id in self._ended if id in self._waiting]
         self._ended.difference_update(ids)
         return ids
@@ -185,7 +184,9 @@ class ArqRelay:
     async def _outcomes(self, redis: ArqRedis, ids: Collection[CallId]) -> Collection[CallId]:
         answers = await calls.outcomes(redis, ids)
         heard = {
-            id: calls.decode_result(loads(said)) for id, said in zip(ids, answers, strict=True) if said is not None
+            id: calls.decode_result(loads(answer))
+            for id, answer in zip(ids, answers, strict=True)
+            if answer is not None
         }
         taken = {id: self._waiting[id].lease for id in heard if id in self._waiting}
         if taken:
@@ -208,8 +209,7 @@ class ArqRelay:
         for id in lost:
             self._resolve(id, Snooze(timedelta(0), REDIS_LOST()))
 
-    async def _give_up(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Withdraw calls that are in progress for too long."""
+    async def _withdraw_overdue(self, ids: list[CallId], redis: ArqRedis) -> None:
         marks = await redis.mget([in_progress_key_prefix + id for id in ids]) if ids else []
         for id, mark in zip(ids, marks, strict=True):
             sent = self._waiting.get(id)

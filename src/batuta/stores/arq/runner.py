@@ -61,10 +61,7 @@ class Here:
     max_result: int = MAX_PAYLOAD
 
     def look_past(self, redis: ArqRedis) -> None:
-        """Hide this process's running calls from ARQ's poll.
-
-        ARQ sends Redis three commands for each listed call; with hundreds in progress that is most of its work.
-        """
+        """Hide this process's running calls from ARQ's poll, which sends Redis three commands for each call."""
         listed = redis.zrangebyscore
 
         async def others(*arguments: Any, **named: Any) -> list[bytes]:
@@ -74,8 +71,6 @@ class Here:
 
 
 def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RESULT_RETENTION) -> list[Function]:
-    """Return the functions of an ARQ worker: every task under its own name."""
-
     def make_function(task: Task) -> Function:
         async def run(ctx: dict[Any, Any], call: str) -> Json:
             here.under_way.add(ctx["job_id"])
@@ -90,11 +85,11 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RES
     return [make_function(task) for task in tasks]
 
 
-async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here: Here) -> Json:
-    if said.get("is_current") and not await calls.is_current(redis, said["id"], call):
+async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, here: Here) -> Json:
+    if call_data.get("is_current") and not await calls.is_current(redis, call_data["id"], call):
         return None  # withdrawn, or replaced by another call
-    row = {"args": said["args"], "created_at": datetime.fromisoformat(said["created_at"]), "name": task.name}
-    lease = Lease(said["id"], said["fence"], said["attempt"], row)
+    row = {"args": call_data["args"], "created_at": datetime.fromisoformat(call_data["created_at"]), "name": task.name}
+    lease = Lease(call_data["id"], call_data["fence"], call_data["attempt"], row)
     clock = here.clock
     ran = await _outcome_without_run(lease, here) or await call_with_deadline(
         lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"
@@ -102,7 +97,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, said: Any, here:
     if isinstance(ran, Raised):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
     encoded = calls.encode_result(ran, task, here.max_result)
-    await calls.answer(redis, call, encoded, said.get("told_in"))
+    await calls.answer(redis, call, encoded, call_data.get("told_in"))
     return encoded
 
 

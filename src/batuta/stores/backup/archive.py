@@ -184,7 +184,6 @@ def scratch(file: Path, kind: str) -> Path:
 
 
 def open_private(file: Path) -> BinaryIO:
-    """Create a file that only its owner can read."""
     return os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
 
 

@@ -95,7 +95,7 @@ async def replacement(
                     why=Reason("restore_connected", "{count} connections of this program are open", count=others),
                     next_step=Reason(
                         "restore_connected_step",
-                        "stop every process, then repeat; with --force, processes that still run lose what they hold",
+                        "stop every process, then repeat; with --force, processes that still run lose their leases",
                     ),
                 )
             if there := await present(connection, ours):

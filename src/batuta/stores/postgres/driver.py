@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     Pooled: TypeAlias = PoolConnectionProxy[asyncpg.Record]
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | Pooled
 
-# Every error of the driver.
 DRIVERS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _TIMEOUT = (
     TimeoutError,
@@ -70,13 +69,13 @@ def translate_errors(where: str, *, connecting: bool = False) -> Iterator[None]:
     try:
         yield
     except DRIVERS as error:
-        named = our_name_for(error, where)
+        named = to_batuta_error(error, where)
         if connecting and not isinstance(named, StoreUnavailable):
             named = StoreUnavailable(where=where, why=_first_line(error))
         raise named from error
 
 
-def our_name_for(error: Exception, where: str) -> BatutaError:
+def to_batuta_error(error: Exception, where: str) -> BatutaError:
     why = getattr(error, "message", None) or _first_line(error)
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return StoreConflict(why=f"{error.constraint_name or error.column_name} of {error.table_name}")
@@ -116,7 +115,7 @@ def _first_line(error: Exception) -> str:
 # An arbitrary number, the same in every process: its holder migrates.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
-NOT_DIRECT = "its address for LISTEN leads to a transaction pooler, correct DATABASE_DIRECT_URL"
+NOT_DIRECT = "its address for LISTEN leads to a transaction pooler: correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
 # Seconds that a cancelled task waits for its rollback, which then continues in the background.
@@ -231,19 +230,19 @@ class PostgresDatabase:
                 await snapshot.begin(self.server.beginning(_READ_ONE_STATE, self._limits))
                 yield snapshot
 
-    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
+    async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
         url = self.server.listens_at
         if url is None:
-            return PollingListener(said)
+            return PollingListener(on_change)
         try:
             with translate_errors(self.where, connecting=True):
-                return await self._listening(url, said)
+                return await self._open_listener(url, on_change)
         except StoreUnavailable as error:
             if self.server.direct_url is None or REFUSED_PARAMETER not in str(error):
                 raise
             raise StoreUnavailable(where=self.where, why=NOT_DIRECT) from error
 
-    async def _listening(self, url: str, said: Callable[[str | None], None]) -> ChangeListener:
+    async def _open_listener(self, url: str, on_change: Callable[[str | None], None]) -> ChangeListener:
         connection = await _connect(
             url,
             timeout=self._limits.connect.total_seconds(),
@@ -253,9 +252,9 @@ class PostgresDatabase:
         )
         listener = PostgresListener(connection, self.where)
         try:
-            await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: said(str(payload)))
+            await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: on_change(str(payload)))
             # A connection that ends may have missed notifications.
-            connection.add_termination_listener(lambda _connection: said(None))
+            connection.add_termination_listener(lambda _connection: on_change(None))
             await listener.probe()
         except BaseException:
             connection.terminate()
@@ -264,10 +263,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def dedicated_connection(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
-        """A connection outside the pool without statement timeouts, for a backup or a restore.
-
-        Behind a transaction pooler its session lasts for one transaction.
-        """
+        """A connection outside the pool without statement timeouts; behind a transaction pooler, for one transaction."""
         server = self.server
         if server.is_pooled is None:  # never opened: the first connection detects a pooler
             await self.open()
@@ -310,7 +306,7 @@ class PostgresDatabase:
             try:
                 connection = await pool.acquire(timeout=timeout)
             except TimeoutError:
-                raise StoreTimeout(where=self.where, why="no connection was free or could be made") from None
+                raise StoreTimeout(where=self.where, why="no connection became available in time") from None
         try:
             if self._pool is not pool:
                 connection.terminate()  # it may have been opened after the pool closed the others
@@ -369,8 +365,8 @@ class PollingListener:
 
     period = timedelta(seconds=1)
 
-    def __init__(self, said: Callable[[str | None], None]) -> None:
-        self._said = said
+    def __init__(self, on_change: Callable[[str | None], None]) -> None:
+        self._on_change = on_change
         self._timer = self._next()
 
     def _next(self) -> asyncio.TimerHandle:
@@ -378,7 +374,7 @@ class PollingListener:
 
     def _notify(self) -> None:
         self._timer = self._next()
-        self._said(None)
+        self._on_change(None)
 
     async def probe(self) -> None:
         """Do nothing: a timer cannot break."""
@@ -470,7 +466,7 @@ async def _register_types(connection: "Connection") -> None:
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
     # asyncpg cannot decode instants outside Python's calendar, and one such value would hide all rows of its answer.
     await connection.set_type_codec(
-        "timestamptz", schema="pg_catalog", format="tuple", encoder=_encode_instant, decoder=_instant
+        "timestamptz", schema="pg_catalog", format="tuple", encoder=_encode_instant, decoder=_decode_instant
     )
 
 
@@ -478,7 +474,7 @@ def _encode_instant(instant: datetime) -> tuple[int]:
     return (microseconds(instant) - _SINCE_2000,)
 
 
-def _instant(counted: tuple[int]) -> datetime:
+def _decode_instant(counted: tuple[int]) -> datetime:
     return instant(counted[0] + _SINCE_2000)
 
 

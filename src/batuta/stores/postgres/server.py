@@ -93,14 +93,14 @@ def _split_pooler(url: str) -> tuple[str, bool | None]:
     """Return the address for the driver, and the meaning of its ``pooler`` parameter."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
-    said = dict(given).get("pooler")
-    if said not in _WAYS:
-        why = Reason("strange_pooler", "pooler={pooler} is neither transaction nor none", pooler=said)
+    mode = dict(given).get("pooler")
+    if mode not in _WAYS:
+        why = Reason("strange_pooler", "pooler={pooler} is neither transaction nor none", pooler=mode)
         raise InvalidSetting(name="DATABASE_URL", why=why)
-    if said is None:
+    if mode is None:
         return url, None
     kept = urlencode([(name, value) for name, value in given if name != "pooler"])
-    return urlunsplit(parts._replace(query=kept)), _WAYS[said]
+    return urlunsplit(parts._replace(query=kept)), _WAYS[mode]
 
 
 def _where(url: str) -> str:

@@ -21,10 +21,7 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """A value for a JSONB column. SQLite cannot tell from the column that ``True`` is JSON, so the caller marks it.
-
-    ``AsJson(None)`` is SQL's NULL.
-    """
+    """A value for a JSONB column, marked because SQLite cannot tell it from the column. ``AsJson(None)`` is SQL's NULL."""
 
     value: object
 
@@ -97,7 +94,6 @@ class Reading(Protocol):
 
     async def all(self, query: Query, **values: object) -> list[Row]: ...
     async def one(self, query: Query, **values: object) -> Row | None:
-        """Return the first row, or None."""
         return next(iter(await self.all(query, **values)), None)
 
 
@@ -127,10 +123,7 @@ class Transaction(Reading, Protocol):
 
 
 class Database(Transaction, Protocol):
-    """A database. Each direct call is a transaction of its own; on SQLite, calls that wait at the same time share a commit.
-
-    A call returns when its writes are synced to disk.
-    """
+    """Each direct call is a transaction, synced to disk on return; on SQLite, calls that wait together share a commit."""
 
     @property
     def where(self) -> str:
@@ -158,8 +151,8 @@ class Database(Transaction, Protocol):
         """Run several reads on one state, without blocking writers."""
         ...
 
-    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``said`` with the name that something was written for; None: possibly any name."""
+    async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        """Call ``on_change`` with the name that something was written for; None: possibly any name."""
         ...
 
     async def lock_migrations(self, transaction: Transaction) -> None:

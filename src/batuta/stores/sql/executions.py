@@ -76,7 +76,6 @@ class SqlTimetables:
         return [_timetable(row) for row in await self._database.all(self._queries.rivals, fingerprint=fingerprint)]
 
     async def newest(self, limit: int) -> Sequence[Timetable]:
-        """Return the newest timetables first, and the active one."""
         return [_timetable(row) for row in await self._database.all(self._queries.newest, limit=limit)]
 
     async def active(self, within: Reading) -> str | None:

@@ -77,7 +77,7 @@ def read_migrations(namespace: str, folder: Path) -> list[Migration]:
             raise QueryFileError(file=str(file), why="a migration is called 0001_what_it_does.sql")
         found.append(Migration(namespace, int(named[1]), named[2], file.read_text(encoding="utf-8")))
     if [migration.number for migration in found] != list(range(1, len(found) + 1)):
-        raise QueryFileError(file=str(folder), why="migrations are numbered 0001, 0002, … without gap or double")
+        raise QueryFileError(file=str(folder), why="migrations are numbered 0001, 0002, … without gaps or duplicates")
     return found
 
 
@@ -180,9 +180,7 @@ class MarkerQueries:
 
 
 class Marker:
-    """Marks the project that a database belongs to. The first migration with a project writes it; another project refuses to
-    start.
-    """
+    """Marks the project of a database. The first migration with a project writes it; another project refuses to start."""
 
     def __init__(self, database: Database, mark: Mark) -> None:
         self._database = database

@@ -101,7 +101,6 @@ def _loop(status: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
 
 
 def _instant(ago: Json, beat_at: datetime) -> datetime | None:
-    """Return the instant that was ``ago`` seconds before the beat."""
     return beat_at - timedelta(seconds=ago) if isinstance(ago, int | float) else None
 
 

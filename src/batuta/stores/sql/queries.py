@@ -79,7 +79,7 @@ def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:
     for header, end in zip(headers, ends, strict=True):
         kind, name, on, _ = header.groups()
         if on is not None and on not in DIALECTS:
-            raise QueryFileError(file=file, why=f"{name} is for '{on}', which is none of {', '.join(DIALECTS)}")
+            raise QueryFileError(file=file, why=f"{name} is for '{on}', not one of {', '.join(DIALECTS)}")
         taken = {key for key in found if key[0] == name}
         if (name, on) in taken or (taken and (on is None or (name, None) in taken)):
             raise QueryFileError(file=file, why=f"{name} is defined twice")
@@ -94,7 +94,6 @@ def query_of(name: str, text: str, *, writes: bool) -> Query:
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
-    """Return the query with the placeholders of a dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}

@@ -112,7 +112,6 @@ def bind(query: Query, values: Values) -> Mapping[str, object]:
 
 
 def plain(value: object) -> object:
-    """Return a Python value as SQLite stores it."""
     match value:
         case None | str() | int() | float() | bytes():
             return value
@@ -159,10 +158,10 @@ def translate_errors(where: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise our_name_for(error, where) from error
+        raise to_batuta_error(error, where) from error
 
 
-def our_name_for(error: sqlite3.Error, where: str) -> BatutaError:
+def to_batuta_error(error: sqlite3.Error, where: str) -> BatutaError:
     code: str = getattr(error, "sqlite_errorname", "") or ""
     primary = "_".join(code.split("_")[:2])
     why = str(error)
@@ -225,7 +224,7 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
     except BatutaError as error:
         return None, error
     except sqlite3.Error as error:
-        return None, our_name_for(error, where)
+        return None, to_batuta_error(error, where)
     except Exception as error:  # noqa: BLE001 - the thread must outlive any statement, or every writer after it waits for ever
         return None, StatementRefused(why=f"{type(error).__name__} while reading its rows")
 

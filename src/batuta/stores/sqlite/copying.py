@@ -41,7 +41,7 @@ def seal(connection: sqlite3.Connection, name: str) -> None:
     connection.execute("PRAGMA journal_mode = DELETE")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
-        raise BackupDamaged(file=name, why=f"SQLite's integrity check says: {verdict}")
+        raise BackupDamaged(file=name, why=f"SQLite's integrity check reports: {verdict}")
 
 
 def count_rows(file: Path) -> dict[str, int]:

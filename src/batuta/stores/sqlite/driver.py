@@ -126,8 +126,8 @@ class SqliteDatabase:
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
 
-    async def listen(self, said: Callable[[str | None], None]) -> ChangeListener:
-        return SqliteListener(self, said, await self.data_version())
+    async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        return SqliteListener(self, on_change, await self.data_version())
 
     async def data_version(self) -> int:
         """Return a number that changes with every commit to this file, by any process."""
@@ -164,16 +164,16 @@ class SqliteDatabase:
 class SqliteListener:
     """Poll ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll notices a file that was replaced."""
 
-    def __init__(self, database: SqliteDatabase, said: Callable[[str | None], None], version: int) -> None:
+    def __init__(self, database: SqliteDatabase, on_change: Callable[[str | None], None], version: int) -> None:
         self._database = database
-        self._said = said
+        self._on_change = on_change
         self._version = version
 
     async def probe(self) -> None:
         version = await self._database.data_version()
         if version != self._version:
             self._version = version
-            self._said(None)
+            self._on_change(None)
 
     async def close(self) -> None:
         """Do nothing: the listener holds no resource."""
@@ -192,15 +192,15 @@ class SqliteTransaction(Transaction):
         self._guard = StatementGuard()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
-        rows: list[Row] = await self._do(self._acts.all(query, values))
+        rows: list[Row] = await self._perform(self._acts.all(query, values))
         return rows
 
     async def run(self, query: Query, **values: object) -> int:
-        touched: int = await self._do(self._acts.run(query, values))
+        touched: int = await self._perform(self._acts.run(query, values))
         return touched
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
-        await self._do(self._acts.run_many(query, rows))
+        await self._perform(self._acts.run_many(query, rows))
 
     async def script(self, text: str) -> None:
         for statement in statements(text):
@@ -208,7 +208,7 @@ class SqliteTransaction(Transaction):
                 raise StatementRefused(
                     why="a script runs in one transaction: remove BEGIN, COMMIT, ROLLBACK and SAVEPOINT"
                 )
-            await self._do(partial(_execute, statement))
+            await self._perform(partial(_execute, statement))
 
     async def commit(self) -> None:
         try:
@@ -224,7 +224,7 @@ class SqliteTransaction(Transaction):
         if self._started and self._session.roll_back():
             await asyncio.wait([self._session.ended])
 
-    async def _do(self, act: Act) -> Any:
+    async def _perform(self, act: Act) -> Any:
         with self._guard.statement():
             if not self._started:
                 self._started = True

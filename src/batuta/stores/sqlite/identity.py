@@ -37,10 +37,7 @@ class OpenFile:
         self._loss: tuple[str, Reason] | None = None
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
-        """Open the first connection and record which files it opened.
-
-        SQLite does not report the inode it opened, so the path must name the same file before and after.
-        """
+        """Record which files the first connection opened. SQLite reports no inode, so the path must not change meanwhile."""
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])
             connection = connect()
@@ -69,18 +66,15 @@ class OpenFile:
         return StoreReplaced(where=str(Path(path).absolute()), what=what)
 
     def check(self) -> None:
-        """Raise StoreReplaced if a path names another file than the open one."""
         if (lost := self.find_loss()) is not None:
             raise lost
 
     @property
     def is_in_place(self) -> bool:
-        """True if the database file itself is still the open one."""
         return _identity(self._paths[0]) == self._identities[0]
 
     @property
     def has_successor(self) -> bool:
-        """True if another file is at the database's path."""
         return _identity(self._paths[0]) not in (None, self._identities[0])
 
     @property

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, TransactionMisuse
-from batuta.stores.sqlite.connection import Act, attempt, close, our_name_for, settle
+from batuta.stores.sqlite.connection import Act, attempt, close, settle, to_batuta_error
 from batuta.stores.sqlite.identity import OpenFile
 
 # Limits of a group, so that no unit waits long for later ones.
@@ -34,9 +34,7 @@ GROUP_TIME = timedelta(milliseconds=20)
 
 
 class Unit(Protocol):
-    """A unit of work. ``perform`` runs in the writer thread and raises to be undone. One of the reports follows on the event
-    loop.
-    """
+    """A unit of work. ``perform`` runs in the writer thread and raises to be undone; a report follows on the event loop."""
 
     needs_savepoint: bool
     repeatable: bool  # may be performed again after a rollback
@@ -122,7 +120,7 @@ class Session:
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
         except queue.Empty:
-            raise StoreTimeout(where=self.where, why="a transaction was left open") from None
+            raise StoreTimeout(where=self.where, why="a transaction stayed open without statements") from None
         if act is None:
             return False
         # Some failures make SQLite abandon the transaction: later statements would commit on their own.
@@ -217,7 +215,7 @@ class Writer:
         except sqlite3.Error as error:
             # BEGIN or a savepoint failed: roll back, and continue with the next group.
             self._roll_back()
-            self._fail(performed or [first], our_name_for(error, self._where))
+            self._fail(performed or [first], to_batuta_error(error, self._where))
 
     def _perform_waiting(self, first: Unit, performed: list[Unit]) -> None:
         ends = self._clock.monotonic() + GROUP_TIME.total_seconds()
@@ -277,7 +275,7 @@ class Writer:
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
         """Give each unit its own commit, to find the one that violates a deferred constraint."""
         if len(performed) == 1:
-            self._fail(performed, our_name_for(error, self._where))
+            self._fail(performed, to_batuta_error(error, self._where))
             return
         for unit in performed:
             if unit.repeatable:
@@ -296,7 +294,7 @@ class Writer:
                 self._roll_back()
         except sqlite3.Error as error:
             self._roll_back()
-            self._fail([unit], our_name_for(error, self._where))
+            self._fail([unit], to_batuta_error(error, self._where))
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

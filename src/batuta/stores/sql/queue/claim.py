@@ -59,7 +59,7 @@ class PostgresClaims:
         return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
 
     async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
+        return await self._round.claim_both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
 
     async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         after = await self._round.place(transaction, self._queries.somewhere, asked)
@@ -69,24 +69,28 @@ class PostgresClaims:
         self._round.move_to(locked[-1])
         groups = AsJson([{self._table.group: group} for group in locked])
         rows = await transaction.all(
-            self._queries.claim_groups, groups=groups, **_for(self._queries.claim_groups, asked, limit)
+            self._queries.claim_groups, groups=groups, **_values_for(self._queries.claim_groups, asked, limit)
         )
         return [lease_of(self._table, dict(row)) for row in rows]
 
     async def _lock_groups(self, transaction: Transaction, asked: Asked, after: Any, limit: int) -> list[Any]:
         queries, known = self._queries, {**asked, "after": after}
-        locked = await transaction.all(queries.lock_groups, **_for(queries.lock_groups, known, limit))
+        locked = await transaction.all(queries.lock_groups, **_values_for(queries.lock_groups, known, limit))
         if after is not None and len(locked) < limit:
-            more = await transaction.one(queries.has_more_groups, **_for(queries.has_more_groups, known, limit))
+            more = await transaction.one(queries.has_more_groups, **_values_for(queries.has_more_groups, known, limit))
             if more is not None and more["has_more"]:
                 left = limit - len(locked)
-                locked += await transaction.all(queries.lock_due_groups, **_for(queries.lock_due_groups, known, left))
+                locked += await transaction.all(
+                    queries.lock_due_groups, **_values_for(queries.lock_due_groups, known, left)
+                )
         # A transaction may take the same advisory lock twice.
         return list(dict.fromkeys(row["value"] for row in locked))
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         query = self._queries.claim_ungrouped
-        return [lease_of(self._table, dict(row)) for row in await transaction.all(query, **_for(query, asked, limit))]
+        return [
+            lease_of(self._table, dict(row)) for row in await transaction.all(query, **_values_for(query, asked, limit))
+        ]
 
 
 class SqliteClaims:
@@ -109,12 +113,11 @@ class SqliteClaims:
         return await self._take(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
-        """Return the rowids of the next items."""
-        row = await transaction.one(query, **_for(query, asked, limit))
+        row = await transaction.one(query, **_values_for(query, asked, limit))
         return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
 
     async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
-        return await self._round.both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
+        return await self._round.claim_both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
 
     async def _claim_groups(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         after = await self._round.place(transaction, self._queries.somewhere, asked)
@@ -161,7 +164,7 @@ class Round:
         self._after: Any = None
         self._claims = count()
 
-    async def both(
+    async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
         """Claim from groups and from ungrouped rows. They go first in turns, so that neither starves."""
@@ -223,8 +226,7 @@ def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
         return False
 
 
-def _for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
-    """Return the values that the query takes."""
+def _values_for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
     known = {**asked, "limit": limit}
     return {name: known[name] for name in query.parameters if name in known}
 

@@ -113,7 +113,6 @@ def _pack(column: str, type: str) -> str:
 
 
 def required_columns(table: QueueTable) -> tuple[str, ...]:
-    """Return the columns that the queue itself needs."""
     known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
     return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
 
@@ -188,15 +187,14 @@ def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
 
 
 def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> dict[str, str]:
-    """Return the parts for listing, cancelling, reviving, moving and discarding items."""
     return {
-        "of_queue": _of_queue(table),
+        "of_queue": _queue_condition(table),
         "shown_state": _state_expression(table),
         "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
         "as_new": _revive_changes(table),
         "unwanted": _cancel_changes(table, dialect, is_ready),
         "or_is_asked": _or_cancel_condition(table),
-        "waits": _waits(table),
+        "waits": _waiting_condition(table),
         "touched": f", {table.updated_at} = {_now(dialect)}" if table.updated_at else "",
         "dropped": _assign({**_cancel_values(table, dialect), table.updated_at: _now(dialect)}),
     }
@@ -245,7 +243,7 @@ def _stage_of_dead(table: QueueTable) -> str:
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
 
 
-def _of_queue(table: QueueTable) -> str:
+def _queue_condition(table: QueueTable) -> str:
     """Return the condition for the rows that operators see in a queue: of a stage, also those that failed in it."""
     if table.queue is None:
         return "TRUE"
@@ -369,7 +367,7 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
     return _assign(values)
 
 
-def _waits(table: QueueTable) -> str:
+def _waiting_condition(table: QueueTable) -> str:
     """Return the condition for waiting rows of any stage: a removed stage is in no index of ready rows."""
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
     return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
@@ -466,7 +464,7 @@ def _last_level(table: QueueTable, high_first: bool) -> str:
     return f"SELECT {'min' if high_first else 'max'}(value) AS value FROM level HAVING count(value) = {MOST_LEVELS}"
 
 
-def _onward(table: QueueTable, high_first: bool) -> list[str]:
+def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
     """Return the order: by priority in one direction, and within a priority the oldest first."""
     by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
     return [*by_priority, table.available_at, table.id]
@@ -500,7 +498,7 @@ def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str
     oldest = f"ORDER BY {table.available_at}, {table.id} LIMIT :limit FOR UPDATE SKIP LOCKED"
     if table.priority is None:
         return f"WITH picked AS MATERIALIZED ({due} {oldest})"
-    in_order = f"ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit FOR UPDATE SKIP LOCKED"
+    in_order = f"ORDER BY {', '.join(_claim_order(table, high_first))} LIMIT :limit FOR UPDATE SKIP LOCKED"
     beyond = f"{table.priority} {'<' if high_first else '>'} last.value"
     last = f"({_last_level(table, high_first)}) AS last CROSS JOIN LATERAL"
     return (
@@ -526,7 +524,7 @@ def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, l
     source = f"{table.name} INDEXED BY {gaps['ready_index']}"
     waiting = f"{gaps['is_ready']}{gaps['in_queue']} AND {table.available_at} <="
     free = f"{waiting} (SELECT coalesce(:now, now())) AND {gaps['not_held']}"
-    in_order = f"ORDER BY {', '.join(_onward(table, high_first))} LIMIT :limit"
+    in_order = f"ORDER BY {', '.join(_claim_order(table, high_first))} LIMIT :limit"
     if table.priority is None:
         return f"SELECT rowid AS item FROM {source} WHERE {free} {in_order}"
     last = _last_level(table, high_first)

@@ -276,10 +276,7 @@ class SqlQueue:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self) -> list[Unserved]:
-        """Return the waiting items of removed stages. One pass over the table: call it every few minutes.
-
-        Items of ``tasks`` have their own statement (``SqlTasks.unserved``).
-        """
+        """Return the waiting items of removed stages. One pass over the table: call it every few minutes."""
         if self.table.queue != self.table.state:
             return []
         table = self.table
@@ -305,7 +302,6 @@ class SqlQueue:
     async def _run_many_audited(
         self, query: Query, action: str, by: str, after: Json, asked: Mapping[str, object]
     ) -> int:
-        """Change many items and write one audit entry, in one transaction."""
         known = {"now": self._now(), **asked}
         async with self._database.transaction() as transaction:
             count = await transaction.run(query, **{name: known[name] for name in query.parameters})
@@ -322,7 +318,6 @@ class SqlQueue:
         return count
 
     async def _run_audited(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
-        """Change an item and write its audit entry, in one transaction."""
         async with self._database.transaction() as transaction:
             done = bool(await transaction.run(query, id=id, **values))
             if done and by is not None:
@@ -387,11 +382,11 @@ class SqlQueue:
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
         # Effects first: a follow-up may refer to their rows.
-        await self._do(transaction, settled)
+        await self._run_effects(transaction, settled)
         await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
         return unwritten
 
-    async def _do(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
+    async def _run_effects(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
         written: list[Writes] = []
         for settlement in settlements:
             match settlement.effect:
@@ -463,7 +458,7 @@ def _encode(value: object, dialect: Dialect) -> Json:
             return None
         case str() if "\x00" in value:
             raise StatementRefused(
-                why="a text with a NUL character, which PostgreSQL cannot hold and SQLite would cut off"
+                why="a text with a NUL character, which PostgreSQL cannot store and SQLite would truncate"
             )
         case AsJson(value=inner):
             refuse_too_deep(inner, "item value")

@@ -46,10 +46,7 @@ class SqlTasks:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``wake`` is called with the queue of new items, so that a worker in this process starts at once.
-
-        ``liveness``: connections that renew, settle, claim and rescue; None: those of ``database``.
-        """
+        """``wake`` is called with the queue of new items. ``liveness``: connections of the queues; None: ``database``."""
         self._database = database
         self._liveness = liveness
         self._ids = ids
@@ -120,7 +117,6 @@ class SqlTasks:
         await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
     async def find_wanted(self, ids: Collection[str]) -> Collection[str]:
-        """Return the tasks that are neither ended nor cancelled."""
         rows = await self._database.all(self._queries.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
 
