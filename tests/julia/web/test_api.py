@@ -368,6 +368,8 @@ async def test_operation_ids_are_stable(julia: Julia) -> None:
         "list_job_endpoints", "run_job", "metrics", "receive_evolution",
         "list_campanhas", "show_campanha", "list_campanha_people", "create_campanha", "schedule_campanha", "pause_campanha",
         "resume_campanha", "cancel_campanha",
+        "create_vaga", "list_vagas", "show_vaga", "list_vaga_candidates", "announce_vaga", "want_vaga", "reserve_vaga",
+        "release_vaga", "complete_vaga", "cancel_vaga",
         "list_revisao", "show_revisao", "approve_revisao", "reject_revisao", "list_fechamentos", "close_fechamento",
         "keep_fechamento", "list_autores", "block_autor", "lift_autor", "list_nomes", "forget_nome", "list_mensagens_grupo",
         "list_vagas_abertas",
