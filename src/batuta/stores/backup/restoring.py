@@ -23,6 +23,8 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
+    """A restore of a backup into this database."""
+
     taken_at: datetime
     restored_at: datetime
     has_old: bool  # False: the events after taken_at are unknown
