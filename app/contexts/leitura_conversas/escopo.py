@@ -114,7 +114,9 @@ def _is_wide(words: Sequence[Palavra]) -> bool:
 def has_time_limit(frase: Frase, start: int, end: int, *, before: int = 4) -> bool:
     """Whether the words around a request limit it to hours or days: "não me liga antes das 9", "essa semana não me chama"."""
     commas = [at for at, each in enumerate(frase.palavras) if each.texto == ","]
-    first = max([0, start - before, *(at + 1 for at in commas if at < start)])
+    first = max(
+        [0, start - before, *(at + 1 for at, each in enumerate(frase.palavras[:start]) if each.texto in (",", "e"))]
+    )
     last = min([len(frase.palavras), end + _NEAR, *(at for at in commas if at >= end)])
     stop = frase.inicios[last] if last < len(frase.inicios) else len(frase.escrita)
     return first < last and _TIME.search_within(frase, frase.inicios[first], stop) is not None

@@ -113,9 +113,7 @@ class _Rest:
         for at, frase in enumerate(self._frases):
             for match in _GOES_ON.finditer(frase):
                 start = frase.word_at(match.start())
-                if not _is_denied(frase, start) and not (
-                    start and frase.palavras[start - 1].texto in terms("se kaso caso")
-                ):
+                if not _is_denied(frase, start) and not _is_reported(frase, start):
                     found.append((at, start, frase.word_at(match.end() - 1) + 1))
         return found[:_ENOUGH]
 
@@ -135,6 +133,17 @@ class _Rest:
 _ENOUGH: Final = 50
 _MOODS: Final = frozenset(("de_novo", "cansaco", "hostil", "expressao", "repeticao", "xingamento"))
 _MAIL_FOLDER = named("leitor", "mail_folder")
+
+
+def _is_reported(frase: Frase, start: int) -> bool:
+    """ "Se mandarem de novo", "vocês continuam mandando": no wish of the speaker."""
+    before = frase.palavras[start - 1] if start else None
+    if before is None:
+        return False
+    reports = frase.palavras[start].texto in terms("continua segue") and (
+        "VOCE" in before.marcas or before.texto in terms("e mas ainda que")
+    )
+    return reports or before.texto in terms("se caso")
 
 
 def _wants_person(frase: Frase) -> bool:
@@ -160,7 +169,7 @@ def _is_accepted(frase: Frase) -> bool:
 _CERTAIN: Final = terms(
     "parar pare parem para stop estop sair remover remova remove removam excluir exclua exclui cancelar bloquear bloqueia bloqueie "
     "quit baja retirar descadastro optout desativar end desinscrever tirar apagar deletar "
-    "exclusao remocao interromper descadastramento"
+    "revogo exclusao remocao interromper descadastramento"
 )
 _PROBABLE: Final = terms(
     "cancelamento cancela cancele cancelem sai saia chega basta xega apague apaga bloqueado bloqueada block retire delete deleta"

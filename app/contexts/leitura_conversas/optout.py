@@ -129,7 +129,8 @@ def _strength(
             return CERTO if has_me and not needless else NAO
         return PROVAVEL
     if "INCOMODAR" in verb.marcas:
-        return NAO if _any(inside, "QUERER") and not has_me else CERTO
+        other = about is not None and not whole and "NUMERO" not in about.marcas and not has_more
+        return NAO if not has_me and (_any(inside, "QUERER") or other) else CERTO
     if "CONTATAR" in verb.marcas:
         return CERTO if has_me or (not needless and (has_more or about is None)) else NAO
     if needless and any(each.texto == "novo" for each in after[:3]):
@@ -232,7 +233,7 @@ def _stop_doing(frase: Frase) -> Iterator[Indicio]:
             yield Indicio(PROVAVEL, "parar_com_isso", start, end)
     for match in _STOP_PLEASE.finditer(frase):
         start, end = frase.word_at(match.start()), frase.word_at(match.end() - 1) + 1
-        is_talk = frase.marcas & {"TRABALHO", "RISO", "JA_RESOLVI"}
+        is_talk = frase.marks_near(start, end) & {"TRABALHO", "JA_RESOLVI"} or "RISO" in frase.marcas
         if not is_talk and not is_negated(frase, start) and not _first_person(frase, start + 1):
             yield Indicio(CERTO, "pare", start, end)
 
@@ -523,6 +524,8 @@ def _judge_wanted_thing(inside: tuple[Palavra, ...], after: tuple[Palavra, ...],
         "uma",
     }
     if "OFERTA" in last.marcas:
+        if any(each.marcas & {"DIA", "ESPECIALIDADE", "NUM"} for each in after[:6]):
+            return NAO
         if specific and not words & terms("nenhum nenhuma qualquer"):
             return NAO
         return PROVAVEL
@@ -559,7 +562,9 @@ def _permission(frase: Frase) -> Iterator[Indicio]:
         if match is None:
             continue
         start, end = frase.word_at(match.start()), frase.word_at(match.end() - 1) + 1
-        if frase.marcas & {"OBJETO", "PAGAMENTO", "TRABALHO"} and shape is not _NEVER_ALLOWED:
+        if shape is not _NEVER_ALLOWED and any(
+            each.marcas & {"OBJETO", "PAGAMENTO", "TRABALHO"} for each in frase.palavras[start + 1 : end + 4]
+        ):
             continue
         if shape is _NEVER_ALLOWED and frase.marcas & {"TRABALHO", "OBJETO"} and not frase.marcas & {"MSG", "NUMERO"}:
             continue

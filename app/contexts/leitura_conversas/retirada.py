@@ -230,7 +230,7 @@ def _request_removal(frase: Frase) -> Iterator[Indicio]:
         or is_work(inside[1:])
         or is_work(frase.palavras[end:])
         or is_negated(frase, start)
-        or "PAGAMENTO" in frase.marcas
+        or "PAGAMENTO" in frase.marks_near(start, end)
     ):
         return
     if frase.is_question() and not frase.marcas & {"QUERO", "QUERER"}:

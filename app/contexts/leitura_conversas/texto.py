@@ -37,6 +37,7 @@ _QUOTED_SINGLE: Final = re.compile(r"(?<![a-z0-9])'([^'\n]{2,200})'(?![a-z0-9])"
 _TOKEN: Final = re.compile(r"[a-z0-9@$]+|[.!?\n;]+|[,:()]|\+|[^\s\x00-\x7f]| - ")
 _ENDS: Final = frozenset(".!?\n;")
 _NAO: Final = "nao"
+_NEAR: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Frase:
 
     def word_at(self, position: int) -> int:
         return bisect_right(self.inicios, position) - 1
+
+    def marks_near(self, start: int, end: int) -> frozenset[str]:
+        """The meanings of the words from four before to four after."""
+        return frozenset().union(*(each.marcas for each in self.palavras[max(0, start - _NEAR) : end + _NEAR]))
 
     def is_question(self) -> bool:
         return "?" in self.fim
