@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _FILE: Final = Path(__file__).parent / "lexico.toml"
+_GRAMMAR: Final = Path(__file__).parent / "gramatica.toml"
 # A shorter word has too many neighbours.
 _LONG_ENOUGH: Final = 6
 _LONGEST_GLUED: Final = 80
@@ -75,7 +76,9 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
         for word in words:
             found.setdefault(fold(word), set()).add(name)
             spellings[word] = fold(word)
-    for word in read["conhecidas"]["palavras"]:
+    # A word that a pattern names is known: it is not taken for a neighbour, and a typing error in it is forgiven.
+    named = re.findall(r"(?<![A-Za-z_])[a-z]{5,}(?![A-Za-z_])", _GRAMMAR.read_text(encoding="utf-8"))
+    for word in [*read["conhecidas"]["palavras"], *named]:
         found.setdefault(fold(word), set())
         spellings[word] = fold(word)
     spellings.update({word: word for word in found})

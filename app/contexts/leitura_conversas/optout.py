@@ -346,7 +346,7 @@ def _no_more(frase: Frase) -> Iterator[Indicio]:
             or (last.marcas & {"OFERTA"} and _has_article(frase, end - 1))
         ):
             continue
-        if after and after[0].texto in terms("com automatica automaticas resebida"):
+        if after and not _any(after[:2], "VOCE") and after[0].texto in terms("com automatica automaticas resebida"):
             continue
         if (
             first.texto in _WITHOUT
