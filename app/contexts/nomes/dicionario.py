@@ -109,7 +109,7 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id and the writes of a new speciality. The reader yields only canonical names: none needs review."""
+        """Return id and writes of a speciality. The list fills itself: the reader yields only canonical names."""
         id = id_de("especialidade", chave(nome))
         alias = {
             "id": id,
