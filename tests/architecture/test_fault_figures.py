@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from tests.faults.__main__ import AFTERWORD, DOCUMENT, PREFACE, TITLES, cells, document, renewed
+from tests.faults.__main__ import AFTERWORD, DOCUMENT, PREFACE, TITLES, cells, document, merge_rows
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ def row(test: str, note: str) -> dict[str, object]:
 
 def test_run_of_some_files_renews_only_its_own_rows() -> None:
     before = document(cells([row("T01", "old"), row("T02", "a / b")], DAY))
-    after = document(renewed(before, cells([row("T01", "new")], datetime(2026, 1, 6, tzinfo=UTC))))
+    after = document(merge_rows(before, cells([row("T01", "new")], datetime(2026, 1, 6, tzinfo=UTC))))
     assert "| T01 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | new | 2026-01-06 |" in after
     assert "| T02 | SQLite | kill -9 | 7 | 0 | – | – | – | 1.2 s | a / b | 2026-01-05 |" in after
     assert "| old |" not in after
@@ -30,4 +30,4 @@ def test_document_has_the_text_of_its_generator() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert text.startswith(PREFACE)
     assert text.endswith(AFTERWORD)
-    assert [row for row in renewed(text, []) if len(row) != len(TITLES)] == []
+    assert [row for row in merge_rows(text, []) if len(row) != len(TITLES)] == []

@@ -115,7 +115,7 @@ def main(words: list[str]) -> int:
         print("something failed: docs/faults.md is left as it was", file=sys.stderr)
     elif "--write" in words:
         before = DOCUMENT.read_text(encoding="utf-8") if names else ""
-        DOCUMENT.write_text(document(renewed(before, rendered)), encoding="utf-8")
+        DOCUMENT.write_text(document(merge_rows(before, rendered)), encoding="utf-8")
     return code
 
 
@@ -123,7 +123,7 @@ def document(rows: Iterable[Cells]) -> str:
     return f"{PREFACE}\n{machine()}.\n\n{table(rows)}\n{AFTERWORD}"
 
 
-def renewed(before: str, rows: Sequence[Cells]) -> list[Cells]:
+def merge_rows(before: str, rows: Sequence[Cells]) -> list[Cells]:
     """Merge these rows into the table of a document: a new row replaces the row with the same first three columns."""
     figures = before.partition("\n## Figures\n")[2]
     table = [line.strip("| ").split(" | ") for line in figures.splitlines() if line.startswith("|")][2:]

@@ -24,7 +24,7 @@ class Figures:
     began: float = field(default_factory=time.monotonic)
 
     def record(self, verdict: Verdict, note: str = "") -> None:
-        self._tell(
+        self._write(
             targets=verdict.targets,
             missed=verdict.missed,
             doubled=verdict.doubled,
@@ -34,15 +34,15 @@ class Figures:
         )
 
     def record_items(self, tally: Tally, note: str = "") -> None:
-        self._tell(
+        self._write(
             targets=tally.items, missed=tally.lost, doubled=tally.doubled, early=None, unexplained=None, note=note
         )
 
     def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
         """Record a run without an endpoint: ``wrong`` of ``targets`` comparisons differ."""
-        self._tell(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
+        self._write(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
 
-    def _tell(self, **figures: object) -> None:
+    def _write(self, **figures: object) -> None:
         row = {**asdict(self), **figures, "took": time.monotonic() - self.began}
         del row["began"]
         words = ", ".join(f"{name} {value}" for name, value in figures.items() if name != "note" and value is not None)

@@ -30,9 +30,9 @@ class Exit:
 
 
 @dataclass
-class House:
+class GuardedWorker:
     plan: Plan
-    work: Batuta  # of this process, which only enqueues and asks
+    work: Batuta  # of this process, which only enqueues and queries
     exits: list[Exit] = field(default_factory=list)
     worker: ForkServerProcess | None = None
 
@@ -85,14 +85,14 @@ class House:
 
 
 @asynccontextmanager
-async def house(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[House]:
+async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[GuardedWorker]:
     """``rate``: how much faster the worker's clock runs; the watchdog thread measures with the machine's clock."""
     await processes_are_ready()
     if rate != 1.0:
         plan = replace(plan, clock=FastClock.start(ORIGIN, rate).text())
     work = ladder_plant.build(plan)
     async with work:
-        made = House(plan, work)
+        made = GuardedWorker(plan, work)
         made.begin()
         keeping = asyncio.create_task(made.keep()) if kept else None
         try:

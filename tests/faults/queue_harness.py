@@ -36,20 +36,20 @@ def processes() -> ForkServerContext:
 
 async def processes_are_ready() -> None:
     """Start the fork server in a thread: the first process takes seconds, and this event loop has open transactions."""
-    await asyncio.to_thread(_first_of_all)
+    await asyncio.to_thread(_start_fork_server)
 
 
 @cache
-def _first_of_all() -> None:
+def _start_fork_server() -> None:
     first = processes().Process(target=int)
     first.start()
     first.join()
 
 
 @dataclass
-class Shop:
+class QueueWorkers:
     plan: Plan
-    work: Batuta  # of this process, which only enqueues and asks
+    work: Batuta  # of this process, which only enqueues and queries
     workers: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, **other: Any) -> ForkServerProcess:
@@ -101,21 +101,21 @@ class Shop:
             await asyncio.gather(keeping, return_exceptions=True)
 
     @asynccontextmanager
-    async def enqueuing(self, *arguments: Any) -> AsyncIterator["Customer"]:
+    async def enqueuing(self, *arguments: Any) -> AsyncIterator["Enqueuer"]:
         """Enqueue continuously, and continue after a refusal."""
-        customer = Customer()
+        enqueuer = Enqueuer()
 
         async def enqueue() -> None:
             while True:
                 try:
-                    customer.accepted.append(await self.work.enqueue("conta", *arguments))
+                    enqueuer.accepted.append(await self.work.enqueue("conta", *arguments))
                 except StoreUnavailable:
-                    customer.refused += 1
+                    enqueuer.refused += 1
                 await asyncio.sleep(0.02)
 
         coming = asyncio.create_task(enqueue())
         try:
-            yield customer
+            yield enqueuer
         finally:
             coming.cancel()
             (ending,) = await asyncio.gather(coming, return_exceptions=True)
@@ -212,17 +212,17 @@ class Shop:
 
 
 @dataclass
-class Customer:
+class Enqueuer:
     accepted: list[str] = field(default_factory=list)  # acknowledged items
     refused: int = 0
 
 
 @asynccontextmanager
-async def shop(folder: Path, url: str, **options: Any) -> AsyncIterator[Shop]:
+async def queue_workers(folder: Path, url: str, **options: Any) -> AsyncIterator[QueueWorkers]:
     """Open a database without workers; kill every remaining process at the end."""
     await processes_are_ready()
     plan = Plan(url=url, folder=str(folder), **options)
-    made = Shop(plan, queue_plant.build(plan))
+    made = QueueWorkers(plan, queue_plant.build(plan))
     async with made.work:
         await made.work.database.script(f"{queue_plant.EFFECTS};{queue_plant.LINE_SQL if plan.has_line else ''}")
         try:

@@ -231,7 +231,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
 
-    async def tell(ctx: TaskContext) -> None:
+    async def call_endpoint(ctx: TaskContext) -> None:
         points.reach("start")
         reader, writer = await asyncio.open_connection("127.0.0.1", plan.sink)
         writer.write(f"POST /{ctx.attempt} HTTP/1.1\r\nidempotency-key: {ctx.id}\r\n\r\n".encode())
@@ -240,21 +240,21 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
         points.reach("noted")
 
     async def avisa(ctx: TaskContext) -> str:
-        await tell(ctx)
+        await call_endpoint(ctx)
         return "settled with the next claim"
 
     async def escreve(ctx: TaskContext) -> Done:
-        await tell(ctx)
+        await call_endpoint(ctx)
         return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
 
     async def encadeia(queue: str, ctx: TaskContext) -> Done:
-        await tell(ctx)
+        await call_endpoint(ctx)
         return Done(emit=(NewItem(values={"name": f"avisa_{queue}", "args": AsJson([[], {}])}),))
 
     async def tropeca(ctx: TaskContext) -> Failed | None:
         if ctx.attempt == 1:
             return Failed("not yet")
-        await tell(ctx)
+        await call_endpoint(ctx)
         return None
 
     async def espera(ctx: TaskContext) -> None:
@@ -272,7 +272,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
                 await asyncio.sleep(0.02)
             stop.set()
             await asyncio.Event().wait()
-        await tell(ctx)
+        await call_endpoint(ctx)
 
     for queue in plan.queues:
         ways: dict[str, Callable[..., Any]] = {

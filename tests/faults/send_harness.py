@@ -51,9 +51,9 @@ ABLE = (
 
 
 @dataclass
-class PostOffice:
+class SendingWorkers:
     plan: Plano
-    work: Batuta  # of this process, which only enqueues and asks
+    work: Batuta  # of this process, which only enqueues and queries
     clock: FastClock
     client: httpx2.AsyncClient
     doctors: list[tuple[str, str]] = field(default_factory=list)  # id, phone
@@ -246,7 +246,7 @@ class PostOffice:
         return CAMPAIGN
 
 
-async def revive(office: PostOffice, within: float = TIMEOUT) -> int:
+async def revive(office: SendingWorkers, within: float = TIMEOUT) -> int:
     """Revive messages that are dead after three worker crashes and provably unsent, as an operator would. Return how
     many.
     """
@@ -259,7 +259,7 @@ async def revive(office: PostOffice, within: float = TIMEOUT) -> int:
     return len(dead)
 
 
-async def tally(office: PostOffice, left: Sequence[Delivery]) -> Tally:
+async def tally(office: SendingWorkers, left: Sequence[Delivery]) -> Tally:
     """Count the results of everything accepted; a parked message waits for an operator and does not count as lost."""
     times, ends = Counter(each.id for each in left), await office.ends()
     unsent = [each for each in office.accepted if not times[each.id] and ends[each.id] is not End.PARKED]
@@ -289,7 +289,7 @@ def end_of(row: Mapping[str, Any]) -> End:
 
 
 @asynccontextmanager
-async def post_office(
+async def sending_workers(
     folder: Path,
     url: str,
     *,
@@ -298,7 +298,7 @@ async def post_office(
     origin: datetime = MORNING,
     hears: bool = False,
     **options: Any,
-) -> AsyncIterator[PostOffice]:
+) -> AsyncIterator[SendingWorkers]:
     """Start the simulator, and the api if it ``hears``; start no worker. Kill every remaining process at the end.
 
     The two seconds from decision to call are real seconds, whatever the clock's rate.
@@ -314,7 +314,7 @@ async def post_office(
         **{"call_within": 2 * rate, **options},
     )
     async with ensaio.office(plan) as work, httpx2.AsyncClient(base_url=plan.outside, trust_env=False) as client:
-        made = PostOffice(plan, work, clock, client)
+        made = SendingWorkers(plan, work, clock, client)
         try:
             made.begin(ensaio.simulate)
             if hears:

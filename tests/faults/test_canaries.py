@@ -58,7 +58,7 @@ class Canary:
         return (self.cpf, self.telefone, self.nome, self.token, self.senha, *plain)
 
 
-def shown(given: Sequence[Canary], output: str) -> int:
+def count_shown(given: Sequence[Canary], output: str) -> int:
     """Count the people whose data the output shows. First match by prefix: a thousand people and a long output are slow
     otherwise.
     """
@@ -188,7 +188,7 @@ def read_answer(answer: httpx2.Response) -> str:
     return f"{answer.status_code} {answer.headers} {answer.text}"
 
 
-def kept(folder: Path) -> str:
+def read_stored_outcomes(folder: Path) -> str:
     """The stored outcome that operators can read: errors, responses, endpoints. Arguments are data and may stay."""
     with sqlite3.connect(f"file:{folder}/canary.db?mode=ro", uri=True) as connection:
         rows = connection.execute("SELECT error FROM tasks").fetchall()
@@ -219,13 +219,18 @@ def test_processes_show_no_personal_data_or_secret_of_a_thousand_people(folder: 
         until("the tasks are over", lambda: failed(folder) >= count // len(ROADS))
         figures = client.get("/metrics", headers=GOOD).text
         # A process that dies of SIGABRT leaves no core dump, and its stack trace shows no values.
-        outputs = {"worker": worker.end(signal.SIGABRT), "api": api.end(), "metrics": figures, "database": kept(folder)}
+        outputs = {
+            "worker": worker.end(signal.SIGABRT),
+            "api": api.end(),
+            "metrics": figures,
+            "database": read_stored_outcomes(folder),
+        }
     outputs |= {road: "\n".join(answers) for road, answers in said.items()}
     assert len(said) == len(ROADS)
     assert outputs["api"].count('"event":"request answered"') >= count, "nothing was logged, so nothing was tested"
     assert outputs["worker"].count("item crashed") >= count // len(ROADS)
     assert outputs["api"].count("job crashed") >= count // len(ROADS)
-    assert {name: shown(given, text) for name, text in outputs.items()} == dict.fromkeys(outputs, 0)
+    assert {name: count_shown(given, text) for name, text in outputs.items()} == dict.fromkeys(outputs, 0)
 
 
 def test_process_that_dies_of_an_exception_does_not_quote_it(folder: Path) -> None:
@@ -235,15 +240,15 @@ def test_process_that_dies_of_an_exception_does_not_quote_it(folder: Path) -> No
     assert crash.running.wait(120) == 1
     said = crash.log.read_text()
     assert "uncaught exception" in said
-    assert shown(given, said) == 0
+    assert count_shown(given, said) == 0
 
 
 def test_shown_counts_every_person_whose_data_is_in_the_output() -> None:
     given = canaries()
     for part in given[7].parts:
-        assert shown(given, f"before{part}behind") == 1
-    assert shown(given, f"{given[7].dsn} {given[999].text}") == 2
-    assert shown(given, f"{given[7].nome[:-1]} postgresql://julia:[token]@db.example") == 0
+        assert count_shown(given, f"before{part}behind") == 1
+    assert count_shown(given, f"{given[7].dsn} {given[999].text}") == 2
+    assert count_shown(given, f"{given[7].nome[:-1]} postgresql://julia:[token]@db.example") == 0
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,15 @@ def test_every_process_restarts_on_the_file_that_replaces_its_database(tmp_path:
     with tree(tmp_path, "up", app=PLANT) as running:
         until("it answers", running.is_up)
         before = until("all are there", lambda: set(running.children()) == set(ROLES) and running.children())
-        until("each has beaten", lambda: _beaten(file) >= set(before.values()))
+        until("each has beaten", lambda: _with_heartbeat(file) >= set(before.values()))
         _copy(file, tmp_path / "copy.db")
         (tmp_path / "copy.db").rename(file)
         began = time.monotonic()
         ended = until("every process has ended for it", lambda: _ended(running, before))
         noticed = time.monotonic() - began
         until(
-            "each has come back", lambda: _beaten(file) >= (now := set(running.children().values())) and len(now) == 3
+            "each has come back",
+            lambda: _with_heartbeat(file) >= (now := set(running.children().values())) and len(now) == 3,
         )
         until("it answers again", running.is_up)
         took = time.monotonic() - began
@@ -44,7 +45,7 @@ def test_every_process_restarts_on_the_file_that_replaces_its_database(tmp_path:
         assert running.end(signal.SIGTERM) == 0
 
 
-def _beaten(file: Path) -> set[int]:
+def _with_heartbeat(file: Path) -> set[int]:
     return {pid for (pid,) in _rows(file, "SELECT pid FROM worker_heartbeats WHERE status = 'online'")}
 
 

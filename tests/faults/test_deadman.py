@@ -39,7 +39,7 @@ BAR = timedelta(seconds=90)
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 
 
-class Tower:
+class WatchedSystem:
     """Processes on a fast clock, and the simulated services that receive their alerts."""
 
     def __init__(self, folder: Path, database_url: str, outside: str) -> None:
@@ -93,10 +93,10 @@ class Tower:
 
 
 @asynccontextmanager
-async def tower(folder: Path, database_url: str) -> AsyncIterator[Tower]:
+async def watched_system(folder: Path, database_url: str) -> AsyncIterator[WatchedSystem]:
     listening, stop = listen("127.0.0.1", 0), asyncio.Event()
     serving = asyncio.create_task(serve(create_app(SystemClock()), listening, stop, SECOND))
-    made = Tower(folder, database_url, f"http://127.0.0.1:{listening.getsockname()[1]}")
+    made = WatchedSystem(folder, database_url, f"http://127.0.0.1:{listening.getsockname()[1]}")
     try:
         yield made
     finally:
@@ -118,7 +118,7 @@ async def _dies(url: str, folder: Path) -> None:
         "SQLite" if url.startswith("sqlite") else "PostgreSQL",
         "SIGKILL for the only scheduler; a worker is left",
     )
-    async with tower(folder, url) as watched:
+    async with watched_system(folder, url) as watched:
         scheduler = watched.begin("scheduler")
         await watched.until("the world outside hears that it ticks", watched.pings, 3 * MINUTE)
         watched.begin("worker")
@@ -138,7 +138,7 @@ async def _dies(url: str, folder: Path) -> None:
         figures.record_bare(1, f"alarm after {took.total_seconds():.0f} s, bar {BAR.total_seconds():.0f} s")
 
 
-async def _returns(watched: Tower) -> None:
+async def _returns(watched: WatchedSystem) -> None:
     async def is_over() -> bool:
         return len(await watched.slack()) > 1
 

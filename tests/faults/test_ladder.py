@@ -13,7 +13,7 @@ import pytest
 from batuta.processes.restarts import EXIT_AGAIN
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.ladder_harness import House, house
+from tests.faults.ladder_harness import GuardedWorker, guarded_worker
 from tests.faults.ladder_plant import Plan
 from tests.faults.proxy import proxy
 
@@ -30,7 +30,7 @@ def plan(url: str, folder: Path, **other: object) -> Plan:
     return Plan(url=url, folder=str(folder), **{**usual, **other})  # type: ignore[arg-type]
 
 
-async def enqueue_with_neighbours(running: House, ill: str) -> tuple[list[str], str]:
+async def enqueue_with_neighbours(running: GuardedWorker, ill: str) -> tuple[list[str], str]:
     half = NEIGHBOURS // 2
     before = await running.work.enqueue_many("conta", [(0.05,)] * half)
     poison = await running.work.enqueue(ill)
@@ -48,7 +48,7 @@ async def test_blocking_task_is_found_with_its_stack_and_other_tasks_run_again(
 async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> None:
     what = {"bloqueia": "time.sleep(600) in a task", "expressao": "a regular expression without end in a task"}[ill]
     figures = Figures(test, kind(url), what)
-    async with house(plan(url, folder)) as running:
+    async with guarded_worker(plan(url, folder)) as running:
         ids, poison = await enqueue_with_neighbours(running, ill)
         await running.until("it strikes", lambda: running.notes("ill", ill))
         struck = running.at("ill", ill)
@@ -77,7 +77,7 @@ async def test_task_that_swallows_its_cancellation_is_fenced_and_process_replace
 
 async def _swallows(url: str, folder: Path) -> None:
     figures = Figures("T26", kind(url), "a task eats its cancellation and holds a thread")
-    async with house(plan(url, folder, lease=10.0), rate=RATE) as running:
+    async with guarded_worker(plan(url, folder, lease=10.0), rate=RATE) as running:
         ids, poison = await enqueue_with_neighbours(running, "surda")
         await running.until("it is told", lambda: running.notes("refused"))
         began = running.at("ill", "surda")
@@ -100,16 +100,16 @@ async def _swallows(url: str, folder: Path) -> None:
 async def test_listener_that_dies_silently_is_found_while_heartbeats_continue(
     places: dict[str, Path],
 ) -> None:
-    await together(*(_is_deaf(url, folder) for url, folder in one_of(places, "sqlite").items()))
+    await together(*(_listener_dies(url, folder) for url, folder in one_of(places, "sqlite").items()))
 
 
-async def _is_deaf(url: str, folder: Path) -> None:
+async def _listener_dies(url: str, folder: Path) -> None:
     figures = Figures("T27", kind(url), "a listener's task ends without a word; the process beats on")
     outside = folder / "outside"
     outside.write_text("first\n")
     stuck_after = 30.0
     planned = plan(url, folder, ways=("listens",), stuck_after=stuck_after)
-    async with house(planned, rate=RATE) as running:
+    async with guarded_worker(planned, rate=RATE) as running:
         await running.until("it hears", lambda: running.notes("heard", "first"))
         with outside.open("a") as line:
             line.write("dies\n")
@@ -138,7 +138,7 @@ async def test_half_open_listening_connection_is_found_and_replaced(postgres_url
     parts = urlsplit(postgres_url)
     async with proxy(parts.port or 5432) as way:
         url = postgres_url.replace(f":{parts.port}", f":{way.port}")
-        async with house(plan(url, tmp_path, looks_every=3600.0)) as running:
+        async with guarded_worker(plan(url, tmp_path, looks_every=3600.0)) as running:
             (first,) = await running.work.enqueue_many("conta", [(0.0,)])
             await running.until("it is heard", lambda: running.is_done([first]))
             await asyncio.sleep(3)  # the worker is idle
@@ -154,7 +154,7 @@ async def test_half_open_listening_connection_is_found_and_replaced(postgres_url
 
 
 async def test_process_of_recycle_age_drains_and_asks_for_a_restart(tmp_path: Path) -> None:
-    async with house(plan(f"sqlite:///{tmp_path}/test.db", tmp_path, recycle_after=1.0)) as running:
+    async with guarded_worker(plan(f"sqlite:///{tmp_path}/test.db", tmp_path, recycle_after=1.0)) as running:
         ids = list(await running.work.enqueue_many("conta", [(0.5,)] * NEIGHBOURS))
         await running.until("it has ended", lambda: running.exits)
         assert running.exits[0].code == EXIT_AGAIN
@@ -169,7 +169,7 @@ async def test_process_of_recycle_age_drains_and_asks_for_a_restart(tmp_path: Pa
 
 async def test_stopped_process_that_continues_is_not_mistaken_for_a_blocked_one(tmp_path: Path) -> None:
     planned = plan(f"sqlite:///{tmp_path}/test.db", tmp_path, blocked=60.0)
-    async with house(planned) as running:
+    async with guarded_worker(planned) as running:
         assert running.worker is not None
         assert running.worker.pid is not None
         os.kill(running.worker.pid, signal.SIGSTOP)

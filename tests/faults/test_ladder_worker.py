@@ -17,7 +17,7 @@ import pytest
 from batuta.processes.heartbeat import EVERY
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.ladder_harness import House, house
+from tests.faults.ladder_harness import GuardedWorker, guarded_worker
 from tests.faults.ladder_plant import Plan
 from tests.faults.proxy import Proxy, proxy
 
@@ -48,7 +48,7 @@ async def network(folder: Path) -> AsyncIterator[Proxy]:
 async def test_worker_reports_a_timeout_and_continues_without_a_network(tmp_path: Path) -> None:
     figures = Figures("S3.1", "SQLite", f"no network for {AWAY:g} s")
     planned = Plan(url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("calls",), stuck_after=30)
-    async with network(tmp_path) as way, house(planned) as running:
+    async with network(tmp_path) as way, guarded_worker(planned) as running:
         await running.until("it calls", lambda: running.notes("tick", "outbound"))
         way.freeze()
         frozen = len(running.notes("tick", "outbound"))
@@ -71,7 +71,7 @@ async def test_loop_that_hangs_is_restarted_ten_seconds_after_its_allowed_silenc
 async def _sleeps(url: str, folder: Path) -> None:
     figures = Figures("S3.2", kind(url), "a loop waits for what never comes")
     planned = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=MAX_SILENCE)
-    async with house(planned, rate=RATE) as running:
+    async with guarded_worker(planned, rate=RATE) as running:
         await running.until("it hangs", lambda: running.notes("ill", "sync"))
         await running.until("it ticks again", lambda: running.notes("tick", "sync"))
         took = (running.at("tick", "sync") - running.at("ill", "sync")) * RATE
@@ -92,7 +92,7 @@ async def test_heartbeats_continue_and_report_while_every_loop_is_stuck(places: 
 async def _beats_on(url: str, folder: Path) -> None:
     figures = Figures("S3.3", kind(url), "every loop of the worker's own waits for what never comes")
     planned = Plan(url=url, folder=str(folder), ways=("hangs",), stuck_after=4 * EVERY.total_seconds())
-    async with house(planned, rate=RATE) as running:
+    async with guarded_worker(planned, rate=RATE) as running:
         await running.until("it hangs", lambda: running.notes("ill", "sync"))
         beats = await _beats(running, 4)
         gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(beats)]
@@ -103,7 +103,7 @@ async def _beats_on(url: str, folder: Path) -> None:
     )
 
 
-async def _beats(running: House, count: int) -> list[datetime]:
+async def _beats(running: GuardedWorker, count: int) -> list[datetime]:
     seen: list[datetime] = []
 
     async def another() -> bool:
@@ -117,7 +117,7 @@ async def _beats(running: House, count: int) -> list[datetime]:
     return seen
 
 
-async def _have_ended(running: House, count: int) -> bool:
+async def _have_ended(running: GuardedWorker, count: int) -> bool:
     (row,) = await running.ask("SELECT count(*) AS ended FROM tasks WHERE status = 'complete'")
     return bool(row["ended"] >= count)
 
@@ -128,7 +128,7 @@ async def test_nothing_grows_over_a_long_run(tmp_path: Path) -> None:
     planned = Plan(
         url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("soaks",), stuck_after=0.5, blocked=15.0
     )
-    async with house(planned) as running:
+    async with guarded_worker(planned) as running:
         ends = running.work.clock.now() + timedelta(seconds=SOAK)
         enqueued: list[str] = []
         while running.work.clock.now() < ends:

@@ -9,7 +9,7 @@ import pytest
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 
 # The fire of the next minute may exist too, skipped because the run before it is in progress.
 ENDED = "finished_at IS NOT NULL AND status NOT IN ('missed', 'skipped')"
@@ -26,7 +26,7 @@ async def _tasks(url: str, folder: Path) -> None:
     figures = Figures(
         "busy", kind(url), f"{tasks} tasks at once, each with a statement of {seconds} s; lease {lease:g} s"
     )
-    async with shop(folder, url, lease=lease, limit=60, statement=seconds) as running:
+    async with queue_workers(folder, url, lease=lease, limit=60, statement=seconds) as running:
         await running.begin_until_up(1)
         ids = await running.work.enqueue_many("consulta", [()] * tasks)
         await running.until("all of them run", lambda: len(running.runs()) == tasks)
@@ -49,7 +49,7 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
     figures = Figures(
         "busy", "PostgreSQL", f"{len(names)} function jobs at once, each with a statement of {seconds:g} s"
     )
-    async with shop(tmp_path, postgres_url, jobs=names, statement=seconds, role="scheduler") as running:
+    async with queue_workers(tmp_path, postgres_url, jobs=names, statement=seconds, role="scheduler") as running:
         (first,) = await running.begin_until_up(1)
         await running.until("they are registered", lambda: _are_registered(running, len(names)))
         await running.stop(first)
@@ -65,7 +65,7 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
     figures.record_bare(len(names), f"abandoned 0; each lease had {shortest:.1f} s left at least, of 6 s")
 
 
-async def _shortest_left(running: Shop) -> float:
+async def _shortest_left(running: QueueWorkers) -> float:
     """The shortest remaining lease of a running job in seconds, measured until this is cancelled."""
     text = "SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS left FROM job_executions"
     shortest = float("inf")
@@ -78,16 +78,16 @@ async def _shortest_left(running: Shop) -> float:
         return shortest
 
 
-async def _are_registered(running: Shop, count: int) -> bool:
+async def _are_registered(running: QueueWorkers, count: int) -> bool:
     return len(await running.ask("SELECT job_name FROM job_schedules WHERE active")) == count
 
 
-async def _make_due(running: Shop) -> None:
+async def _make_due(running: QueueWorkers) -> None:
     """Make the fire of the previous minute due, so that the test need not wait for the next."""
     text = "UPDATE job_schedules SET accounted_until = accounted_until - INTERVAL '59 seconds'"
     await running.work.database.run(in_dialect(query_of("due", text, writes=True), running.work.database.dialect))
 
 
-async def _have_ended(running: Shop, count: int) -> bool:
+async def _have_ended(running: QueueWorkers, count: int) -> bool:
     rows = await running.ask(f"SELECT job_name FROM job_executions WHERE {ENDED}")
     return len({row["job_name"] for row in rows}) == count

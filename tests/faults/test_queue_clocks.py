@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 
 HOUR = 3600
 TASKS = 2_000 if LONG else 200
@@ -29,7 +29,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
         else "two workers whose clocks are 1 h ahead and behind"
     )
     figures = Figures("T18", kind(url), f"{what}, {TASKS} tasks")
-    async with shop(folder, url, limit=10) as running:
+    async with queue_workers(folder, url, limit=10) as running:
         clocks = [folder / "clock"] * 2 if is_file else [folder / "ahead", folder / "behind"]
         for clock, off in zip(clocks, (0, 0) if is_file else (HOUR, -HOUR), strict=True):
             _write(clock, off)
@@ -48,7 +48,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
         figures.record_items(tally, f"all done {took:.1f} s after the workers began")
 
 
-async def _steps(running: Shop, clock: Path) -> None:
+async def _steps(running: QueueWorkers, clock: Path) -> None:
     """Set the clock back while half of the tasks wait, and forward again while a quarter waits."""
     for off, share in ((-HOUR, 0.5), (0, 0.25)):
         await running.until("some are done", lambda share=share: running.runs().total() >= TASKS * (1 - share))  # type: ignore[misc]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 
 
 async def test_storm_of_kills_neither_loses_nor_doubles_an_item(places: Mapping[str, Path]) -> None:
@@ -23,7 +23,7 @@ async def _storm(url: str, folder: Path) -> None:
     tasks, kills, takes, pause = (10_000, 200, 0.2, (0.2, 1.0)) if LONG else (400, 8, 0.08, (0.1, 0.3))
     figures = Figures("T01", kind(url), f"{kills} kills -9 of three workers, {tasks} tasks")
     chance = random.Random(20260105)
-    async with shop(folder, url, limit=20) as running:
+    async with queue_workers(folder, url, limit=20) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(tasks)])
         async with running.kept(3):
             for _ in range(kills):
@@ -32,14 +32,14 @@ async def _storm(url: str, folder: Path) -> None:
                 if living:
                     chance.choice(living).kill()
             await running.until_over(within=600 if LONG else 90)
-            taken_for_the_cause = await _revive_the_dead(running)
+            taken_for_the_cause = await _revive_dead_items(running)
             await running.until_over()
         tally = await running.judge(ids)
         note = f"{tally.in_vain} runs died with their worker; {taken_for_the_cause} dead by three crashes, revived"
         figures.record_items(tally, note)
 
 
-async def _revive_the_dead(running: Shop) -> int:
+async def _revive_dead_items(running: QueueWorkers) -> int:
     """Revive items that are dead after three worker crashes, as an operator would; return how many."""
     dead = await running.ask("SELECT id, error, attempts FROM tasks WHERE status = 'failed'")
     for row in dead:
@@ -54,7 +54,7 @@ async def test_restarted_worker_takes_up_the_items_it_held_before(places: Mappin
 
 async def _restart(url: str, folder: Path) -> None:
     figures = Figures("T03, T04", kind(url), "the only worker killed -9 and started again")
-    async with shop(folder, url) as running:
+    async with queue_workers(folder, url) as running:
         ids = await running.work.enqueue_many("conta", [(0.5,) for _ in range(8)])
         (worker,) = await running.begin_until_up()
         await running.until("it works", lambda: running.runs().total() == len(ids))
@@ -79,7 +79,7 @@ async def _frozen(url: str, folder: Path) -> None:
     figures = Figures(
         "T06", kind(url), "a worker frozen for longer than its lease in the middle of its tasks, and thawed"
     )
-    async with shop(folder, url, looks_every=0.5) as running:
+    async with queue_workers(folder, url, looks_every=0.5) as running:
         ids = await running.work.enqueue_many("conta", [(0.6,) for _ in range(8)])
         (frozen,) = await running.begin_until_up()
         await running.until("it works", lambda: running.runs().total() == len(ids))
@@ -98,7 +98,7 @@ async def _frozen(url: str, folder: Path) -> None:
         figures.record_items(await running.judge([*ids, *more]), "written by the thawed worker: 0")
 
 
-async def _freeze(running: Shop, worker: ForkServerProcess) -> None:
+async def _freeze(running: QueueWorkers, worker: ForkServerProcess) -> None:
     """Freeze a worker outside a transaction: frozen inside one, it would hold SQLite's file against all others."""
     while True:
         running.signal(worker, signal.SIGSTOP)
@@ -126,7 +126,7 @@ async def _slow(url: str, folder: Path) -> None:
     # All of them end at once, each in its own transaction, and the lease renewals wait among them.
     tasks, lease = (1_000, 5.0) if LONG else (40, 0.5)
     figures = Figures("T07", kind(url), f"{tasks} tasks that take ten leases, in two workers")
-    async with shop(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:
+    async with queue_workers(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:
         ids = await running.work.enqueue_many("conta", [(10 * lease,) for _ in range(tasks)])
         await running.begin_until_up(2)
         await running.until_over(within=10 * lease + 60)

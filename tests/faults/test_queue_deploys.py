@@ -19,7 +19,7 @@ from batuta.tasks.registry import TASKS
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import environment
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import VARIABLE
 
 
@@ -31,7 +31,7 @@ async def _deploys(url: str, folder: Path) -> None:
     workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
     figures = Figures("T05", kind(url), f"{workers} workers replaced {rounds} times by SIGTERM, {tasks} tasks")
     # Many writers on one file wait for each other: the lease must allow for it, like the real one of half a minute.
-    async with shop(folder, url, lease=10.0) as running:
+    async with queue_workers(folder, url, lease=10.0) as running:
         ids = await running.work.enqueue_many("conta", [(0.15,) for _ in range(tasks)])
         slowest = 0.0
         await running.begin_until_up(workers)
@@ -57,7 +57,7 @@ async def _signals(url: str, folder: Path) -> None:
     unfinished items.
     """
     figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
-    async with shop(folder, url, limit=1) as running:
+    async with queue_workers(folder, url, limit=1) as running:
         short, waiting = await running.work.enqueue_many("conta", [(0.5,), (60.0,)])
         with _role(running, drain=60) as worker:
             await running.until("it runs", lambda: running.runs()[short] == 1)
@@ -87,7 +87,7 @@ async def _signals(url: str, folder: Path) -> None:
 
 
 @contextmanager
-def _role(running: Shop, drain: float) -> Iterator["subprocess.Popen[bytes]"]:
+def _role(running: QueueWorkers, drain: float) -> Iterator["subprocess.Popen[bytes]"]:
     env = {**environment(), VARIABLE: json.dumps(running.plan.encode()), "BATUTA_DRAIN_SECONDS": str(drain)}
     command = [sys.executable, "-m", "batuta", "--app", "tests.faults.queue_plant:work", "worker"]
     folder = Path(running.plan.folder)
@@ -108,7 +108,7 @@ async def _fifty(url: str, folder: Path) -> None:
     """Ten databases, opened as by ten processes, with five claimers each."""
     rounds = 500 if LONG else 10
     figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
-    async with shop(folder, url) as running:
+    async with queue_workers(folder, url) as running:
         databases = [connect(url, SystemClock()) for _ in range(10)]
         for each in databases:
             await each.open()
@@ -140,7 +140,7 @@ async def _wakes(url: str, folder: Path) -> None:
     figures = Figures(
         "wake", kind(url), "enqueues in one process, a worker in another that asks the table once an hour"
     )
-    async with shop(folder, url, looks_every=3600) as running:
+    async with queue_workers(folder, url, looks_every=3600) as running:
         await running.begin_until_up()
         first = await running.work.enqueue("conta")  # the worker polls once when it begins
         await running.until("it is done", lambda: running.runs()[first])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.figures import LONG, Figures
-from tests.faults.queue_harness import shop
+from tests.faults.queue_harness import queue_workers
 
 PIECE = b"x" * 4096
 
@@ -32,24 +32,24 @@ async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: P
     rounds, away = (2, 45.0) if LONG else (1, 1.0)
     figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")
     slowest = 0.0
-    async with shop(tmp_path, f"sqlite:///{small_disk}/test.db") as running:
+    async with queue_workers(tmp_path, f"sqlite:///{small_disk}/test.db") as running:
         await running.begin_until_up(2)
-        async with running.enqueuing(0.1, "x" * 500) as customer:
+        async with running.enqueuing(0.1, "x" * 500) as enqueuer:
             for _ in range(rounds):
-                refused = customer.refused
+                refused = enqueuer.refused
                 await asyncio.sleep(1)
                 with _full(small_disk):
-                    await running.until("it is refused", lambda refused=refused: customer.refused > refused)  # type: ignore[misc]
+                    await running.until("it is refused", lambda refused=refused: enqueuer.refused > refused)  # type: ignore[misc]
                     await asyncio.sleep(0.3)
-                    begun, accepted = running.runs().total(), len(customer.accepted)
+                    begun, accepted = running.runs().total(), len(enqueuer.accepted)
                     await asyncio.sleep(away)
-                    assert (running.runs().total(), len(customer.accepted)) == (begun, accepted)
+                    assert (running.runs().total(), len(enqueuer.accepted)) == (begun, accepted)
                 slowest = max(slowest, await running.serves())
         await running.until_over()
-        tally = await running.judge(customer.accepted, or_more=True)
+        tally = await running.judge(enqueuer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
         assert tally.in_vain == 0  # no worker died, so no item may have been rescued
-        note = f"{customer.refused} enqueues refused; begun while it was full 0; serving {slowest:.1f} s after"
+        note = f"{enqueuer.refused} enqueues refused; begun while it was full 0; serving {slowest:.1f} s after"
         figures.record_items(tally, note)
 
 
@@ -69,10 +69,10 @@ async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) ->
         pytest.skip("system calls are made to fail by strace")
     away, faults = (20.0, ["fdatasync:error=EIO", "pwrite64:error=ENOSPC"]) if LONG else (1.0, ["fdatasync:error=EIO"])
     figures = Figures("T35", "SQLite", f"a worker's system calls fail for {away} s: {', '.join(faults)}")
-    async with shop(tmp_path, f"sqlite:///{tmp_path}/test.db") as running:
+    async with queue_workers(tmp_path, f"sqlite:///{tmp_path}/test.db") as running:
         (failing,) = await running.begin_until_up()
         slowest = 0.0
-        async with running.enqueuing(0.1) as customer:
+        async with running.enqueuing(0.1) as enqueuer:
             for fault in faults:
                 await asyncio.sleep(0.5)
                 call = fault.partition(":")[0]
@@ -85,6 +85,6 @@ async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) ->
                 assert "INJECTED" in (tmp_path / call).read_text()
                 slowest = max(slowest, await running.serves())
         await running.until_over()
-        tally = await running.judge(customer.accepted, or_more=True)
+        tally = await running.judge(enqueuer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
         figures.record_items(tally, f"serving {slowest:.1f} s after; {tally.in_vain} runs repeated")

@@ -32,7 +32,7 @@ DEADLOCKS = "SELECT deadlocks AS n FROM pg_stat_database WHERE datname = current
 STEP = timedelta(minutes=16)
 
 
-class Said:
+class GroupMessages:
     """The messages of the groups, and the vagas expected of them, each with the messages that mention it."""
 
     def __init__(self, seed: int) -> None:
@@ -49,9 +49,9 @@ class Said:
             group = f"1203630000{self.chance.randrange(60):08d}@g.us"
             # The gateway repeats a message, also through several chips.
             again = 1 + (self.chance.random() < 0.2) + (self.chance.random() < 0.05)
-            await asyncio.gather(*(self._tell(mesa, text, group, id) for _ in range(again)))
+            await asyncio.gather(*(self._deliver(mesa, text, group, id) for _ in range(again)))
 
-    async def _tell(self, mesa: Bancada, text: str, group: str, id: str) -> None:
+    async def _deliver(self, mesa: Bancada, text: str, group: str, id: str) -> None:
         """Deliver as the worker for deliveries does: retry while the database is away or refuses."""
         await insist(lambda: mesa.dizem(text, grupo=group, id=id), SystemClock())
 
@@ -68,7 +68,7 @@ class Said:
         return self._texts[-1]
 
 
-async def judged(mesa: Bancada, said: Said) -> Tally:
+async def judge(mesa: Bancada, said: GroupMessages) -> Tally:
     """Assert that every row has ended, every vaga exists once, and each message that mentions it is one of its sources."""
     assert set(await mesa.fila()) <= {"finalizado", "descartado"}
     vacancies = await mesa.rows("SELECT vaga_grupo_id FROM vagas")
@@ -107,7 +107,7 @@ async def test_every_row_ends_and_every_vaga_exists_once(places: dict[str, Path]
 
 async def _in_one(url: str, count: int) -> None:
     """The same in one process, by hand: a dead worker is one that claims and never settles."""
-    clock, said = FakeClock(), Said(31)
+    clock, said = FakeClock(), GroupMessages(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:
         await said.say(mesa, count)
         gone = LeaseHolder(owner="gone", lease=timedelta(seconds=30))
@@ -120,7 +120,7 @@ async def _in_one(url: str, count: int) -> None:
             await mesa.work.queues[Estagio.PENDENTE].rescue(1000)
             if (await mesa.one(WAITING))["n"] == 0 and not await revive(mesa):
                 break
-        await judged(mesa, said)
+        await judge(mesa, said)
 
 
 async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> None:
@@ -130,7 +130,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
         f"{count} messages of groups, stages that fail and raise, {kills} kills -9, repeated webhooks",
     )
     clock = FastClock.start(SystemClock().now(), RATE, folder / "steps")
-    said, chance, revived = Said(31), random.Random(5), 0
+    said, chance, revived = GroupMessages(31), random.Random(5), 0
     async with bancada(url, clock) as mesa:
         workers = [_begin(url, clock, n) for n in range(3)]
         try:
@@ -155,7 +155,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
             note = f"{len(said.ids_by_line)} vagas, {revived} rows dead and revived"
             if kind(url) == "PostgreSQL":
                 note += f"; {(await mesa.one(DEADLOCKS))['n']} deadlocks"
-            figures.record_items(await judged(mesa, said), note)
+            figures.record_items(await judge(mesa, said), note)
         finally:
             for worker in workers:
                 _kill(worker)

@@ -14,7 +14,7 @@ import asyncpg
 
 from batuta.health.checks import CAUSE, OLD, judge_transaction
 from tests.faults.figures import LONG, Figures
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 
 RATE = 500 if LONG else 100  # items per second
 BATCH = 0.1
@@ -29,7 +29,7 @@ MOST = 120.0
 class Offering:
     """Enqueues items at a steady rate."""
 
-    running: Shop
+    running: QueueWorkers
     accepted: list[str]
 
     async def offer(self) -> None:
@@ -49,7 +49,7 @@ class Offering:
             offering.cancel()
             await asyncio.gather(offering, return_exceptions=True)
 
-    async def measured(self, seconds: float) -> float:
+    async def measure_rate(self, seconds: float) -> float:
         """Items done per second, from now on."""
         before, began = await self._done(), time.monotonic()
         await asyncio.sleep(seconds)
@@ -62,18 +62,18 @@ class Offering:
 
 async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_url: str, tmp_path: Path) -> None:
     figures = Figures("T23", "PostgreSQL", f"a snapshot held for {HELD:g} s at {RATE} items in a second")
-    async with shop(tmp_path, postgres_url, lease=30.0, times_calls=True) as running:
+    async with queue_workers(tmp_path, postgres_url, lease=30.0, times_calls=True) as running:
         await running.begin_until_up(2)
         offering = Offering(running, [])
         async with offering.going():
-            base = await offering.measured(BASE)
+            base = await offering.measure_rate(BASE)
             before_held = time.time()
             base_p99 = _p99(tmp_path, until=before_held)
-            async with _held(postgres_url) as pid:
-                found_after = await _found(running, pid)
+            async with _hold_snapshot(postgres_url) as pid:
+                found_after = await _time_to_finding(running, pid)
                 await asyncio.sleep(max(0.0, HELD - BASE - (time.time() - before_held)))
                 last = time.time()
-                held = await offering.measured(BASE)
+                held = await offering.measure_rate(BASE)
                 held_p99 = _p99(tmp_path, since=last)
                 dead = await _dead_rows(running)
         await running.until_over(within=1200 if LONG else 60)
@@ -90,7 +90,7 @@ async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_u
 
 
 @asynccontextmanager
-async def _held(url: str) -> AsyncIterator[int]:
+async def _hold_snapshot(url: str) -> AsyncIterator[int]:
     """A reporting tool's snapshot, open for as long as the block runs."""
     connection = await asyncpg.connect(url, server_settings={"application_name": "relatorio"})
     try:
@@ -101,7 +101,7 @@ async def _held(url: str) -> AsyncIterator[int]:
         await connection.close()
 
 
-async def _found(running: Shop, pid: int) -> float:
+async def _time_to_finding(running: QueueWorkers, pid: int) -> float:
     """Seconds until health has a finding that names the process."""
     began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
 
@@ -114,7 +114,7 @@ async def _found(running: Shop, pid: int) -> float:
     return time.monotonic() - began
 
 
-async def _dead_rows(running: Shop) -> int:
+async def _dead_rows(running: QueueWorkers) -> int:
     rows = await running.ask("SELECT n_dead_tup AS n FROM pg_stat_user_tables WHERE relname = 'tasks'")
     return int(rows[0]["n"])
 

@@ -10,7 +10,7 @@ import asyncpg
 
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 
 TASKS = 10
 
@@ -26,7 +26,7 @@ async def _locked(url: str, folder: Path) -> None:
     what = "one row" if kind(url) == "PostgreSQL" else "the file"
     done = f"{what} locked by another program for {locked:.0f} s under {TASKS} running tasks, lease {lease} s"
     figures = Figures("T07", kind(url), done)
-    async with shop(folder, url, lease=lease, limit=TASKS * 2) as running:
+    async with queue_workers(folder, url, lease=lease, limit=TASKS * 2) as running:
         await running.begin_until_up()
         plain = await running.work.enqueue_many("anota", [(short,), (long,)] * (TASKS // 4))
         ids = await running.work.enqueue_many("conta", [(short,), (long,)] * (TASKS // 4))
@@ -73,7 +73,7 @@ async def test_effects_that_never_return_fail_only_their_own_items(places: Mappi
 async def _hung(url: str, folder: Path) -> None:
     hung, others, limit = (30, 500, 3.0) if LONG else (3, 40, 1.0)
     figures = Figures("T29", kind(url), f"{hung} effects that never return among {others} tasks, time limit {limit} s")
-    async with shop(folder, url, lease=1.5, effect_limit=limit) as running:
+    async with queue_workers(folder, url, lease=1.5, effect_limit=limit) as running:
         stuck = await running.work.enqueue_many("presa", [()] * hung, priority=-1)
         ids = await running.work.enqueue_many("conta", [(0.05,)] * others)
         workers = await running.begin_until_up(2)
@@ -87,6 +87,6 @@ async def _hung(url: str, folder: Path) -> None:
         figures.record_items(tally, f"{hung} failed with their time limit, nothing of their effects was kept")
 
 
-async def _effects_of(running: Shop, ids: list[str]) -> int:
+async def _effects_of(running: QueueWorkers, ids: list[str]) -> int:
     effects = await running.effects()
     return sum(effects[id] for id in ids)

@@ -24,7 +24,7 @@ from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
-from tests.faults.queue_harness import Customer, Shop, shop
+from tests.faults.queue_harness import Enqueuer, QueueWorkers, queue_workers
 from tests.faults.tally import Tally
 from tests.servers import Postgres, postgres_server
 
@@ -53,11 +53,11 @@ async def _read_only(url: str, folder: Path) -> None:
     """As during a failover. With a lease of 1 s, a loop would exceed its failures within 4 s if these failures counted."""
     seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
     figures = Figures("T33", "PostgreSQL", f"server read-only for {seconds:g} s under two workers, {tasks} tasks")
-    async with shop(folder, url, lease=lease) as running:
+    async with queue_workers(folder, url, lease=lease) as running:
         workers = await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
         await running.until("they work", lambda: running.runs().total() > 10)
-        async with _looking_away(running):
+        async with _without_own_connection(running):
             await _set_read_only(url, True)
             await asyncio.sleep(seconds)
             assert [each.exitcode for each in workers] == [None, None], (folder / "log").read_text()[-3000:]
@@ -85,10 +85,10 @@ async def _cut(url: str, folder: Path) -> None:
     """Terminate every connection, again and again, including the listeners."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
     figures = Figures("T33", "PostgreSQL", f"all connections of two workers terminated {rounds} times, {tasks} tasks")
-    async with shop(folder, url, looks_every=3600) as running:
+    async with queue_workers(folder, url, looks_every=3600) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
-        async with _looking_away(running):
+        async with _without_own_connection(running):
             for _ in range(rounds):
                 await asyncio.sleep(0.3)
                 await _terminate(url, "application_name LIKE 'batuta%'")
@@ -107,7 +107,7 @@ async def _cut(url: str, folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _looking_away(running: Shop) -> AsyncIterator[None]:
+async def _without_own_connection(running: QueueWorkers) -> AsyncIterator[None]:
     """Close the test's own connection while all connections are terminated."""
     await running.work.database.close()
     yield
@@ -123,14 +123,14 @@ async def _terminate(url: str, which: str) -> None:
     await connection.close()
 
 
-async def _listeners(running: Shop) -> set[int]:
+async def _listeners(running: QueueWorkers) -> set[int]:
     rows = await running.ask(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'batuta-listener' AND datname = current_database()"
     )
     return {row["pid"] for row in rows}
 
 
-async def _has_others(running: Shop, deaf: set[int]) -> bool:
+async def _has_others(running: QueueWorkers, deaf: set[int]) -> bool:
     return len(await _listeners(running) - deaf) == len(running.workers)
 
 
@@ -138,11 +138,11 @@ async def _stopped(folder: Path, server: Postgres) -> None:
     tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
     figures = Figures("T35", "PostgreSQL", f"server stopped (immediate) for {away} s, {rounds} times, {tasks} tasks")
     folder.mkdir()
-    async with shop(folder, server.url(), lease=1.0) as running:
+    async with queue_workers(folder, server.url(), lease=1.0) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
         slowest = 0.0
-        async with running.enqueuing() as customer:
+        async with running.enqueuing() as enqueuer:
             for _ in range(rounds):
                 await asyncio.sleep(0.5)
                 await asyncio.to_thread(server.stop)
@@ -150,20 +150,20 @@ async def _stopped(folder: Path, server: Postgres) -> None:
                 await asyncio.to_thread(server.start)
                 slowest = max(slowest, await running.serves())
         await running.until_over(within=300 if LONG else 90)
-        tally = await running.judge([*ids, *customer.accepted], or_more=True)
+        tally = await running.judge([*ids, *enqueuer.accepted], or_more=True)
         assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
-        figures.record_items(tally, _seen(customer, slowest, tally))
+        figures.record_items(tally, _note(enqueuer, slowest, tally))
 
 
 async def _locked(url: str, folder: Path) -> None:
     # The longest lock outlasts every wait for the file.
     tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5])
     figures = Figures("T35", "SQLite", f"the file locked by another program for {aways} s, {tasks} tasks")
-    async with shop(folder, url, lease=1.0) as running:
+    async with queue_workers(folder, url, lease=1.0) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
         slowest = 0.0
-        async with running.enqueuing() as customer:
+        async with running.enqueuing() as enqueuer:
             for away in aways:
                 await asyncio.sleep(0.5)
                 other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
@@ -173,17 +173,17 @@ async def _locked(url: str, folder: Path) -> None:
                 other.close()
                 slowest = max(slowest, await running.serves())
         await running.until_over(within=300 if LONG else 90)
-        tally = await running.judge([*ids, *customer.accepted], or_more=True)
+        tally = await running.judge([*ids, *enqueuer.accepted], or_more=True)
         assert tally.in_vain == 0  # no worker died, so no item may have been rescued
-        figures.record_items(tally, _seen(customer, slowest, tally))
+        figures.record_items(tally, _note(enqueuer, slowest, tally))
 
 
-def _seen(customer: Customer, slowest: float, tally: Tally) -> str:
-    return f"{customer.refused} enqueues refused; serving {slowest:.1f} s after; {tally.in_vain} runs repeated"
+def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
+    return f"{enqueuer.refused} enqueues refused; serving {slowest:.1f} s after; {tally.in_vain} runs repeated"
 
 
 @asynccontextmanager
-async def _lent(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
+async def _leased_item(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
     """Lease an item to a worker that lives and cannot renew the lease; yield the queue and a rescuer."""
     database = SqliteDatabase(file, SystemClock(), Limits(lock=timedelta(milliseconds=300)))
     await database.open()
@@ -208,7 +208,7 @@ def _lock_on(file: Path) -> Iterator[sqlite3.Connection]:
 async def test_rescuer_that_waits_for_the_lock_rescues_no_item_of_a_living_worker(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
-    async with _lent(tmp_path / "test.db", clock, events) as (queue, rescuer):
+    async with _leased_item(tmp_path / "test.db", clock, events) as (queue, rescuer):
         for _ in range(3):
             await rescuer.tick()
             await clock.advance(LEASE * 0.35)
@@ -228,7 +228,7 @@ async def test_rescuer_that_waits_for_the_lock_rescues_no_item_of_a_living_worke
 async def test_rescuer_rescues_no_item_of_a_living_worker_after_an_outage(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
-    async with _lent(tmp_path / "test.db", clock, events) as (queue, rescuer):
+    async with _leased_item(tmp_path / "test.db", clock, events) as (queue, rescuer):
         await rescuer.tick()
         with _lock_on(tmp_path / "test.db"):
             for passes in (0.5, 0.9):

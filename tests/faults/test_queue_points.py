@@ -19,7 +19,7 @@ from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import ORIGIN, endpoint, environment
 from tests.faults.points import GONE
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import WAYS
 from tests.faults.tally import Tally
 
@@ -49,7 +49,7 @@ async def _sweep(url: str, folder: Path) -> None:
     figures = Figures("T02", kind(url), "a worker gone (os._exit) at each point of claim, start, renew, settle, rescue")
     async with _with_endpoint(folder, url) as running:
         ids: dict[str, list[str]] = {}
-        seen = await _recorded(running, ids)
+        seen = await _record_points(running, ids)
         points = [f"{label}#{n}" for label in seen for n in range(1, min(TIMES, seen[label]) + 1)]
         places_left = asyncio.Semaphore(CONCURRENCY)
         gone = await asyncio.gather(*(_die_at(running, point, ids, places_left) for point in points))
@@ -65,7 +65,7 @@ async def _sweep(url: str, folder: Path) -> None:
         figures.record_items(tally, note)
 
 
-async def _recorded(running: Shop, ids: dict[str, list[str]]) -> Counter[str]:
+async def _record_points(running: QueueWorkers, ids: dict[str, list[str]]) -> Counter[str]:
     """Record the points. One run may miss some of them, so a busy machine needs several runs."""
     wanted = OF[kind(running.plan.url)]
     for n in range(8):
@@ -80,15 +80,15 @@ async def _recorded(running: Shop, ids: dict[str, list[str]]) -> Counter[str]:
 
 
 @asynccontextmanager
-async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[Shop]:
+async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[QueueWorkers]:
     async with (
         endpoint(folder, FastClock.start(ORIGIN, 1), environment()) as port,
-        shop(folder, url, lease=2.5, limit=3, drain=0.8, looks_every=0.2, sink=port) as running,
+        queue_workers(folder, url, lease=2.5, limit=3, drain=0.8, looks_every=0.2, sink=port) as running,
     ):
         yield running
 
 
-async def _enqueue(running: Shop, name: str, *, rescues: bool = True) -> list[str]:
+async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) -> list[str]:
     """Enqueue one task for each path. ``rescues``: also one whose worker is dead already."""
     work = running.work
     queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
@@ -100,7 +100,7 @@ async def _enqueue(running: Shop, name: str, *, rescues: bool = True) -> list[st
     return [id for id in (*left, *put) if id is not None]
 
 
-async def _die_at(running: Shop, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
+async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
     """Run a worker that exits at this point. A later run may miss a point, such as a second passage: retry, then skip
     it.
     """
@@ -118,7 +118,7 @@ async def _die_at(running: Shop, point: str, ids: dict[str, list[str]], places_l
     return False
 
 
-async def _attempts(running: Shop) -> dict[str, list[int]]:
+async def _attempts(running: QueueWorkers) -> dict[str, list[int]]:
     """Attempts of each item, from the endpoint's log."""
     attempts: dict[str, list[int]] = {}
     for line in (Path(running.plan.folder) / "receipts").read_text().splitlines():
@@ -129,7 +129,7 @@ async def _attempts(running: Shop) -> dict[str, list[int]]:
 
 
 async def _judge(
-    running: Shop, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
+    running: QueueWorkers, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
 ) -> Tally:
     """Judge by the table and by the endpoint's log."""
     rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes FROM tasks")}

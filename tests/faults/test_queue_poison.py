@@ -10,7 +10,7 @@ from batuta.queue.item import NewItem
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import STAGES, line_queue
 from tests.faults.tally import Tally
 
@@ -25,7 +25,7 @@ async def test_item_that_kills_its_workers_is_dead_after_three_crashes_alone(
 async def _poison(url: str, folder: Path) -> None:
     """The poison is claimed in one batch with slow neighbours, which also count its first two crashes."""
     figures = Figures("T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) among slow and quick ones")
-    async with shop(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
+    async with queue_workers(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
         poison = [await work.enqueue("veneno", how, priority=-1) for how in ("exit", "segv")]
         slow = await work.enqueue_many("conta", [(0.3,) for _ in range(6)], priority=-1)
@@ -49,13 +49,13 @@ async def test_row_that_cannot_be_decoded_fails_alone(places: Mapping[str, Path]
 
 async def _rows(url: str, folder: Path) -> None:
     figures = Figures("T30", kind(url), "broken arguments, unknown names, columns of a newer version, 1 MB of payload")
-    async with shop(folder, url) as running:
+    async with queue_workers(folder, url) as running:
         broken = ['"x"', "[1]", "[[]]", "{}", "null", "[[1, 2, 3, 4, 5], {}]", '[[], {"no": 1}]']
         if running.work.database.dialect == "sqlite":
             broken += ["{", "", "\x00"]
         await running.work.database.script("ALTER TABLE tasks ADD COLUMN novidade TEXT NOT NULL DEFAULT 'x'")
-        ids = [await _planted(running, args) for args in broken]
-        unknown = await _planted(running, "[[], {}]", name="de_amanha")
+        ids = [await _plant_row(running, args) for args in broken]
+        unknown = await _plant_row(running, "[[], {}]", name="de_amanha")
         (worker,) = await running.begin_until_up()
         large = await running.work.enqueue("conta", 0.0, "ã" * 500_000)
         with pytest.raises(PayloadTooLarge):
@@ -80,7 +80,7 @@ async def _rows(url: str, folder: Path) -> None:
         figures.record_items(tally, f"{len(ids)} spoilt rows are failures of their own; loop exits 0")
 
 
-async def _planted(running: Shop, args: str, name: str = "conta") -> str:
+async def _plant_row(running: QueueWorkers, args: str, name: str = "conta") -> str:
     """Enqueue a row that the product never writes."""
     id = await running.work.enqueue("conta", delay=3600)
     database = running.work.database
@@ -100,7 +100,7 @@ async def _stages(url: str, folder: Path) -> None:
     # With so many writers on one file, a renewal every quarter of a second would come too late.
     items, lease = (10_000, 5.0) if LONG else (120, 0.8)
     figures = Figures("T31", kind(url), f"{items} items through five stages, each of which fails, dies and repeats")
-    async with shop(folder, url, has_line=True, limit=20, lease=lease, looks_every=60) as running:
+    async with queue_workers(folder, url, has_line=True, limit=20, lease=lease, looks_every=60) as running:
         keys = [_key(n, items) for n in range(items)]
         for start in range(0, items, 500):
             some = [NewItem(key=key, values={"estagio": STAGES[0]}) for key in keys[start : start + 500]]
@@ -143,7 +143,7 @@ def _stage_of(key: str) -> str:
     return key.split()[1].partition("=")[0]
 
 
-async def _all_ended(running: Shop) -> bool:
+async def _all_ended(running: QueueWorkers) -> bool:
     return (
         await running.ask("SELECT 1 AS one FROM esteira WHERE estagio NOT IN ('feita', 'erro', 'fora') LIMIT 1") == []
     )
@@ -155,7 +155,7 @@ async def test_handler_that_ignores_cancellation_delays_no_other_item(places: Ma
 
 async def _stubborn(url: str, folder: Path) -> None:
     """The handler's item is taken away: the worker cancels the handler and continues with other items."""
-    async with shop(folder, url, looks_every=0.2) as running:
+    async with queue_workers(folder, url, looks_every=0.2) as running:
         stubborn = await running.work.enqueue("teimosa", 300.0)
         await running.begin_until_up()
         await running.until("it runs", lambda: running.runs()[stubborn] == 1)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.faults.figures import LONG, Figures
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.pooler import TransactionPooler, through
 
 
@@ -20,7 +20,7 @@ async def test_workers_behind_a_pooler_lose_nothing_and_start_soon(
     figures = Figures(
         "T01", "PostgreSQL", f"behind a transaction pooler: {kills} kills -9 of two workers, {tasks} tasks"
     )
-    async with shop(tmp_path, through(pooler.port, postgres_url), lease=2.0, looks_every=3600) as running:
+    async with queue_workers(tmp_path, through(pooler.port, postgres_url), lease=2.0, looks_every=3600) as running:
         async with running.kept(2):
             ids = await running.work.enqueue_many("conta", [(0.1,)] * tasks)
             for _ in range(kills):
@@ -39,5 +39,5 @@ async def test_workers_behind_a_pooler_lose_nothing_and_start_soon(
     figures.record_items(tally, f"begun {max(waits):.1f} s after it was enqueued at the latest, by polling")
 
 
-def _has_begun(running: Shop, id: str) -> bool:
+def _has_begun(running: QueueWorkers, id: str) -> bool:
     return bool(running.runs()[id])

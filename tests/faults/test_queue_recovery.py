@@ -21,7 +21,7 @@ from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.processes import ROOT, Tree, tree
-from tests.faults.queue_harness import Shop, shop
+from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import VARIABLE
 from tests.faults.test_queue_crashes import _freeze
 
@@ -40,7 +40,7 @@ async def test_tasks_of_a_killed_worker_are_taken_over_at_once_by_another(places
 
 async def _beside_another(url: str, folder: Path) -> None:
     figures = Figures("T01", kind(url), f"a worker with {TASKS} running tasks killed -9 beside a second worker")
-    async with shop(folder, url, lease=LEASE, limit=TASKS) as running:
+    async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (victim,) = await running.begin_until_up()
         ids = await running.work.enqueue_many("conta", [(4.0,) for _ in range(TASKS)])
         await running.until("all of them run", lambda: running.runs().total() == TASKS)
@@ -54,7 +54,7 @@ async def _beside_another(url: str, folder: Path) -> None:
         figures.record_items(tally, f"all taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
 
 
-async def _taken_up_within(running: Shop, killed_at: float) -> float:
+async def _taken_up_within(running: QueueWorkers, killed_at: float) -> float:
     await running.until("all are taken up", lambda: running.runs().total() == 2 * TASKS, within=ALLOWED)
     return time.monotonic() - killed_at
 
@@ -70,7 +70,7 @@ async def test_only_worker_under_up_takes_over_its_tasks_after_a_restart(places:
 
 async def _alone_under_up(url: str, folder: Path) -> None:
     figures = Figures("T01", kind(url), f"the only worker of `batuta up` with {TASKS} running tasks killed -9")
-    async with shop(folder, url, lease=LEASE, limit=TASKS) as running:
+    async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         with _up(running, workers=1) as up:
             await running.until("the worker is ready", lambda: _ready(up) >= 1)
             await asyncio.sleep(61)
@@ -89,7 +89,7 @@ async def _alone_under_up(url: str, folder: Path) -> None:
 
 async def _under_up(url: str, folder: Path) -> None:
     figures = Figures("T01", kind(url), f"a worker of `batuta up` with {TASKS} running tasks or more killed -9")
-    async with shop(folder, url, lease=LEASE, limit=2 * TASKS) as running:
+    async with queue_workers(folder, url, lease=LEASE, limit=2 * TASKS) as running:
         with _up(running, workers=2) as up:
             await running.until("both workers are ready", lambda: _ready(up) >= 2)
             ids = await running.work.enqueue_many("conta", [(6.0,) for _ in range(2 * TASKS)])
@@ -109,7 +109,7 @@ async def _under_up(url: str, folder: Path) -> None:
         figures.record_items(tally, f"its {held} taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
 
 
-def _up(running: Shop, workers: int) -> AbstractContextManager[Tree]:
+def _up(running: QueueWorkers, workers: int) -> AbstractContextManager[Tree]:
     encoded = json.dumps(running.plan.encode())
     settings = {
         "DATABASE_URL": running.plan.url,
@@ -124,7 +124,7 @@ def _ready(up: Tree) -> int:
     return sum(fact["event"].startswith("child worker") and "ready" in fact["event"] for fact in up.facts())
 
 
-def _by_process(running: Shop) -> Counter[int]:
+def _by_process(running: QueueWorkers) -> Counter[int]:
     return Counter(int(words[2]) for words in running.notes() if words[0] == "run")
 
 
@@ -134,7 +134,7 @@ async def test_frozen_worker_keeps_its_tasks(places: Mapping[str, Path]) -> None
 
 async def _stopped(url: str, folder: Path) -> None:
     figures = Figures("T06", kind(url), "a worker frozen for less than its lease beside a second worker")
-    async with shop(folder, url, lease=LEASE, limit=TASKS) as running:
+    async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (frozen,) = await running.begin_until_up()
         ids = await running.work.enqueue_many("conta", [(2.0,) for _ in range(TASKS)])
         await running.until("all of them run", lambda: running.runs().total() == TASKS)

@@ -11,7 +11,7 @@ from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.faults.send_harness import SendingWorkers, revive, sending_workers, tally
 from tests.judges.messages import Accepted, End
 from tests.julia.tables import one
 
@@ -33,10 +33,10 @@ async def _goes_out(url: str, folder: Path) -> None:
     pace = {} if LONG else PACE
     figures = Figures("T01, T39", kind(url), f"a campaign of {people}, its workers killed -9 while it goes out")
     chance, at_rest = random.Random(20260311), {"lost_answers": 0.05}
-    async with post_office(folder, url, doctors=people, rate=RATE, lease=15, at_rest=at_rest, **pace) as office:
+    async with sending_workers(folder, url, doctors=people, rate=RATE, lease=15, at_rest=at_rest, **pace) as office:
         id = await _scheduled(office, people)
         async with office.storm(2, chance, pause):
-            await office.until("the storm is over", lambda: _is_past(office, people * 9 // 10), TIMEOUT)
+            await office.until("the storm is over", lambda: _are_sent_or_given_up(office, people * 9 // 10), TIMEOUT)
         await office.begin_until_up(2)
         await office.until("everybody's message was put into the queue", lambda: _is_queued(office, id))
         for row in (await office.rows()).values():
@@ -54,7 +54,7 @@ async def _goes_out(url: str, folder: Path) -> None:
         figures.record_items(await tally(office, left), note)
 
 
-async def _scheduled(office: PostOffice, people: int) -> int:
+async def _scheduled(office: SendingWorkers, people: int) -> int:
     made = julia_of(office.work).campaigns.campanhas
     nova = NovaCampanha(
         nome="teste",
@@ -67,19 +67,19 @@ async def _scheduled(office: PostOffice, people: int) -> int:
     return id
 
 
-async def _campaign(office: PostOffice, id: int) -> dict[str, Any]:
+async def _campaign(office: SendingWorkers, id: int) -> dict[str, Any]:
     return await one(office.work.database, "SELECT * FROM campanhas WHERE id = :id", id=id)
 
 
-async def _is_past(office: PostOffice, count: int) -> bool:
+async def _are_sent_or_given_up(office: SendingWorkers, count: int) -> bool:
     """Whether every message was sent or given up after three worker crashes."""
     given_up = sum(row["status"] == "erro" for row in (await office.rows()).values())
     return office.killed >= KILLS or len(await office.receipts()) + given_up >= count
 
 
-async def _is_queued(office: PostOffice, id: int) -> bool:
+async def _is_queued(office: SendingWorkers, id: int) -> bool:
     return (await _campaign(office, id))["enfileirada_em"] is not None
 
 
-async def _is_concluded(office: PostOffice, id: int) -> bool:
+async def _is_concluded(office: SendingWorkers, id: int) -> bool:
     return bool((await _campaign(office, id))["status"] == "concluida")

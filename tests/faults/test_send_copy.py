@@ -12,7 +12,7 @@ from app.composition.julia import julia_of
 from batuta.engine import backup
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import PostOffice, post_office, tally
+from tests.faults.send_harness import SendingWorkers, sending_workers, tally
 from tests.judges.messages import End, SendRules, judge_messages
 
 RATE = 5.0
@@ -32,7 +32,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         "T40", kind(url), f"{messages} messages, a backup taken while they leave, restored after all left; {old}"
     )
     slowly: dict[str, Any] = {"lease": 15, "at_a_time": 1, "at_rest": {"lost_answers": 0.2}}
-    async with post_office(folder, url, doctors=messages + 2, rate=RATE, **slowly) as office:
+    async with sending_workers(folder, url, doctors=messages + 2, rate=RATE, **slowly) as office:
         await office.put(messages * 2 // 3)
         workers = await office.begin_until_up(2)
         await office.until_left(1)
@@ -40,7 +40,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         waiting = sum(end is End.OPEN for end in (await office.ends()).values())
         await office.put(messages // 3)
         await office.until_over(within=300)
-        (doctor, phone) = office.doctors[messages]  # the next one who gets a message
+        (doctor, phone) = office.doctors[messages]  # the doctor of the next message
         await _opt_out(office, phone)
         await office.stop(*workers)
         await office.work.close()
@@ -70,13 +70,13 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
 def _ignore(what: str, count: int) -> None: ...
 
 
-async def _opt_out(office: PostOffice, phone: str) -> None:
+async def _opt_out(office: SendingWorkers, phone: str) -> None:
     work = office.work
     by_hand = julia_of(work).messages.optout
     await by_hand.parar(phone, by="test", reason="-")
 
 
-async def _lose(url: str, office: PostOffice) -> None:
+async def _lose(url: str, office: SendingWorkers) -> None:
     if kind(url) == "SQLite":
         file = Path(url.removeprefix("sqlite:///"))
         for each in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):

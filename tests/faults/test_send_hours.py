@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import PostOffice, post_office, tally
+from tests.faults.send_harness import SendingWorkers, sending_workers, tally
 from tests.judges.messages import End, Shut
 
 SECOND = timedelta(seconds=1)
@@ -30,11 +30,11 @@ async def _run(url: str, folder: Path) -> None:
     done = f"{messages} messages due, a pause and then the end of the day in the middle"
     figures = Figures("T22", kind(url), done)
     # A limit per second: however fast the machine is, some messages are left when the day ends.
-    async with post_office(folder, url, doctors=messages, origin=EVENING, most=messages // 7, per=1.0) as office:
+    async with sending_workers(folder, url, doctors=messages, origin=EVENING, most=messages // 7, per=1.0) as office:
         await office.put(messages * 3 // 5)
         await office.begin_until_up(2)
         await office.until_left(messages // 5, within=300)
-        paused = await _paused(office)
+        paused = await _pause(office)
         to_go = messages - len(await office.receipts())
         await office.put(messages - messages * 3 // 5)
         # Four seconds before the day ends.
@@ -52,7 +52,7 @@ async def _run(url: str, folder: Path) -> None:
         figures.record_items(await tally(office, left), note)
 
 
-async def _paused(office: PostOffice) -> Shut:
+async def _pause(office: SendingWorkers) -> Shut:
     """Pause for two seconds. From one second after the acknowledgement nothing may leave until the pause ends."""
     await office.work.switches.set("pause.all", True, by="test", reason="-", now=office.clock.now())
     acknowledged = office.clock.now()

@@ -11,7 +11,7 @@ import pytest
 from batuta.health.finding import Severity
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import PostOffice, post_office
+from tests.faults.send_harness import SendingWorkers, sending_workers
 from tests.julia.tables import one, write
 
 RATE = 5.0
@@ -33,7 +33,7 @@ async def _incident(url: str, folder: Path) -> None:
     figures = Figures(
         "incident", kind(url), "50 messages of a campaign, no consumer; then one, and the number is restricted"
     )
-    async with post_office(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
+    async with sending_workers(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
         await write(office.work.database, PACED)
         await office.stop(*await office.begin_until_up())  # the worker starts, and ends in order
         campaign = await office.campaign()
@@ -64,14 +64,14 @@ async def _incident(url: str, folder: Path) -> None:
         figures.record_bare(50, note)
 
 
-async def _is_deserted(office: PostOffice) -> bool:
+async def _is_deserted(office: SendingWorkers) -> bool:
     found = (await office.work.health.look(fresh=True)).findings
     return any(each.cause == "queue.deserted.fila_mensagens" and each.severity is Severity.CRITICAL for each in found)
 
 
-async def _left(office: PostOffice, count: int) -> bool:
+async def _left(office: SendingWorkers, count: int) -> bool:
     return len(await office.receipts()) >= count
 
 
-async def _refused(office: PostOffice, count: int) -> bool:
+async def _refused(office: SendingWorkers, count: int) -> bool:
     return len(await office.refusals()) >= count

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import PostOffice, post_office, revive, tally
+from tests.faults.send_harness import SendingWorkers, revive, sending_workers, tally
 from tests.judges.messages import End
 from tests.julia.tables import one, rows
 
@@ -26,7 +26,7 @@ async def test_gateway_with_wrong_answers_gets_no_send_twice_and_a_ban_is_final(
 async def _lies(url: str, folder: Path) -> None:
     messages = 1_200 if LONG else 24
     figures = Figures("T43", kind(url), f"{messages} sends through a gateway that lies, and a ban in the middle")
-    async with post_office(
+    async with sending_workers(
         folder, url, doctors=messages, rate=RATE, lease=15, hears=True, instances=(OTHER,), at_rest=LIES
     ) as office:
         third = messages // 3
@@ -35,7 +35,7 @@ async def _lies(url: str, folder: Path) -> None:
         await office.until_left(third // 2, within=600 if LONG else 60)
         await office.behave(connection_closed=True)  # while its state says open
         await office.put(third)
-        await office.until("some hear that it is closed", lambda: _heard(office, 2), 600 if LONG else 60)
+        await office.until("some hear that it is closed", lambda: _were_refused(office, 2), 600 if LONG else 60)
         await office.behave(connection_closed=False, lost_answers=0.2)
         # A chip that met the closed connection rests for five minutes; by chance that may be every chip.
         await office.until_left(third, within=600 if LONG else 60, by=timedelta(minutes=3))
@@ -50,7 +50,7 @@ async def _lies(url: str, folder: Path) -> None:
         assert chip["status"] == "banned"
         tried = _since(banned_at, await office.refusals())
         await office.until("what was told is worked on", lambda: _is_quiet(office))
-        await _alerts_once(office)
+        await _assert_recorded_once(office)
         note = f"{len(tried)} calls by the banned number before we knew; {given_up} given up after three, revived"
         figures.record_items(await tally(office, left), note)
 
@@ -60,16 +60,16 @@ def _since(at: datetime, calls: Sequence[Mapping[str, str]]) -> Sequence[Mapping
     return [each for each in calls if each["instance"] == SENDER and datetime.fromisoformat(each["at"]) > at]
 
 
-async def _heard(office: PostOffice, count: int) -> bool:
+async def _were_refused(office: SendingWorkers, count: int) -> bool:
     return len(await office.refusals()) >= count
 
 
-async def _is_quiet(office: PostOffice) -> bool:
+async def _is_quiet(office: SendingWorkers) -> bool:
     waiting = await rows(office.work.database, "SELECT count(*) AS n FROM webhook_inbox WHERE status <> 'processada'")
     return bool(waiting[0]["n"] == 0)
 
 
-async def _alerts_once(office: PostOffice) -> None:
+async def _assert_recorded_once(office: SendingWorkers) -> None:
     """Assert that doubled events are recorded once."""
     said = await rows(office.work.database, "SELECT provider_message_id FROM interacoes WHERE tipo = 'saida'")
     assert max(Counter(row["provider_message_id"] for row in said).values()) == 1

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.guard_harness import over
-from tests.faults.send_harness import PostOffice, post_office, tally
+from tests.faults.send_harness import SendingWorkers, sending_workers, tally
 from tests.judges.messages import End
 
 MOST, PER = (50, 10.0) if LONG else (20, 3.0)
@@ -25,7 +25,7 @@ async def _pace(url: str, folder: Path) -> None:
     messages = MOST * WINDOWS + MOST // 3
     done = f"{messages} messages due at once, {MOST} in {PER:g} s allowed, {PROCESSES} processes"
     figures = Figures("T36", kind(url), done)
-    async with post_office(folder, url, doctors=messages, most=MOST, per=PER) as office:
+    async with sending_workers(folder, url, doctors=messages, most=MOST, per=PER) as office:
         await office.begin_until_up(PROCESSES)
         await office.put(messages)
         await office.until_left(messages, within=PER * WINDOWS * 3 + 120)
@@ -39,11 +39,11 @@ async def _pace(url: str, folder: Path) -> None:
         cycles = [(instants[n + MOST] - instants[n]).total_seconds() for n in range(0, len(instants) - MOST, MOST)]
         used = PER * len(cycles) / sum(cycles)
         assert used >= (0.95 if LONG else 0.2)  # in a short window the delays of a busy machine are the larger part
-        became, alone = await tally(office, left), f"; {await _quickly(office)}" if LONG else ""
+        became, alone = await tally(office, left), f"; {await _measure_latency(office)}" if LONG else ""
         figures.record_items(became, f"windows over 0, use {used:.0%}{alone}")
 
 
-async def _quickly(office: PostOffice) -> str:
+async def _measure_latency(office: SendingWorkers) -> str:
     """Time from enqueue to receipt when nothing holds a message back."""
     await office.passes(timedelta(seconds=PER))
     ids: list[str] = []

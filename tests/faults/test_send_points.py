@@ -9,7 +9,7 @@ from tests.faults import send_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.points import GONE
-from tests.faults.send_harness import TIMEOUT, PostOffice, post_office, revive, tally
+from tests.faults.send_harness import TIMEOUT, SendingWorkers, revive, sending_workers, tally
 from tests.judges.messages import End
 
 RATE = 8.0
@@ -29,10 +29,10 @@ async def test_sender_that_exits_at_any_point_neither_repeats_nor_loses_a_messag
 
 async def _sweep(url: str, folder: Path) -> None:
     figures = Figures("T02, T39", kind(url), "a worker gone (os._exit) at each step of a send, answers lost")
-    async with post_office(folder, url, doctors=600 if LONG else 40, rate=RATE, lease=15) as office:
+    async with sending_workers(folder, url, doctors=600 if LONG else 40, rate=RATE, lease=15) as office:
         reached = [await _die_at(office, point, lost) for lost, points in STEPS.items() for point in points]
         await office.behave(lost_answers=0.5 if LONG else 0)
-        more = await _others(office, {*reached}) if LONG else ()
+        more = await _try_other_points(office, {*reached}) if LONG else ()
         await office.begin_until_up(2)
         given_up = await revive(office)
         left = await office.judge()
@@ -42,7 +42,7 @@ async def _sweep(url: str, folder: Path) -> None:
         figures.record_items(await tally(office, left), note)
 
 
-async def _die_at(office: PostOffice, point: str, lost: float) -> str:
+async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
     """Run one worker that exits at this point; without another worker it must pass it."""
     await office.behave(lost_answers=lost)
     await office.put(2)
@@ -53,14 +53,14 @@ async def _die_at(office: PostOffice, point: str, lost: float) -> str:
     return point
 
 
-async def _others(office: PostOffice, known: Collection[str]) -> Sequence[str | None]:
+async def _try_other_points(office: SendingWorkers, known: Collection[str]) -> Sequence[str | None]:
     """Try every other point, several at once; None where a run did not pass it."""
     room = asyncio.Semaphore(CONCURRENCY)
-    points = sorted({*await _recorded(office)} - {*known})
-    return await asyncio.gather(*(_perhaps_die_at(office, point, room) for point in points))
+    points = sorted({*await _record_points(office)} - {*known})
+    return await asyncio.gather(*(_try_to_die_at(office, point, room) for point in points))
 
 
-async def _recorded(office: PostOffice) -> Collection[str]:
+async def _record_points(office: SendingWorkers) -> Collection[str]:
     """Record the points in a run without a crash."""
     await office.put(40)
     recording = office.begin(send_plant.run, dies_at="")
@@ -70,7 +70,7 @@ async def _recorded(office: PostOffice) -> Collection[str]:
     return [label for label in seen if any(word in label for word in WORDS)]
 
 
-async def _perhaps_die_at(office: PostOffice, point: str, room: asyncio.Semaphore) -> str | None:
+async def _try_to_die_at(office: SendingWorkers, point: str, room: asyncio.Semaphore) -> str | None:
     async with room:
         await office.put(3)
         doomed = office.begin(send_plant.run, dies_at=f"{point}#1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import post_office, revive, tally
+from tests.faults.send_harness import revive, sending_workers, tally
 from tests.judges.messages import End
 from tests.julia.tables import one
 
@@ -21,7 +21,7 @@ async def _storm(url: str, folder: Path) -> None:
     messages, pause = (1_500, (0.3, 1.5)) if LONG else (30, (0.2, 0.6))
     done = f"answers lost on 10 to 50 % of {messages} sends, half of them a campaign's; workers killed -9 all the time"
     figures, chance, shares = Figures("T39", kind(url), done), random.Random(20260311), (0.1, 0.3, 0.5)
-    async with post_office(folder, url, doctors=messages, rate=RATE, lease=15) as office:
+    async with sending_workers(folder, url, doctors=messages, rate=RATE, lease=15) as office:
         campaign, part = await office.campaign(), messages // len(shares)
         async with office.storm(2, chance, pause):
             for n, share in enumerate(shares, start=1):

@@ -79,7 +79,7 @@ def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path
     figures = Figures("T28", "SQLite", f"SIGSTOP of api, scheduler and worker, limit {LIMIT:g} s")
     with plant(tmp_path) as running:
         before = ready(running)
-        until("each has beaten once", lambda: _beaten(tmp_path) >= {before[role] for role in ROLES})
+        until("each has beaten once", lambda: _with_heartbeat(tmp_path) >= {before[role] for role in ROLES})
         for role in ROLES:
             os.kill(before[role], signal.SIGSTOP)
         began = time.monotonic()
@@ -96,7 +96,7 @@ def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path
     assert not LONG or max(took.values()) <= REPLACED_WITHIN
 
 
-def _beaten(folder: Path) -> set[int]:
+def _with_heartbeat(folder: Path) -> set[int]:
     return {pid for (pid,) in read(folder, "SELECT pid FROM worker_heartbeats")}
 
 

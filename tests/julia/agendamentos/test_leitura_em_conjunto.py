@@ -71,7 +71,7 @@ async def test_locked_appointment_delays_no_other_and_is_written_in_its_turn(off
         working = asyncio.create_task(office.work.work_once(QUEUE, 100))
         if office.database.dialect == "postgres":  # SQLite has one writer, and every task waits for it
             async with asyncio.timeout(30):
-                while (await _beside(office, done))["n"] < 4:
+                while (await _read_in_another_task(office, done))["n"] < 4:
                     pass
     assert await working == 5
     assert (await office.agendamentos.contagem())["completed"] == 5
@@ -96,6 +96,6 @@ async def test_only_the_reading_of_the_current_text_is_written(office: Office, i
     assert (await one(office.database, READ))["endereco_normalizado"]["numero"] == "999"
 
 
-async def _beside(office: Office, sql: str) -> dict[str, Any]:
+async def _read_in_another_task(office: Office, sql: str) -> dict[str, Any]:
     """Read in another task: the current one has an open transaction."""
     return await asyncio.create_task(one(office.database, sql))

@@ -47,7 +47,7 @@ async def said(julia: Julia, texto: str) -> None:
         await work.work_once(stage, 100)
 
 
-async def doubtful(julia: Julia) -> str:
+async def vaga_in_review(julia: Julia) -> str:
     """Create a vaga that waits for review; return its id."""
     await said(julia, GOOD)
     await write(
@@ -71,7 +71,7 @@ async def test_message_of_a_group_becomes_a_vacancy_by_the_rules_alone(julia: Ju
 
 
 async def test_reviewer_sees_approves_and_rejects_vagas(julia: Julia) -> None:
-    id = await doubtful(julia)
+    id = await vaga_in_review(julia)
     listed = (await julia.ask("GET", "/grupos/revisao")).json()
     assert (listed["aguardando"], [each["id"] for each in listed["vagas"]]) == (1, [id])
     start, end = listed["vagas"][0]["campos"]["hospital"]["trecho"]
@@ -89,7 +89,7 @@ async def test_reviewer_sees_approves_and_rejects_vagas(julia: Julia) -> None:
 
 
 async def test_author_is_blocked_and_unblocked_over_http(julia: Julia) -> None:
-    id = await doubtful(julia)
+    id = await vaga_in_review(julia)
     hidden = await post(julia, f"/grupos/revisao/{id}/bloquear-autor")
     assert (hidden.status_code, hidden.json()["type"].rpartition("/")[2]) == (409, "autor_hidden")
     database = julia.work.database
@@ -112,7 +112,7 @@ async def test_author_is_blocked_and_unblocked_over_http(julia: Julia) -> None:
 
 
 async def test_reviewer_looks_up_a_name_and_unlearns_it(julia: Julia) -> None:
-    id = await doubtful(julia)
+    id = await vaga_in_review(julia)
     await post(julia, f"/grupos/revisao/{id}/aprovar")
     (known,) = (await julia.ask("GET", "/grupos/nomes?nome=hospital+inventado")).json()["nomes"]
     assert (known["tipo"], known["nome"], known["confirmado"]) == ("hospital", "Hospital Inventado", True)
@@ -160,7 +160,7 @@ async def test_reviewer_decides_which_vacancy_a_notice_closes(julia: Julia) -> N
 async def test_refusal_is_a_problem_document_with_a_reason(
     julia: Julia, path: str, body: Any, status: int, said: str
 ) -> None:
-    answer = await post(julia, path.replace("ID", await doubtful(julia)), body)
+    answer = await post(julia, path.replace("ID", await vaga_in_review(julia)), body)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     assert said in answer.json()["detail"]
@@ -233,7 +233,7 @@ def test_dead_rows_of_a_stage_are_listed_shown_retried_and_discarded(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
-    asyncio.run(one_said_in_a_group())
+    asyncio.run(post_one_message())
 
     def command(*words: str) -> tuple[int, Any]:
         code, out, err = batuta(*JULIA, *words, "--json")
@@ -243,7 +243,7 @@ def test_dead_rows_of_a_stage_are_listed_shown_retried_and_discarded(
         (stage,) = [each for each in command("queue", "list")[1]["queues"] if each["queue"] == "extracao"]
         return dict(stage["states"])
 
-    asyncio.run(it_dies_in_extraction())
+    asyncio.run(fail_in_extraction())
     (found,) = [each for each in command("health")[1]["findings"] if each["cause"] == "queue.dead_kept.extracao"]
     assert "batuta queue show extracao" in found["next_step"]
     assert states() == {"erro": 1}
@@ -252,12 +252,12 @@ def test_dead_rows_of_a_stage_are_listed_shown_retried_and_discarded(
     id = item["id"]
     assert command("queue", "retry", "extracao", id) == (0, {"queue": "extracao", "id": id, "retried": True})
     assert states() == {"extracao": 1}
-    asyncio.run(it_dies_in_extraction())
+    asyncio.run(fail_in_extraction())
     assert command("queue", "discard", "extracao", id) == (0, {"queue": "extracao", "id": id, "discarded": True})
     assert states() == {}
 
 
-async def one_said_in_a_group() -> None:
+async def post_one_message() -> None:
     from app.main import work
 
     async with work, work.database.transaction() as transaction:
@@ -265,7 +265,7 @@ async def one_said_in_a_group() -> None:
         await julia_of(work).groups.grupos.ensaiar(transaction, "Plantão de pediatria", now.date(), now=now)
 
 
-async def it_dies_in_extraction() -> None:
+async def fail_in_extraction() -> None:
     from app.main import work
 
     async with work:

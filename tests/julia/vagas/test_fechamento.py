@@ -40,7 +40,7 @@ async def said(mesa: Bancada, texto: str, **how: Any) -> str:
     return id
 
 
-async def open_ones(mesa: Bancada) -> list[str]:
+async def open_vacancies(mesa: Bancada) -> list[str]:
     rows = await mesa.rows("SELECT data, periodo_id FROM vagas WHERE status = 'aberta' ORDER BY data, periodo_id")
     return [f"{row['data']:%d} {'SN' if row['periodo_id'] == 3 else 'SD'}" for row in rows]
 
@@ -65,7 +65,7 @@ async def test_notice_with_place_day_and_period_closes_only_that_vacancy(mesa: B
     await said(mesa, NOITE)
     await said(mesa, DIA)
     await said(mesa, notice)
-    assert await open_ones(mesa) == ["20 SD"]
+    assert await open_vacancies(mesa) == ["20 SD"]
     assert await doubts(mesa) == []
 
 
@@ -73,7 +73,7 @@ async def test_reply_to_the_offer_closes_it_however_short(mesa: Bancada) -> None
     await said(mesa, DIA)
     offer = await said(mesa, NOITE)
     await said(mesa, "já foi", citada=offer)
-    assert await open_ones(mesa) == ["20 SD"]
+    assert await open_vacancies(mesa) == ["20 SD"]
     row = await mesa.one("SELECT status, como, fechadas FROM fechamentos_grupo")
     assert (row["status"], row["como"], len(row["fechadas"])) == ("fechada", "citada", 1)
 
@@ -104,12 +104,12 @@ async def test_history_of_a_vacancy_has_its_import_and_its_closing(mesa: Bancada
 async def test_reply_to_a_list_closes_the_named_vacancy_or_all(mesa: Bancada) -> None:
     offer = await said(mesa, LISTA)
     await said(mesa, "preenchida", citada=offer)
-    assert await open_ones(mesa) == ["20 SN", "21 SN"]
+    assert await open_vacancies(mesa) == ["20 SN", "21 SN"]
     assert await doubts(mesa) == [("varias_vagas", 2)]
     await said(mesa, "20/03 preenchido", citada=offer)
-    assert await open_ones(mesa) == ["21 SN"]
+    assert await open_vacancies(mesa) == ["21 SN"]
     await said(mesa, "todas preenchidas", citada=offer)
-    assert await open_ones(mesa) == []
+    assert await open_vacancies(mesa) == []
 
 
 async def test_notice_of_another_author_without_a_reply_closes_nothing(mesa: Bancada) -> None:
@@ -117,7 +117,7 @@ async def test_notice_of_another_author_without_a_reply_closes_nothing(mesa: Ban
     await said(mesa, DIA)
     await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", autor=OUTRA)
     await said(mesa, f"~{DIA}~", autor=OUTRA)
-    assert await open_ones(mesa) == ["20 SD", "20 SN"]
+    assert await open_vacancies(mesa) == ["20 SD", "20 SN"]
     assert await doubts(mesa) == [("dito_por_outro", 1)] * 2
 
 
@@ -125,7 +125,7 @@ async def test_author_of_a_repeat_may_close_the_vacancy_by_naming_it(mesa: Banca
     await said(mesa, NOITE)
     await said(mesa, f"Repassando: {NOITE}", autor=OUTRA)
     await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", autor=OUTRA)
-    assert (await open_ones(mesa), await doubts(mesa)) == ([], [])
+    assert (await open_vacancies(mesa), await doubts(mesa)) == ([], [])
 
 
 async def test_closing_words_in_another_sense_close_nothing(mesa: Bancada) -> None:
@@ -136,13 +136,13 @@ async def test_closing_words_in_another_sense_close_nothing(mesa: Bancada) -> No
         "Contrato fechado com o Hospital Fictício, dia 20/03 noturno começamos",
     ):
         await said(mesa, talk, citada=offer)
-    assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [])
+    assert (await open_vacancies(mesa), await doubts(mesa)) == (["20 SN"], [])
 
 
 async def test_notice_in_an_uncertain_sense_waits_for_a_person(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "telhado coberto", citada=offer)
-    assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [("sentido_incerto", 1)])
+    assert (await open_vacancies(mesa), await doubts(mesa)) == (["20 SN"], [("sentido_incerto", 1)])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ async def test_notice_that_does_not_say_which_closes_nothing_and_waits_for_a_per
     await said(mesa, NOITE)
     await said(mesa, DIA)
     await said(mesa, notice)
-    assert await open_ones(mesa) == ["20 SD", "20 SN"]
+    assert await open_vacancies(mesa) == ["20 SD", "20 SN"]
     assert await doubts(mesa) == [(why, 2)]
 
 
@@ -167,10 +167,10 @@ async def test_unnamed_one_of_two_specialities_of_a_shift_is_not_guessed(mesa: B
     await said(mesa, NOITE)
     await said(mesa, NOITE.replace("pediatria", "ortopedia"))
     await said(mesa, "Hospital Fictício 20/03 noturno PREENCHIDO")
-    assert len(await open_ones(mesa)) == 2
+    assert len(await open_vacancies(mesa)) == 2
     assert await doubts(mesa) == [("varias_vagas", 2)]
     await said(mesa, "Hospital Fictício 20/03 noturno ortopedia PREENCHIDO")
-    assert len(await open_ones(mesa)) == 1
+    assert len(await open_vacancies(mesa)) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ async def test_unnamed_one_of_two_specialities_of_a_shift_is_not_guessed(mesa: B
 async def test_question_denial_talk_and_other_vacancy_close_nothing(mesa: Bancada, talk: str) -> None:
     await said(mesa, NOITE)
     await said(mesa, talk)
-    assert await open_ones(mesa) == ["20 SN"]
+    assert await open_vacancies(mesa) == ["20 SN"]
     assert await doubts(mesa) == []
 
 
@@ -195,7 +195,7 @@ async def test_notice_in_another_group_closes_nothing(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "Hospital Fictício 20/03 noturno pediatria PREENCHIDA", grupo=OUTRO_GRUPO)
     await said(mesa, "já foi", grupo=OUTRO_GRUPO, citada=offer)
-    assert await open_ones(mesa) == ["20 SN"]
+    assert await open_vacancies(mesa) == ["20 SN"]
 
 
 async def test_fechado_from_another_author_may_mean_agreed_and_waits_for_a_person(
@@ -203,9 +203,9 @@ async def test_fechado_from_another_author_may_mean_agreed_and_waits_for_a_perso
 ) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "fechado", citada=offer, autor=OUTRA)
-    assert (await open_ones(mesa), await doubts(mesa)) == (["20 SN"], [("dito_por_outro", 1)])
+    assert (await open_vacancies(mesa), await doubts(mesa)) == (["20 SN"], [("dito_por_outro", 1)])
     await said(mesa, "fechado", citada=offer)
-    assert await open_ones(mesa) == []
+    assert await open_vacancies(mesa) == []
 
 
 async def test_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> None:
@@ -213,10 +213,10 @@ async def test_notice_read_before_its_offer_waits_for_it(mesa: Bancada) -> None:
     await mesa.clock.advance(timedelta(seconds=5))
     await mesa.dizem("já foi", citada=offer)
     await mesa.trabalha()
-    assert await open_ones(mesa) == ["20 SN"]
+    assert await open_vacancies(mesa) == ["20 SN"]
     await mesa.clock.advance(timedelta(minutes=1))
     await mesa.trabalha()
-    assert await open_ones(mesa) == []
+    assert await open_vacancies(mesa) == []
 
 
 async def test_notice_of_the_same_second_waits_for_the_offer_it_answers(mesa: Bancada) -> None:
@@ -250,14 +250,14 @@ async def test_two_notices_of_the_same_second_do_not_wait_for_each_other(mesa: B
     for _ in range(3):
         await mesa.trabalha()
         await mesa.clock.advance(timedelta(seconds=40))
-    assert await open_ones(mesa) == []
+    assert await open_vacancies(mesa) == []
 
 
 async def test_vacancy_offered_again_after_its_closing_is_open_again(mesa: Bancada) -> None:
     offer = await said(mesa, NOITE)
     await said(mesa, "já foi", citada=offer)
     await said(mesa, f"Abriu de novo! {NOITE}")
-    assert await open_ones(mesa) == ["20 SN"]
+    assert await open_vacancies(mesa) == ["20 SN"]
     assert len(await mesa.rows("SELECT id FROM vagas")) == 2
 
 
@@ -273,7 +273,7 @@ INCERTA = "Vaga de pediatria\nLocal: Vila Inventada\n20/03 SN, R$ 1.500"
 SEM_LUGAR = "Preciso de pediatra, dia 20/03, 19h às 7h, R$ 1.500, chama no pv"
 
 
-async def waiting_ones(mesa: Bancada) -> list[tuple[str, str]]:
+async def review_states(mesa: Bancada) -> list[tuple[str, str]]:
     rows = await mesa.rows("SELECT status, motivo_status FROM vagas_grupo ORDER BY created_at, id")
     return [(row["status"], row["motivo_status"]) for row in rows]
 
@@ -281,23 +281,23 @@ async def waiting_ones(mesa: Bancada) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("offer", [INCERTA, SEM_LUGAR])
 async def test_vaga_in_review_is_rejected_when_a_notice_says_it_is_taken(mesa: Bancada, offer: str) -> None:
     id = await said(mesa, offer)
-    assert (await waiting_ones(mesa))[0][0] == "aguardando_revisao"
+    assert (await review_states(mesa))[0][0] == "aguardando_revisao"
     await said(mesa, "já foi preenchida", citada=id)
-    assert await waiting_ones(mesa) == [("rejeitada", "preenchida")]
+    assert await review_states(mesa) == [("rejeitada", "preenchida")]
     vaga = await mesa.one("SELECT id, revisada_por FROM vagas_grupo")
     notice = await mesa.one("SELECT status, como, fechadas FROM fechamentos_grupo")
     assert (vaga["revisada_por"], notice["status"], notice["fechadas"]) == ("grupos", "fechada", [vaga["id"]])
     noted = await mesa.one("SELECT actor, action, subject FROM audit_log")
     assert tuple(noted.values()) == ("grupos", "vaga_grupo.rejeitar", f"vaga_grupo:{vaga['id']}")
     await said(mesa, f"Abriu de novo!\n{offer}")
-    assert [status for status, _ in await waiting_ones(mesa)] == ["rejeitada", "aguardando_revisao"]
+    assert [status for status, _ in await review_states(mesa)] == ["rejeitada", "aguardando_revisao"]
 
 
 async def test_notice_that_names_a_vaga_in_review_rejects_only_that_one(mesa: Bancada) -> None:
     await said(mesa, INCERTA)
     await said(mesa, INCERTA.replace("20/03", "21/03"))
     await said(mesa, "Local: Vila Inventada\n20/03 SN pediatria PREENCHIDA")
-    assert await waiting_ones(mesa) == [("rejeitada", "preenchida"), ("aguardando_revisao", "hospital_incerto")]
+    assert await review_states(mesa) == [("rejeitada", "preenchida"), ("aguardando_revisao", "hospital_incerto")]
 
 
 async def test_notice_that_may_mean_a_vaga_in_review_lists_it_as_candidate(
@@ -312,8 +312,8 @@ async def test_notice_that_may_mean_a_vaga_in_review_lists_it_as_candidate(
     assert sorted(each["status"] for each in document["vagas"]) == ["aberta", "aguardando_revisao"]
     waits = next(each["id"] for each in document["vagas"] if each["status"] == "aguardando_revisao")
     done = await fechamentos.resolver(row["id"], [waits], por="gestora")
-    assert (done.vagas, await open_ones(mesa)) == ((waits,), ["20 SN"])
-    assert ("rejeitada", "preenchida") in await waiting_ones(mesa)
+    assert (done.vagas, await open_vacancies(mesa)) == ((waits,), ["20 SN"])
+    assert ("rejeitada", "preenchida") in await review_states(mesa)
 
 
 async def test_notice_about_a_vaga_approved_meanwhile_closes_its_vacancy(
@@ -323,10 +323,10 @@ async def test_notice_about_a_vaga_approved_meanwhile_closes_its_vacancy(
     await said(mesa, "Vaga preenchida")
     vaga = (await mesa.one("SELECT id FROM vagas_grupo"))["id"]
     await mesa.groups.revisao.aprovar(vaga, Correcao(), por="gestora")
-    assert await open_ones(mesa) == ["20 SN"]
+    assert await open_vacancies(mesa) == ["20 SN"]
     ((row, _),) = await fechamentos.pendentes(limite=10)
     await fechamentos.resolver(row["id"], [vaga], por="gestora")
-    assert await open_ones(mesa) == []
+    assert await open_vacancies(mesa) == []
 
 
 async def test_reviewer_closes_once_and_only_candidates_of_the_notice(mesa: Bancada, fechamentos: Fechamentos) -> None:
@@ -340,7 +340,7 @@ async def test_reviewer_closes_once_and_only_candidates_of_the_notice(mesa: Banc
     with pytest.raises(VagaDeOutro):
         await fechamentos.resolver(row["id"], [UNUSED_ID], por="gestora")
     done = await fechamentos.resolver(row["id"], [night], por="gestora")
-    assert (done.status, done.vagas, await open_ones(mesa)) == ("fechada", (night,), ["20 SD"])
+    assert (done.status, done.vagas, await open_vacancies(mesa)) == ("fechada", (night,), ["20 SD"])
     noted = await mesa.one("SELECT actor, action, subject FROM audit_log")
     assert tuple(noted.values()) == ("gestora", "vaga.fechar", f"vaga:{night}")
     with pytest.raises(FechamentoDecidido, match="fechada"):
@@ -354,5 +354,5 @@ async def test_reviewer_may_decide_that_a_notice_closes_nothing(mesa: Bancada, f
     await said(mesa, "Vaga preenchida")
     ((row, _),) = await fechamentos.pendentes(limite=10)
     assert (await fechamentos.resolver(row["id"], [], por="gestora")).status == "mantida"
-    assert (await open_ones(mesa), await fechamentos.pendentes(limite=10)) == (["20 SN"], [])
+    assert (await open_vacancies(mesa), await fechamentos.pendentes(limite=10)) == (["20 SN"], [])
     assert (await mesa.one("SELECT action FROM audit_log"))["action"] == "fechamento.manter"

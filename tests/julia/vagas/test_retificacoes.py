@@ -35,7 +35,7 @@ async def says(mesa: Bancada, line: str, **how: Any) -> str:
     return said
 
 
-async def worth(mesa: Bancada) -> list[Any]:
+async def prices(mesa: Bancada) -> list[Any]:
     return [row["valor"] for row in await mesa.rows("SELECT valor FROM vagas ORDER BY created_at, data")]
 
 
@@ -47,7 +47,7 @@ async def last(mesa: Bancada) -> dict[str, Any]:
 async def test_author_who_repeats_the_offer_at_another_price_changes_the_vacancy(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000), grupo=OUTRO_GRUPO)
-    assert await worth(mesa) == [2000]
+    assert await prices(mesa) == [2000]
     assert (await last(mesa))["status"] == "duplicada"
     sources = await mesa.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
     assert [row["valor_informado"] for row in sources] == [1500, 2000]
@@ -58,46 +58,46 @@ async def test_author_who_repeats_the_offer_at_another_price_changes_the_vacancy
 async def test_price_of_another_author_adds_a_source_and_changes_nothing(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000), autor=OUTRA)
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
     assert await mesa.rows("SELECT 1 FROM audit_log WHERE action = 'vaga.corrigir'") == []
     await says(
         mesa, vaga(valor=2200), autor=OUTRA
     )  # this author corrects their own repeat: the offer is still another's
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
 
 
 async def test_author_is_recognised_under_their_hidden_address(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000), autor="99887766554433@lid", outro=AUTOR)
-    assert await worth(mesa) == [2000]
+    assert await prices(mesa) == [2000]
 
 
 async def test_contact_named_in_a_forwarded_offer_may_change_its_price(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500) + "; 5511900000088")
     await says(mesa, vaga(valor=2000), autor=OUTRA)
-    assert await worth(mesa) == [2000]
+    assert await prices(mesa) == [2000]
 
 
 async def test_older_message_that_is_read_later_corrects_nothing(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=2000))
     await says(mesa, vaga(valor=1800), em=mesa.clock.now() - timedelta(minutes=8))
-    assert await worth(mesa) == [2000]
+    assert await prices(mesa) == [2000]
 
 
 async def test_repeat_without_a_price_keeps_the_price(mesa: Bancada) -> None:
     await says(mesa, vaga(valor=1500))
     await says(mesa, vaga(valor=None))
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
 
 
 async def test_two_prices_for_one_key_in_one_message_correct_nothing(mesa: Bancada) -> None:
     """Two shifts that differ only in their sector share a key: neither is a correction of the other."""
     twice = vaga(valor=1500) + "\n" + vaga(valor=1900)
     await says(mesa, twice)
-    first = await worth(mesa)
+    first = await prices(mesa)
     await says(mesa, twice)
-    assert (len(first), await worth(mesa)) == (1, first)
+    assert (len(first), await prices(mesa)) == (1, first)
 
 
 async def test_new_hours_of_the_author_reach_the_open_vacancy(database_url: str, clock: FakeClock) -> None:
@@ -115,7 +115,7 @@ async def test_vaga_in_review_has_the_last_price_of_its_author(mesa: Bancada) ->
     waiting = await mesa.one("SELECT id, valor, trechos FROM vagas_grupo WHERE status = 'aguardando_revisao'")
     assert (waiting["valor"], "valor" in waiting["trechos"]) == (2000, False)
     await mesa.groups.revisao.aprovar(waiting["id"], Correcao(), por="gestora")
-    assert await worth(mesa) == [2000]
+    assert await prices(mesa) == [2000]
 
 
 async def test_correction_read_before_the_import_is_imported_with_the_offer(mesa: Bancada) -> None:
@@ -126,9 +126,9 @@ async def test_correction_read_before_the_import_is_imported_with_the_offer(mesa
     await mesa.dizem("plantão\n" + vaga(valor=2000))
     for stage in list(Estagio)[:-1]:
         await mesa.work.work_once(stage, 10, None)
-    assert await worth(mesa) == []
+    assert await prices(mesa) == []
     await mesa.trabalha()
-    assert await worth(mesa) == [2000]
+    assert await prices(mesa) == [2000]
 
 
 @pytest.mark.parametrize("status", ["anunciada", "reservada", "pendente_confirmacao"])
@@ -138,7 +138,7 @@ async def test_vacancy_offered_to_a_doctor_keeps_its_price_until_a_review(mesa: 
     await says(mesa, vaga(valor=2000))
     waiting = await last(mesa)
     assert (waiting["status"], waiting["motivo_status"]) == ("aguardando_revisao", "valor_mudou")
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
     revisao = mesa.groups.revisao
     (listed,) = await revisao.pendentes(limite=10)
     assert (listed["valor"], listed["anterior_valor"], listed["anterior_status"]) == (2000, 1500, status)
@@ -155,7 +155,7 @@ async def test_rejected_change_leaves_the_vacancy_as_it_is(mesa: Bancada) -> Non
     await mesa.write("UPDATE vagas SET status = 'reservada'")
     await says(mesa, vaga(valor=2000))
     await mesa.groups.revisao.rejeitar((await last(mesa))["id"], "já combinado", por="gestora")
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
     assert len(await mesa.rows("SELECT 1 FROM vagas_grupo_chaves")) == 1
 
 
@@ -181,7 +181,7 @@ async def test_change_of_a_finished_vacancy_cannot_be_approved(mesa: Bancada) ->
     await mesa.write("UPDATE vagas SET status = 'realizada'")
     with pytest.raises(MudancaSemVaga):
         await mesa.groups.revisao.aprovar((await last(mesa))["id"], Correcao(), por="gestora")
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
     assert (await last(mesa))["status"] == "aguardando_revisao"
 
 
@@ -212,7 +212,7 @@ async def writes(mesa: Bancada, text: str, **how: Any) -> str:
 async def test_message_of_the_author_about_the_price_changes_the_offer(lida: Bancada, text: str) -> None:
     offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, text, citada=offer)
-    assert await worth(lida) == [2000]
+    assert await prices(lida) == [2000]
     sources = await lida.rows("SELECT valor_informado FROM vagas_grupo_fontes ORDER BY ordem")
     assert [row["valor_informado"] for row in sources] == [1500, 2000]
 
@@ -221,11 +221,11 @@ async def test_message_without_a_reply_concerns_the_authors_last_offer(lida: Ban
     await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, OFERTA.format("7h às 19h", "1.400"))
     await writes(lida, "Corrigindo: valor é 2.000")
-    assert await worth(lida) == [1500, 2000]
+    assert await prices(lida) == [1500, 2000]
     await writes(lida, "corrigindo o noturno do Hospital Fictício: o valor é 2.200")
-    assert await worth(lida) == [2200, 2000]
+    assert await prices(lida) == [2200, 2000]
     await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # alone it would be an offer without a place
-    assert await worth(lida) == [2200, 1900]
+    assert await prices(lida) == [2200, 1900]
     assert await lida.groups.revisao.quantas() == 0
 
 
@@ -239,7 +239,7 @@ async def test_correction_by_another_in_another_group_or_to_another_changes_noth
     if "citada" in how:
         await writes(lida, "bom dia a todos", id=how["citada"])
     await writes(lida, "Corrigindo: valor é 2.000", **how)
-    assert await worth(lida) == [1500]
+    assert await prices(lida) == [1500]
     assert len(await lida.rows("SELECT 1 FROM vagas_grupo")) == 1
 
 
@@ -247,14 +247,14 @@ async def test_correction_by_another_in_another_group_or_to_another_changes_noth
 async def test_question_or_unclear_text_corrects_no_price(lida: Bancada, text: str) -> None:
     offer = await writes(lida, OFERTA.format("19h às 7h", "1.500"))
     await writes(lida, text, citada=offer)
-    assert await worth(lida) == [1500]
+    assert await prices(lida) == [1500]
 
 
 async def test_one_price_for_a_list_of_several_prices_waits_for_review_of_each(lida: Bancada) -> None:
     days = "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.700\nChamar no PV"
     offer = await writes(lida, days)
     await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
-    assert await worth(lida) == [1500, 1700]
+    assert await prices(lida) == [1500, 1700]
     revisao = lida.groups.revisao
     waiting = sorted(await revisao.pendentes(limite=10), key=lambda row: row["anterior_valor"])
     assert [(row["motivo_status"], row["valor"], row["anterior_valor"]) for row in waiting] == [
@@ -262,7 +262,7 @@ async def test_one_price_for_a_list_of_several_prices_waits_for_review_of_each(l
     ]  # fmt: skip
     await revisao.aprovar(waiting[1]["id"], Correcao(), por="gestora")
     await revisao.rejeitar(waiting[0]["id"], "só o de sábado", por="gestora")
-    assert await worth(lida) == [1500, 2000]
+    assert await prices(lida) == [1500, 2000]
 
 
 async def test_list_at_one_price_follows_its_authors_correction_as_a_whole(lida: Bancada) -> None:
@@ -270,7 +270,7 @@ async def test_list_at_one_price_follows_its_authors_correction_as_a_whole(lida:
         lida, "Hospital Fictício - pediatria\n20/03 noturno\n21/03 noturno\nR$ 1.500 cada. Chamar no PV"
     )
     await writes(lida, "Corrigindo: valor é 2.000", citada=offer)
-    assert await worth(lida) == [2000, 2000]
+    assert await prices(lida) == [2000, 2000]
 
 
 ALHEIAS = [
@@ -296,7 +296,7 @@ async def test_message_about_something_else_changes_no_offer_and_adds_no_review(
     for text in ALHEIAS:
         await writes(lida, text)
         changes = await lida.rows("SELECT 1 FROM vagas_grupo WHERE motivo_status = 'valor_mudou'")
-        assert (text, await worth(lida), changes) == (text, [1500], [])
+        assert (text, await prices(lida), changes) == (text, [1500], [])
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ async def test_message_about_something_else_changes_no_offer_and_adds_no_review(
 async def test_price_with_more_words_than_a_plain_correction_waits_for_review(lida: Bancada, text: str) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     await writes(lida, text)
-    assert await worth(lida) == [1500]
+    assert await prices(lida) == [1500]
     assert (await last(lida))["motivo_status"] == "valor_mudou"
 
 
@@ -320,7 +320,7 @@ async def test_price_with_more_words_than_a_plain_correction_waits_for_review(li
 async def test_correction_with_an_exception_waits_for_review(lida: Bancada, text: str) -> None:
     await writes(lida, "Hospital Fictício - pediatria\n20/03 noturno R$ 1.500\n21/03 noturno R$ 1.500\nChamar no PV")
     await writes(lida, f"corrigindo plantão: valor é 2.000, {text}")
-    assert await worth(lida) == [1500, 1500]
+    assert await prices(lida) == [1500, 1500]
     assert await lida.groups.revisao.quantas() == 2
 
 
@@ -336,13 +336,13 @@ async def test_correction_with_an_exception_waits_for_review(lida: Bancada, text
 async def test_plain_correction_counts_without_review(lida: Bancada, text: str) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     await writes(lida, text)
-    assert await worth(lida) == [2000]
+    assert await prices(lida) == [2000]
 
 
 async def test_complete_offer_that_says_updated_stays_an_offer(lida: Bancada) -> None:
     await writes(lida, OFERTA.format("noturno", "1.500"))
     await writes(lida, "Plantões atualizados: pediatria 20/03 19h às 7h R$ 1.800, preciso de médico, chamar no PV")
-    assert await worth(lida) == [1500]
+    assert await prices(lida) == [1500]
     kept = await last(lida)
     assert (kept["status"], kept["motivo_status"]) == ("aguardando_revisao", "match_incompleto:hospital")
 
@@ -357,16 +357,16 @@ async def test_correction_that_names_an_unknown_hospital_changes_no_offer_withou
 async def test_list_of_more_than_twenty_days_changes_as_a_whole(lida: Bancada) -> None:
     days = "\n".join(f"dia {day:02d}/03" for day in range(6, 31))
     await writes(lida, f"Plantões de pediatria no Hospital Fictício, noturno, R$ 1.500:\n{days}\nChamar no PV")
-    assert await worth(lida) == [1500] * 25
+    assert await prices(lida) == [1500] * 25
     await writes(lida, "valor atualizado do plantão: R$ 2.000")
-    assert await worth(lida) == [2000] * 25
+    assert await prices(lida) == [2000] * 25
 
 
 async def test_cents_are_rounded_the_same_way_everywhere(lida: Bancada) -> None:
     await writes(lida, OFERTA.format("noturno", "1.400,50"))
-    assert await worth(lida) == [1401]
+    assert await prices(lida) == [1401]
     await writes(lida, "valor atualizado do plantão: R$ 1.500,50")
-    assert await worth(lida) == [1501]
+    assert await prices(lida) == [1501]
 
 
 async def test_vacancy_offered_during_the_check_waits_for_review(
@@ -382,7 +382,7 @@ async def test_vacancy_offered_during_the_check_waits_for_review(
 
     monkeypatch.setattr(Retificacoes, "_standing", then_offered)
     await says(mesa, vaga(valor=900))
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
     assert (await last(mesa))["motivo_status"] == "valor_mudou"
 
 
@@ -398,7 +398,7 @@ async def test_newer_change_replaces_the_one_in_review(mesa: Bancada) -> None:
     (left,) = await waiting(mesa)
     assert left["valor"] == 2200
     await mesa.groups.revisao.aprovar(left["id"], Correcao(), por="gestora")
-    assert await worth(mesa) == [2200]
+    assert await prices(mesa) == [2200]
 
 
 async def test_change_that_needs_no_review_replaces_the_one_in_review(mesa: Bancada) -> None:
@@ -408,7 +408,7 @@ async def test_change_that_needs_no_review_replaces_the_one_in_review(mesa: Banc
     (old,) = await waiting(mesa)
     await mesa.write("UPDATE vagas SET status = 'aberta'")
     await says(mesa, vaga(valor=2200))
-    assert (await worth(mesa), await waiting(mesa)) == ([2200], [])
+    assert (await prices(mesa), await waiting(mesa)) == ([2200], [])
     with pytest.raises(VagaDecidida):
         await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
 
@@ -421,7 +421,7 @@ async def test_change_that_its_author_reverted_cannot_be_approved(mesa: Bancada)
     await says(mesa, vaga(valor=1500))
     with pytest.raises(MudancaSuperada, match="posted another version later"):
         await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
-    assert await worth(mesa) == [1500]
+    assert await prices(mesa) == [1500]
 
 
 async def test_change_of_an_offer_in_review_says_to_decide_the_offer_first(lida: Bancada) -> None:

@@ -24,7 +24,7 @@ OPEN = {
     ("GET", "/painel/static/{name}"),
 }
 # Routes that check their own secret, and refuse a request without it like the others.
-PROVE_THEMSELVES = {("POST", "/webhook/evolution")}
+OWN_SECRET = {("POST", "/webhook/evolution")}
 SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32}
 LOCAL = "127.0.0.1:8000"
 
@@ -35,7 +35,7 @@ def routes(api: FastAPI) -> Iterator[tuple[str, str]]:
             yield method, str(context.path)
 
 
-def closed(api: FastAPI) -> list[tuple[str, str]]:
+def protected_routes(api: FastAPI) -> list[tuple[str, str]]:
     return [route for route in routes(api) if route not in OPEN]
 
 
@@ -67,7 +67,7 @@ async def development(julia_url: str) -> AsyncIterator[Julia]:
 async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, str], client: httpx2.AsyncClient) -> int:
     """Count the refused requests; fail on one that is accepted."""
     before = contents(folder)
-    asked = closed(julia.api)
+    asked = protected_routes(julia.api)
     for method, path in asked:
         answer = await client.request(method, address(path), headers=dict(headers))
         assert answer.status_code in (401, 403), (method, path, answer.status_code)
@@ -76,7 +76,7 @@ async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, s
     return len(asked)
 
 
-async def spent(julia: Julia) -> dict[str, dict[str, str]]:
+async def invalid_credentials(julia: Julia) -> dict[str, dict[str, str]]:
     """Credentials that were valid once, or look valid."""
     work, sessions = julia.work, julia.api.state.batuta.sessions
     now = work.clock.now()
@@ -108,7 +108,7 @@ async def spent(julia: Julia) -> dict[str, dict[str, str]]:
 
 async def test_every_route_needs_a_currently_valid_credential(production: Julia, tmp_path: Path) -> None:
     async with production.client() as client:
-        for name, headers in (await spent(production)).items():
+        for name, headers in (await invalid_credentials(production)).items():
             asked = [(k.encode(), v.encode()) for k, v in headers.items()]
             assert await refused_everywhere(production, tmp_path, dict(asked), client) >= 10, name  # type: ignore[arg-type]
 
@@ -148,8 +148,8 @@ async def test_session_is_useless_to_a_foreign_page(production: Julia, tmp_path:
     proof = sessions.proof(sessions.find(note, now=production.work.clock.now()))
     before = contents(tmp_path)
     async with production.client() as client:
-        for method, path in closed(production.api):
-            if method == "GET" or (method, path) in PROVE_THEMSELVES:
+        for method, path in protected_routes(production.api):
+            if method == "GET" or (method, path) in OWN_SECRET:
                 continue  # without effect, and a page of another site cannot read the answer
             for more in ({}, {"X-CSRF-Token": "x"}, {"X-CSRF-Token": proof, "Origin": "https://evil.example"}):
                 headers = {"Cookie": f"batuta_session={note}", **more}
@@ -160,7 +160,7 @@ async def test_session_is_useless_to_a_foreign_page(production: Julia, tmp_path:
 
 async def test_valid_credential_works_on_every_route_also_through_a_proxy(production: Julia) -> None:
     async with production.client("192.0.2.7") as client:
-        for method, path in set(closed(production.api)) - PROVE_THEMSELVES:
+        for method, path in set(protected_routes(production.api)) - OWN_SECRET:
             headers = {**BEARER, "X-Forwarded-For": "203.0.113.9", "Host": "julia.example"}
             answer = await client.request(method, address(path), headers=headers)
             assert answer.status_code not in (401, 403), (method, path)
@@ -168,7 +168,7 @@ async def test_valid_credential_works_on_every_route_also_through_a_proxy(produc
 
 async def test_unauthenticated_request_gets_no_validation_errors(production: Julia, tmp_path: Path) -> None:
     """Authentication comes before the body is read or validated."""
-    strange = [(method, path) for method, path in closed(production.api) if method == "POST"]
+    strange = [(method, path) for method, path in protected_routes(production.api) if method == "POST"]
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         for method, path in strange:
             async with production.client() as client:
@@ -180,7 +180,7 @@ async def test_unauthenticated_request_gets_no_validation_errors(production: Jul
 async def test_every_route_has_a_scope_except_the_listed_ones(production: Julia) -> None:
     found = set(routes(production.api))
     assert found >= OPEN
-    assert production.api.state.batuta.open_routes == {path for _, path in OPEN | PROVE_THEMSELVES}
+    assert production.api.state.batuta.open_routes == {path for _, path in OPEN | OWN_SECRET}
     for context in iter_route_contexts(production.api.routes):
         for method in context.methods or ():
             assert scope_of(context, method) in Scope
@@ -197,7 +197,7 @@ async def test_openapi_document_names_the_scope_of_each_route(production: Julia)
     document = production.api.openapi()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            is_open = (method.upper(), path) in OPEN | PROVE_THEMSELVES
+            is_open = (method.upper(), path) in OPEN | OWN_SECRET
             assert bool(operation["security"]) != is_open
             assert is_open or Scope(operation["x-batuta-scope"])
             assert is_open or {"401", "403"} <= operation["responses"].keys()

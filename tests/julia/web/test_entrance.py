@@ -30,11 +30,11 @@ async def narrow(julia: Julia) -> tuple[str, str]:
     return token.id, text
 
 
-async def come_in(client: httpx2.AsyncClient, token: str, **more: str) -> httpx2.Response:
+async def sign_in(client: httpx2.AsyncClient, token: str, **more: str) -> httpx2.Response:
     return await client.post("/painel/entrar", data={"token": token, **more}, headers=OURS)
 
 
-def proof_in(page: str) -> str:
+def csrf_token_in(page: str) -> str:
     found = re.search(r'name="csrf" value="([0-9a-f]{64})"', page)
     assert found is not None
     return found[1]
@@ -50,7 +50,7 @@ async def test_browser_without_a_session_is_redirected_to_sign_in_and_back(julia
         door = await client.get(led.headers["location"], headers=BROWSER)
         assert door.status_code == 200
         assert 'type="password"' in door.text
-        entered = await come_in(client, TOKEN, para="/painel/execucoes?situacao=error")
+        entered = await sign_in(client, TOKEN, para="/painel/execucoes?situacao=error")
         assert (entered.status_code, entered.headers["location"]) == (303, "/painel/execucoes?situacao=error")
         page = await client.get(entered.headers["location"], headers=BROWSER)
         assert page.status_code == 200
@@ -63,14 +63,14 @@ async def test_program_gets_a_problem_instead_of_a_redirect(julia: Julia) -> Non
 
 async def test_cookie_is_http_only_and_same_site(julia: Julia) -> None:
     async with julia.client() as client:
-        cookie = (await come_in(client, TOKEN)).headers["set-cookie"].lower()
+        cookie = (await sign_in(client, TOKEN)).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "path=/" in cookie
     assert f"max-age={int(LASTS.total_seconds())}" in cookie
     assert TOKEN.lower() not in cookie
     async with julia.client(base="https://127.0.0.1:8000") as client:
-        assert "secure" in (await come_in(client, TOKEN)).headers["set-cookie"].lower()
+        assert "secure" in (await sign_in(client, TOKEN)).headers["set-cookie"].lower()
     async with julia.client() as client:
         behind = await client.post(
             "/painel/entrar", data={"token": TOKEN}, headers={**OURS, "X-Forwarded-Proto": "https"}
@@ -81,7 +81,7 @@ async def test_cookie_is_http_only_and_same_site(julia: Julia) -> None:
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN + "x", "bat_" + "0" * 12 + "_" + "0" * 48, "\x00", "é" * 600])
 async def test_wrong_token_opens_nothing_and_is_not_repeated(julia: Julia, given: str) -> None:
     async with julia.client() as client:
-        refused = await come_in(client, given)
+        refused = await sign_in(client, given)
         assert refused.status_code == 401
         assert "set-cookie" not in refused.headers
         assert "não existe" in refused.text
@@ -93,9 +93,9 @@ async def test_wrong_token_opens_nothing_and_is_not_repeated(julia: Julia, given
 async def test_session_has_the_scopes_of_its_token_and_ends_with_it(julia: Julia) -> None:
     id, text = await narrow(julia)
     async with julia.client() as client:
-        await come_in(client, text)
+        await sign_in(client, text)
         page = await client.get("/painel", headers=BROWSER)
-        proof = {"X-CSRF-Token": proof_in(page.text), **OURS}
+        proof = {"X-CSRF-Token": csrf_token_in(page.text), **OURS}
         assert is_problem(await client.post("/jobs/conta", headers={**proof, "Accept": "*/*"}), 403, "forbidden")
         await julia.work.tokens.revoke(id, by="ana", now=julia.work.clock.now())
         assert (await client.get("/painel", headers=BROWSER)).status_code == 303
@@ -103,8 +103,8 @@ async def test_session_has_the_scopes_of_its_token_and_ends_with_it(julia: Julia
 
 async def test_request_with_effects_needs_the_csrf_token(julia: Julia) -> None:
     async with julia.client() as client:
-        await come_in(client, TOKEN)
-        proof = proof_in((await client.get("/painel", headers=BROWSER)).text)
+        await sign_in(client, TOKEN)
+        proof = csrf_token_in((await client.get("/painel", headers=BROWSER)).text)
         bare = await client.post("/jobs/conta", headers={"Sec-Fetch-Site": "same-origin"})
         assert is_problem(bare, 403, "foreign_page")
         wrong = await client.post("/jobs/conta", headers={"X-CSRF-Token": "0" * 64})
@@ -121,19 +121,19 @@ async def test_request_with_effects_needs_the_csrf_token(julia: Julia) -> None:
 
 async def test_csrf_token_of_one_session_is_invalid_in_another(julia: Julia) -> None:
     async with julia.client() as mine, julia.client() as other:
-        await come_in(mine, TOKEN)
-        await come_in(other, TOKEN)
-        proof = proof_in((await other.get("/painel", headers=BROWSER)).text)
+        await sign_in(mine, TOKEN)
+        await sign_in(other, TOKEN)
+        proof = csrf_token_in((await other.get("/painel", headers=BROWSER)).text)
         assert is_problem(await mine.post("/jobs/conta", headers={"X-CSRF-Token": proof}), 403, "foreign_page")
 
 
 async def test_signed_out_session_stays_ended_even_with_its_old_cookie(julia: Julia) -> None:
     async with julia.client() as client:
-        await come_in(client, TOKEN)
+        await sign_in(client, TOKEN)
         kept = client.cookies["batuta_session"]
         page = await client.get("/painel", headers=BROWSER)
         assert (await client.post("/painel/sair", headers=THEIRS, data={"csrf": "x"})).status_code == 403
-        out = await client.post("/painel/sair", headers=OURS, data={"csrf": proof_in(page.text)})
+        out = await client.post("/painel/sair", headers=OURS, data={"csrf": csrf_token_in(page.text)})
         assert (out.status_code, out.headers["location"]) == (303, "/painel/entrar")
         assert "batuta_session" not in client.cookies
         again = await client.get("/painel", headers={**BROWSER, "Cookie": f"batuta_session={kept}"})
@@ -156,12 +156,12 @@ async def test_foreign_page_cannot_sign_a_browser_in(julia: Julia) -> None:
 )  # fmt: skip
 async def test_sign_in_redirects_only_to_own_pages(julia: Julia, to: str) -> None:
     async with julia.client() as client:
-        assert (await come_in(client, TOKEN, para=to)).headers["location"] == "/painel"
+        assert (await sign_in(client, TOKEN, para=to)).headers["location"] == "/painel"
 
 
 async def test_forged_cookie_is_refused(julia: Julia) -> None:
     async with julia.client() as client:
-        await come_in(client, TOKEN)
+        await sign_in(client, TOKEN)
         note = client.cookies["batuta_session"]
     holder, expires, chance, seal = note.split(".")
     for forged in (
@@ -185,7 +185,7 @@ def test_session_expires(clock: FakeClock) -> None:
 
 async def test_new_secret_key_ends_every_session(julia: Julia, julia_url: str) -> None:
     async with julia.client() as client:
-        await come_in(client, TOKEN)
+        await sign_in(client, TOKEN)
         note = client.cookies["batuta_session"]
     other = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="t" * 32)
     assert (await other.ask("GET", "/jobs", headers={"Cookie": f"batuta_session={note}"})).status_code == 401

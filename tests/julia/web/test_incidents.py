@@ -70,7 +70,7 @@ async def client(work: Batuta) -> AsyncIterator[httpx2.AsyncClient]:
         yield made
 
 
-def fall_ill(work: Batuta) -> None:
+def add_failing_check(work: Batuta) -> None:
     found = Finding(
         severity=Severity.CRITICAL, source="illness", cause="illness.sudden", says="part_down", facts={"part": "chips"}
     )
@@ -82,7 +82,7 @@ def fall_ill(work: Batuta) -> None:
 
 
 async def test_alert_reaches_slack_as_text_with_the_next_step(work: Batuta, outside: Outside) -> None:
-    fall_ill(work)
+    add_failing_check(work)
     hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
@@ -97,7 +97,7 @@ async def test_failed_alert_is_reported_without_its_address(work: Batuta) -> Non
     """The simulated Slack refuses a body without a text, such as a webhook's."""
     events = EventRecorder()
     work.events.subscribe(events)
-    fall_ill(work)
+    add_failing_check(work)
     hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
@@ -112,7 +112,7 @@ async def test_sink_that_never_answers_is_abandoned_at_its_deadline(tmp_path: Pa
         load_settings(Settings, {"DATABASE_URL": f"sqlite:///{tmp_path}/j.db", "ALERT_WEBHOOK_URL": address})
     ).work
     async with work:
-        fall_ill(work)
+        add_failing_check(work)
         hub = work.observability.hub()
         hub._quiet_until = 0.0
         started = SystemClock().monotonic()
@@ -123,7 +123,7 @@ async def test_sink_that_never_answers_is_abandoned_at_its_deadline(tmp_path: Pa
 
 
 async def test_incidents_are_listed_with_their_figures(work: Batuta, client: httpx2.AsyncClient) -> None:
-    fall_ill(work)
+    add_failing_check(work)
     hub = work.observability.hub()
     hub._quiet_until = 0.0
     await hub.tick()
