@@ -57,7 +57,7 @@ class Contents:
     fill: Callable[[Database], Awaitable[None]] | None = None
 
 
-class Grown:
+class TemplateDatabases:
     """Databases to copy: one file and one template for each contents, created on first use."""
 
     def __init__(self, folder: Path) -> None:
@@ -68,19 +68,19 @@ class Grown:
     def file(self, contents: Contents) -> Path:
         if contents not in self._files:
             file = self._folder / f"{len(self._files)}.db"
-            _grow(f"sqlite:///{file}", contents)
+            _create_contents(f"sqlite:///{file}", contents)
             self._files[contents] = file
         return self._files[contents]
 
     def on(self, server: Postgres, contents: Contents) -> str:
         if contents not in self._templates:
             name = server.create()
-            _grow(server.url(name), contents)
+            _create_contents(server.url(name), contents)
             self._templates[contents] = name
         return self._templates[contents]
 
 
-def _grow(url: str, contents: Contents) -> None:
+def _create_contents(url: str, contents: Contents) -> None:
     from app.composition.julia import migrations
 
     async def grow() -> None:
@@ -130,8 +130,8 @@ def redis_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    return Grown(tmp_path_factory.mktemp("grown"))
+def template_databases(tmp_path_factory: pytest.TempPathFactory) -> TemplateDatabases:
+    return TemplateDatabases(tmp_path_factory.mktemp("grown"))
 
 
 @pytest.fixture(scope="session")
@@ -157,7 +157,9 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -> Iterator[str]:
+def database_url(
+    request: pytest.FixtureRequest, template_databases: TemplateDatabases, tmp_path: Path
+) -> Iterator[str]:
     """A database of each kind with the engine's tables; Julia's too in tests/julia and for the fixture ``julia``.
 
     A copy of a migrated database: migrating takes ten times as long. The fixture ``full`` adds the rows that ``fill`` of
@@ -167,11 +169,11 @@ def database_url(request: pytest.FixtureRequest, grown: Grown, tmp_path: Path) -
     tables = "julia" if julia else "engine"
     contents = Contents(tables, request.module.fill if "full" in request.fixturenames else None)
     if request.param == "sqlite":
-        shutil.copyfile(grown.file(contents), tmp_path / "test.db")
+        shutil.copyfile(template_databases.file(contents), tmp_path / "test.db")
         yield f"sqlite:///{tmp_path}/test.db"
         return
     server: Postgres = request.getfixturevalue("postgres")
-    with server.database(like=grown.on(server, contents)) as url:
+    with server.database(like=template_databases.on(server, contents)) as url:
         if request.param == "pooler":
             url = through(request.getfixturevalue("pooler").port, url, "pooler=transaction")
         yield url
@@ -192,16 +194,16 @@ def julia(database: Database) -> Database:
 
 
 @pytest.fixture
-def work_url(grown: Grown, tmp_path: Path) -> str:
+def work_url(template_databases: TemplateDatabases, tmp_path: Path) -> str:
     """A SQLite file with the engine's tables, for a test whose promise does not depend on the database."""
-    shutil.copyfile(grown.file(Contents("engine")), tmp_path / "work.db")
+    shutil.copyfile(template_databases.file(Contents("engine")), tmp_path / "work.db")
     return f"sqlite:///{tmp_path}/work.db"
 
 
 @pytest.fixture
-def julia_url(grown: Grown, tmp_path: Path) -> str:
+def julia_url(template_databases: TemplateDatabases, tmp_path: Path) -> str:
     """A SQLite file with Julia's tables, for a test whose promise does not depend on the database."""
-    shutil.copyfile(grown.file(Contents("julia")), tmp_path / "julia.db")
+    shutil.copyfile(template_databases.file(Contents("julia")), tmp_path / "julia.db")
     return f"sqlite:///{tmp_path}/julia.db"
 
 

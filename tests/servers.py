@@ -50,7 +50,7 @@ class Postgres:
         self._durable = durable
         self._binaries = binaries
         self._as_user = _unprivileged(base)
-        self._requests: _Requests | None = None
+        self._admin: _AdminConnection | None = None
         self._run("initdb", "-D", base / "d", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
         self.start()
 
@@ -60,7 +60,7 @@ class Postgres:
     def create(self, like: str = "template1") -> str:
         """Create a database as a copy of another and return its name."""
         name = f"test_{next(self._numbers)}"
-        self._say(f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY FILE_COPY")
+        self._run_statement(f"CREATE DATABASE {name} TEMPLATE {like} STRATEGY FILE_COPY")
         return name
 
     @contextmanager
@@ -68,12 +68,12 @@ class Postgres:
         """Yield the address of a database and drop it afterwards: a folder of hundreds takes half a minute to remove."""
         name = self.create(like)
         yield self.url(name)
-        self._say(f"DROP DATABASE {name} WITH (FORCE)")
+        self._run_statement(f"DROP DATABASE {name} WITH (FORCE)")
 
-    def _say(self, statement: str) -> None:
-        if self._requests is None:
-            self._requests = _Requests(self.url())
-        self._requests.say(statement)
+    def _run_statement(self, statement: str) -> None:
+        if self._admin is None:
+            self._admin = _AdminConnection(self.url())
+        self._admin.run_statement(statement)
 
     @property
     def pid(self) -> int:
@@ -86,9 +86,9 @@ class Postgres:
         self._run("pg_ctl", "-D", self._base / "d", "-w", "-s", "-l", self._base / "log", "-o", options, "start")
 
     def stop(self) -> None:
-        if self._requests is not None:
-            self._requests.close()
-            self._requests = None
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
         self._run("pg_ctl", "-D", self._base / "d", "-m", "immediate", "-w", "-s", "stop")
 
     def _run(self, program: str, *arguments: object) -> None:
@@ -101,7 +101,7 @@ class Postgres:
             raise RuntimeError(f"{program} failed: {(done.stderr or b'').decode(errors='replace')}")
 
 
-class _Requests:
+class _AdminConnection:
     """A connection that stays open: opening one takes as long as copying a database.
 
     In its own thread: a fixture may be requested while an event loop runs.
@@ -113,22 +113,22 @@ class _Requests:
         self._thread = ThreadPoolExecutor(1)
         self._connection: Any = None
 
-    def say(self, statement: str) -> None:
-        self._thread.submit(self._loop.run, self._say(statement)).result()
+    def run_statement(self, statement: str) -> None:
+        self._thread.submit(self._loop.run, self._run_statement(statement)).result()
 
     def close(self) -> None:
-        self._thread.submit(self._loop.run, self._hang_up()).result()
+        self._thread.submit(self._loop.run, self._disconnect()).result()
         self._thread.submit(self._loop.close).result()
         self._thread.shutdown()
 
-    async def _say(self, statement: str) -> None:
+    async def _run_statement(self, statement: str) -> None:
         import asyncpg
 
         if self._connection is None:
             self._connection = await asyncpg.connect(self._url)
         await self._connection.execute(statement)
 
-    async def _hang_up(self) -> None:
+    async def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.terminate()
 
@@ -253,7 +253,7 @@ def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transa
         [program, base / "ini"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_unprivileged(base)
     )
     try:
-        _until_it_listens(port)
+        _wait_for_port(port)
         yield port
     finally:
         process.kill()
@@ -273,14 +273,14 @@ def redis_server(port: int | None = None) -> Iterator[str | None]:
         options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder]
         process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            _until_it_listens(port)
+            _wait_for_port(port)
             yield f"redis://127.0.0.1:{port}"
         finally:
             process.kill()
             process.wait()
 
 
-def _until_it_listens(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     for _ in range(400):
         try:
             socket.create_connection(("127.0.0.1", port), timeout=5).close()

@@ -80,7 +80,7 @@ def test_hit_names_its_file_its_line_and_a_suggestion() -> None:
     assert str(hit) == "app/file.py:9: docstring: 'goes on' (continues): The queue goes on."
 
 
-def test_the_rule_skips_migrations_whose_checksum_forbids_edits() -> None:
+def test_migrations_are_skipped_because_their_checksum_forbids_edits() -> None:
     names = {file.name for file in files()}
     assert "0001_engine.sql" not in names
     assert "queue.sql" in names

@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
         return True
 
 
-class HeldUp(Terminal):
+class StoppedTerminal(Terminal):
     """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. ``last``: the line that sets ``caught_up``."""
 
     def __init__(self, last: str) -> None:
@@ -33,46 +33,46 @@ class HeldUp(Terminal):
         return written
 
 
-def said(*, prefixed: bool, coloured: bool) -> str:
+def printed(*, prefixed: bool, coloured: bool) -> str:
     out = Terminal()
-    speaking = OutputMux(out, NAMES, prefixed=prefixed, coloured=coloured)
-    speaking.say("api", "one")
-    speaking.say("worker-1", "two")
-    speaking.stream("up").write("three\nfo")
-    speaking.close()
+    mux = OutputMux(out, NAMES, prefixed=prefixed, coloured=coloured)
+    mux.say("api", "one")
+    mux.say("worker-1", "two")
+    mux.stream("up").write("three\nfo")
+    mux.close()
     return out.getvalue()
 
 
 def test_each_line_begins_with_its_process() -> None:
-    assert said(prefixed=True, coloured=False) == "api      | one\nworker-1 | two\nup       | three\n"
+    assert printed(prefixed=True, coloured=False) == "api      | one\nworker-1 | two\nup       | three\n"
 
 
 def test_json_lines_have_no_prefix() -> None:
-    assert said(prefixed=False, coloured=False) == "one\ntwo\nthree\n"
+    assert printed(prefixed=False, coloured=False) == "one\ntwo\nthree\n"
 
 
 def test_each_process_name_has_its_colour() -> None:
-    one, two, _ = said(prefixed=True, coloured=True).splitlines()
+    one, two, _ = printed(prefixed=True, coloured=True).splitlines()
     assert one.startswith("\x1b[33mapi      |\x1b[0m one")
     assert two.split("m", 1)[0] != one.split("m", 1)[0]
 
 
 def test_stopped_terminal_blocks_no_process_and_dropped_lines_are_counted() -> None:
-    out = HeldUp(last="9")
-    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False, most=10)
-    speaking.say("api", "first")
+    out = StoppedTerminal(last="9")
+    mux = OutputMux(out, NAMES, prefixed=False, coloured=False, most=10)
+    mux.say("api", "first")
     assert out.held.wait(60)
     for number in range(15):
-        speaking.say("api", str(number))
+        mux.say("api", str(number))
     out.let_go.set()
     assert out.caught_up.wait(60)
-    speaking.say("api", "last")
-    speaking.close()
+    mux.say("api", "last")
+    mux.close()
     lines = out.getvalue().splitlines()
     assert lines == ["first", *map(str, range(10)), "… 5 lines dropped: the terminal did not take them in time", "last"]
 
 
-class Gone(Terminal):
+class ClosedTerminal(Terminal):
     """A pipe whose reader ended; it counts the lines that it refuses."""
 
     refused = 0
@@ -83,24 +83,24 @@ class Gone(Terminal):
 
 
 def test_closed_reader_stops_neither_the_process_nor_the_writing_thread() -> None:
-    out = Gone()
-    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False)
+    out = ClosedTerminal()
+    mux = OutputMux(out, NAMES, prefixed=False, coloured=False)
     for line in ("one", "two", "three"):
-        speaking.say("api", line)
-    speaking.close()
+        mux.say("api", line)
+    mux.close()
     assert out.refused == 3
 
 
 def test_long_lines_are_dropped_before_they_fill_the_memory() -> None:
-    out = HeldUp(last="9")
-    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
-    speaking.say("api", "first")
+    out = StoppedTerminal(last="9")
+    mux = OutputMux(out, NAMES, prefixed=False, coloured=False, most_characters=1000)
+    mux.say("api", "first")
     assert out.held.wait(60)
     for _ in range(15):
-        speaking.say("api", "x" * 100)
-    speaking.say("api", "9")
+        mux.say("api", "x" * 100)
+    mux.say("api", "9")
     out.let_go.set()
-    speaking.close()
+    mux.close()
     lines = out.getvalue().splitlines()
     assert lines.count("x" * 100) == 9
     assert lines[-1] == "9" or "dropped" in lines[-1]
@@ -109,9 +109,9 @@ def test_long_lines_are_dropped_before_they_fill_the_memory() -> None:
 def test_characters_outside_the_terminal_encoding_are_escaped() -> None:
     taken = io.BytesIO()
     out = io.TextIOWrapper(taken, encoding="ascii", write_through=True)
-    speaking = OutputMux(out, NAMES, prefixed=False, coloured=False)
-    speaking.say("api", "começou \udcff")
-    speaking.close()
+    mux = OutputMux(out, NAMES, prefixed=False, coloured=False)
+    mux.say("api", "começou \udcff")
+    mux.close()
     assert taken.getvalue() == b"come\\xe7ou \\udcff\n"
 
 

@@ -48,7 +48,7 @@ def two_dead() -> list[str]:
     return asyncio.run(fail())
 
 
-def test_dead_items_are_listed_without_arguments_and_can_be_retried_or_discarded(batuta: Command) -> None:
+def test_dead_items_are_listed_without_arguments_retried_and_discarded(batuta: Command) -> None:
     first, second = two_dead()
     listed: dict[str, Any] = json.loads(batuta("queue", "list", "--json")[1])
     assert listed == {"queues": [{"queue": "default", "states": {"failed": 2}, "next_at": None}], "unserved": []}
@@ -84,9 +84,7 @@ def claimed_by_two_workers() -> None:
     work.queue_lease = timedelta(seconds=0.5)
 
 
-def test_unstick_releases_the_items_of_a_dead_worker_after_two_looks_at_its_leases(
-    batuta: Command, folder: Path
-) -> None:
+def test_unstick_releases_items_of_a_dead_worker_after_two_looks(batuta: Command, folder: Path) -> None:
     claimed_by_two_workers()
     code, out, said = batuta("queue", "unstick", "default", "--json")
     assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 1, "dead": 0})

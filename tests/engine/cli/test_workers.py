@@ -27,7 +27,7 @@ def program(folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM)
 
 
-def written() -> None:
+def store_processes() -> None:
     """Store a live process with a stuck loop, a dead one, one that ended in order, and a restart."""
     work = importlib.import_module("program").work
 
@@ -49,7 +49,7 @@ def written() -> None:
 
 
 def test_workers_lists_processes_loops_and_restarts_and_marks_dead_ones(batuta: Command) -> None:
-    written()
+    store_processes()
     _, output, _ = batuta(*ENGLISH, "workers")
     assert "degraded" in output
     assert "dead" in batuta(*ENGLISH, "workers", "--all")[1]
@@ -91,7 +91,7 @@ def test_killed_process_is_dead_at_once_and_hidden_when_it_is_replaced(batuta: C
 
 
 def test_workers_prints_one_json_document(batuta: Command) -> None:
-    written()
+    store_processes()
     _, output, _ = batuta("--app", "program:work", "workers", "--all", "--json")
     document = json.loads(output)
     assert {each["worker_id"]: each["status"] for each in document["workers"]} == {

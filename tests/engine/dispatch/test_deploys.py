@@ -108,7 +108,7 @@ async def test_returning_version_records_the_fires_of_its_absence(house: House, 
     assert {status for _, status in fired} == {"success", "missed"}
 
 
-async def test_a_short_pause_of_the_newer_version_changes_nothing(house: House, clock: FakeClock) -> None:
+async def test_short_pause_of_the_newer_version_changes_nothing(house: House, clock: FakeClock) -> None:
     old, new = house.scheduler(job("x", "*/2 * * * *")), house.scheduler(job("x", "*/3 * * * *"))
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new, old], MINUTE / 2)

@@ -45,7 +45,7 @@ async def row_lock(url: str, execution: Execution) -> AsyncIterator[None]:
         await session.close()
 
 
-class Plant:
+class SchedulerPair:
     """A scheduler with three runs that end when ``gate`` is set, and a second scheduler of the same code."""
 
     def __init__(self, house: House, *, repeatable: bool = True) -> None:
@@ -75,116 +75,116 @@ class Plant:
 
 
 async def test_locked_row_does_not_delay_the_renewal_of_other_rows(house: House, database_url: str) -> None:
-    plant = Plant(house)
-    runs = await plant.begin()
+    pair = SchedulerPair(house)
+    runs = await pair.begin()
     async with row_lock(database_url, runs[0]):
-        renewed = await asyncio.wait_for(house.log.renew(runs, plant.owner.lease_holder), SOON)
+        renewed = await asyncio.wait_for(house.log.renew(runs, pair.owner.lease_holder), SOON)
     assert renewed == RunsRenewed(unchecked=frozenset({runs[0].id}))
-    assert await house.log.renew(runs, plant.owner.lease_holder) == RunsRenewed()
-    await plant.end()
+    assert await house.log.renew(runs, pair.owner.lease_holder) == RunsRenewed()
+    await pair.end()
 
 
 async def test_run_whose_row_was_locked_longer_than_its_lease_keeps_its_owner(
     house: House, clock: FakeClock, database_url: str
 ) -> None:
-    plant = Plant(house)
-    runs = await plant.begin()
+    pair = SchedulerPair(house)
+    runs = await pair.begin()
     async with row_lock(database_url, runs[0]):
         for _ in range(6):
-            await plant.owner.leases.tick()
-            await plant.other.reaper.tick()
+            await pair.owner.leases.tick()
+            await pair.other.reaper.tick()
             await clock.advance(LEASE / 3)
-    await plant.other.reaper.tick()  # the first look after the lock, before the owner can renew
+    await pair.other.reaper.tick()  # the first look after the lock, before the owner can renew
     await clock.advance(LEASE / 12)
-    await plant.owner.leases.tick()
-    await watch_leases(clock, plant.owner)
-    assert await plant.attempts() == [1, 1, 1]
-    await plant.end()
+    await pair.owner.leases.tick()
+    await watch_leases(clock, pair.owner)
+    assert await pair.attempts() == [1, 1, 1]
+    await pair.end()
     assert await house.statuses() == ["success"] * 3
 
 
 async def test_ending_is_written_as_soon_as_its_row_is_unlocked(
     house: House, clock: FakeClock, database_url: str
 ) -> None:
-    plant = Plant(house)
-    runs = await plant.begin()
+    pair = SchedulerPair(house)
+    runs = await pair.begin()
     async with row_lock(database_url, runs[0]):
         closing = await asyncio.wait_for(house.log.close(runs[0], Ending(status=Status.SUCCESS)), SOON)
         assert closing is Closing.UNCHECKED
-        plant.gate.set()
-        while len(plant.owner.runner.running_executions()) > 1:
+        pair.gate.set()
+        while len(pair.owner.runner.running_executions()) > 1:
             await clock.advance(0)
-    ending = asyncio.create_task(finish(plant.owner))
+    ending = asyncio.create_task(finish(pair.owner))
     while not ending.done():
         await clock.advance(0.25)
     assert await house.statuses() == ["success"] * 3
 
 
 async def test_scheduler_started_after_a_clock_step_takes_over_nothing(house: House, clock: FakeClock) -> None:
-    plant = Plant(house)
-    await plant.begin()
+    pair = SchedulerPair(house)
+    await pair.begin()
     clock.step(HOUR)
-    started = plant.scheduler()
+    started = pair.scheduler()
     for _ in range(6):
         await started.reaper.tick()
         await clock.advance(LEASE / 3)
-        await plant.owner.leases.tick()
-    assert await plant.attempts() == [1, 1, 1]
-    await plant.end()
+        await pair.owner.leases.tick()
+    assert await pair.attempts() == [1, 1, 1]
+    await pair.end()
 
 
 @pytest.mark.parametrize("step", [timedelta(0), HOUR, -HOUR])
 async def test_run_of_a_dead_scheduler_is_taken_over_although_the_clock_was_set(
     house: House, clock: FakeClock, step: timedelta
 ) -> None:
-    plant = Plant(house)
-    await plant.begin()
+    pair = SchedulerPair(house)
+    await pair.begin()
     clock.step(step)
     for _ in range(11):
-        await plant.other.reaper.tick()
+        await pair.other.reaper.tick()
         await clock.advance(LEASE / 3)
-    assert await plant.attempts() == [2, 2, 2]
-    await plant.end()
+    assert await pair.attempts() == [2, 2, 2]
+    await pair.end()
 
 
 async def test_reaper_ignores_silence_during_its_own_long_pause(house: House, clock: FakeClock) -> None:
     """The process or its database file stood still between two looks, so the owner could not renew either."""
-    plant = Plant(house)
-    await plant.begin()
+    pair = SchedulerPair(house)
+    await pair.begin()
     await clock.advance(LEASE / 2)
-    await plant.other.reaper.tick()
+    await pair.other.reaper.tick()
     await clock.advance(10 * LEASE)
-    await plant.other.reaper.tick()
-    assert await plant.attempts() == [1, 1, 1]
-    await plant.end()
+    await pair.other.reaper.tick()
+    assert await pair.attempts() == [1, 1, 1]
+    await pair.end()
 
 
 async def test_scheduler_does_not_take_over_its_own_runs(house: House, clock: FakeClock) -> None:
-    plant = Plant(house)
-    await plant.begin()
-    await watch_leases(clock, plant.owner)
-    assert await plant.attempts() == [1, 1, 1]
-    await plant.end()
-    assert len(plant.endpoint.runs) == 3
+    pair = SchedulerPair(house)
+    await pair.begin()
+    await watch_leases(clock, pair.owner)
+    assert await pair.attempts() == [1, 1, 1]
+    await pair.end()
+    assert len(pair.endpoint.runs) == 3
 
 
 async def test_runs_of_a_process_that_is_proven_dead_are_taken_over_at_once(house: House) -> None:
-    plant = Plant(house, repeatable=False)
-    await plant.begin()
-    assert await plant.other.reaper.recover([plant.owner.lease_holder.owner]) == 3
+    pair = SchedulerPair(house, repeatable=False)
+    await pair.begin()
+    assert await pair.other.reaper.recover([pair.owner.lease_holder.owner]) == 3
     assert {(row["status"], row["reason"]) for row in await house.rows()} == {
         ("abandoned", "its process ended before it did")
     }
-    await plant.end()
+    await pair.end()
 
 
 async def test_released_run_is_taken_over_at_the_next_look(house: House, clock: FakeClock) -> None:
-    plant = Plant(house, repeatable=False)
-    await plant.begin()
-    stopping = asyncio.create_task(plant.owner.runner.drain(timedelta(seconds=10)))
+    pair = SchedulerPair(house, repeatable=False)
+    await pair.begin()
+    stopping = asyncio.create_task(pair.owner.runner.drain(timedelta(seconds=10)))
     await clock.advance(timedelta(seconds=10))
     await stopping
-    await plant.other.reaper.tick()
+    await pair.other.reaper.tick()
     assert {(row["status"], row["reason"]) for row in await house.rows()} == {
         ("abandoned", "its scheduler stopped before it ended")
     }
@@ -266,7 +266,7 @@ async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
     assert set(await house.statuses()) == {"success"}
 
 
-async def at_rest(supervisor: Supervisor, loop: RunLeases) -> None:
+async def wait_for_tick(supervisor: Supervisor, loop: RunLeases) -> None:
     """Wait until the loop's tick ends: its statements take real time, in which the fake clock must not move."""
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)
@@ -285,25 +285,25 @@ class Hanging:
 
 async def test_leases_are_renewed_until_the_last_run_of_a_shutdown_ends(house: House, clock: FakeClock) -> None:
     """After the stop a run takes longer than its lease, beside a loop whose last tick hangs."""
-    plant = Plant(house)
+    pair = SchedulerPair(house)
     supervisor = Supervisor(clock, house.events, lambda: 0.5)
-    for loop, policy in plant.owner.loops():
+    for loop, policy in pair.owner.loops():
         supervisor.add(loop, policy)
     supervisor.add(Hanging(), LoopPolicy(every=LEASE, stuck_after=timedelta(hours=1), finishes_tick=True))
-    await plant.begin()
+    await pair.begin()
     stop = asyncio.Event()
     running = asyncio.create_task(supervisor.run(stop, timedelta(minutes=4)))
     await clock.advance(LEASE / 3)
     stop.set()
     for _ in range(12):
         await clock.advance(LEASE / 3)
-        await at_rest(supervisor, plant.owner.leases)
-        await plant.other.reaper.tick()
-    assert await plant.attempts() == [1, 1, 1]
-    plant.gate.set()
-    await finish(plant.owner)
+        await wait_for_tick(supervisor, pair.owner.leases)
+        await pair.other.reaper.tick()
+    assert await pair.attempts() == [1, 1, 1]
+    pair.gate.set()
+    await finish(pair.owner)
     while not running.done():
-        await at_rest(supervisor, plant.owner.leases)
+        await wait_for_tick(supervisor, pair.owner.leases)
         await clock.advance(LEASE / 3)
     await running
     assert await house.statuses() == ["success"] * 3

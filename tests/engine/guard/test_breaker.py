@@ -86,7 +86,7 @@ def test_timeout_counts_only_when_configured(clock: FakeClock) -> None:
     assert after(fresh(counting, "evolution"), clock, *[TIMED_OUT] * 3, rule=counting).state is OPEN
 
 
-def test_one_probe_is_admitted_after_the_reset_and_the_next_waits_for_its_report(clock: FakeClock) -> None:
+def test_second_probe_waits_for_the_report_of_the_first(clock: FakeClock) -> None:
     circuit, later = opened(clock), clock.now() + RULE.reset
     assert isinstance(answer(circuit, later - SECOND, 0.0), Hold)
     assert answer(circuit, later, 0.0) == MayProbe()
@@ -96,7 +96,7 @@ def test_one_probe_is_admitted_after_the_reset_and_the_next_waits_for_its_report
     assert isinstance(answer(trying, later, 0.0), Hold)
 
 
-def test_successful_probe_closes_and_failed_probe_doubles_the_reset_up_to_its_cap(clock: FakeClock) -> None:
+def test_failed_probe_doubles_the_reset_up_to_its_cap(clock: FakeClock) -> None:
     circuit = half_open(clock)
     assert after(circuit, clock, WORKED, permit=Pass(1)).state is CLOSED
     resets = []
@@ -215,7 +215,7 @@ def test_invalid_rule_is_refused(wrong: dict[str, object]) -> None:
 
 def test_probe_from_before_a_close_is_not_taken_for_a_later_one(clock: FakeClock) -> None:
     first = half_open(clock)
-    by_hand = close(first, RULE, "reset by somebody").circuit
+    by_hand = close(first, RULE, "reset by ana").circuit
     again = start_probe(after(by_hand, clock, *[BROKE] * RULE.failures), RULE, clock.now() + RULE.reset)
     assert again is not None
     assert again.circuit.probe != first.probe

@@ -12,15 +12,15 @@ from batuta.testing import FakeClock
 MINUTE = timedelta(minutes=1)
 
 
-class Board:
+class DictSwitches:
     """Switches in a dictionary, for decisions that need no database."""
 
-    def __init__(self, *switches: Switch, away: bool = False) -> None:
+    def __init__(self, *switches: Switch, is_unavailable: bool = False) -> None:
         self._switches = {switch.key: switch for switch in switches}
-        self._away = away
+        self._is_unavailable = is_unavailable
 
     async def read(self, key: str) -> Switch | None:
-        if self._away:
+        if self._is_unavailable:
             raise StoreUnavailable(where="db", why="down")
         return self._switches.get(key)
 
@@ -35,35 +35,35 @@ def switch(clock: FakeClock, on: bool, until: datetime | None = None) -> Switch:
 
 
 async def test_switch_that_was_never_set_has_its_default(clock: FakeClock) -> None:
-    assert await SwitchGuard(switches=Board(), key="pausa").admit(clock.now()) == Admit()
+    assert await SwitchGuard(switches=DictSwitches(), key="pausa").admit(clock.now()) == Admit()
 
 
 async def test_switch_that_is_on_holds_with_who_set_it_and_why(clock: FakeClock) -> None:
-    verdict = await SwitchGuard(switches=Board(switch(clock, True)), key="pausa").admit(clock.now())
+    verdict = await SwitchGuard(switches=DictSwitches(switch(clock, True)), key="pausa").admit(clock.now())
     assert verdict == Hold(clock.now() + RECHECK_AFTER, "switch pausa is on, turned by ana: feriado")
 
 
 async def test_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
-    guard = SwitchGuard(switches=Board(switch(clock, False)), key="pausa", hold_when=False, at_rest=True)
+    guard = SwitchGuard(switches=DictSwitches(switch(clock, False)), key="pausa", hold_when=False, at_rest=True)
     assert isinstance(await guard.admit(clock.now()), Hold)
-    never_set = SwitchGuard(switches=Board(), key="pausa", hold_when=False, at_rest=False)
+    never_set = SwitchGuard(switches=DictSwitches(), key="pausa", hold_when=False, at_rest=False)
     assert isinstance(await never_set.admit(clock.now()), Hold)
 
 
 async def test_switch_with_an_end_expires_by_itself(clock: FakeClock) -> None:
-    guard = SwitchGuard(switches=Board(switch(clock, True, until=clock.now() + MINUTE)), key="pausa")
+    guard = SwitchGuard(switches=DictSwitches(switch(clock, True, until=clock.now() + MINUTE)), key="pausa")
     assert isinstance(await guard.admit(clock.now()), Hold)
     assert await guard.admit(clock.now() + MINUTE) == Admit()
 
 
 async def test_changed_switch_takes_effect_within_a_second(clock: FakeClock) -> None:
-    verdict = await SwitchGuard(switches=Board(switch(clock, True)), key="pausa").admit(clock.now())
+    verdict = await SwitchGuard(switches=DictSwitches(switch(clock, True)), key="pausa").admit(clock.now())
     assert isinstance(verdict, Hold)
     assert verdict.until - clock.now() <= timedelta(seconds=1)
 
 
 async def test_unreadable_switch_holds(clock: FakeClock) -> None:
-    verdict = await SwitchGuard(switches=Board(away=True), key="pausa").admit(clock.now())
+    verdict = await SwitchGuard(switches=DictSwitches(is_unavailable=True), key="pausa").admit(clock.now())
     assert verdict == Hold(clock.now() + RECHECK_AFTER, "cannot read switch pausa")
 
 

@@ -36,7 +36,7 @@ class RateMachine(RuleBasedStateMachine):
         self.held: list[tuple[Reserved, str]] = []  # reserved, without an effect yet
         self.done: list[Reserved] = []  # the effect happened, without a confirmation yet
         self.effects: list[tuple[datetime, str]] = []
-        self.nobody_acts_after = self.clock.now()
+        self.idle_after = self.clock.now()
 
     @initialize()
     def open(self) -> None:
@@ -90,7 +90,7 @@ class RateMachine(RuleBasedStateMachine):
         active.
         """
         limits = [FEW, MANY, EACH.of(who)]
-        is_alone = self.clock.now() >= self.nobody_acts_after
+        is_alone = self.clock.now() >= self.idle_after
         answer = self.runner.run(self.rates.reserve(limits, use_within=USE_WITHIN))
         if isinstance(answer, Hold):
             self.clock.step(answer.until - self.clock.now())
@@ -106,7 +106,7 @@ class RateMachine(RuleBasedStateMachine):
 
     def _keep(self, reserved: Reserved, who: str) -> None:
         self.held.append((reserved, who))
-        self.nobody_acts_after = reserved.act_by
+        self.idle_after = reserved.act_by
 
     @rule()
     def prune(self) -> None:

@@ -17,7 +17,7 @@ HOURS = HoursGuard(
 
 
 @dataclass(eq=False)
-class Box:
+class RecordingGuard:
     """Guard that issues tickets and records what their holders report."""
 
     holds: bool = False
@@ -64,7 +64,7 @@ async def test_hours_end_at_eight_and_name_their_next_opening(now: str, opens: s
 
 
 async def test_all_guards_must_admit_and_each_gets_the_report(clock: FakeClock) -> None:
-    one, other = Box(), Box()
+    one, other = RecordingGuard(), RecordingGuard()
     verdict = await AllOf(HOURS, one, other, clock=clock).admit(clock.now())
     assert isinstance(verdict, Admit)
     await verdict.ticket.report(WORKED)
@@ -72,14 +72,16 @@ async def test_all_guards_must_admit_and_each_gets_the_report(clock: FakeClock) 
 
 
 async def test_first_hold_wins_and_earlier_tickets_are_returned(clock: FakeClock) -> None:
-    one, full, never = Box(), Box(holds=True), Box()
+    one, full, never = RecordingGuard(), RecordingGuard(holds=True), RecordingGuard()
     assert await AllOf(one, full, never, clock=clock).admit(clock.now()) == Hold(clock.now(), "full")
     assert (one.reports, full.reports, never.reports) == ([None], [], [])
 
 
 async def test_earliest_deadline_counts(clock: FakeClock) -> None:
     soon, later = clock.now() + timedelta(seconds=5), clock.now() + timedelta(minutes=5)
-    verdict = await AllOf(HOURS, Box(by=later), Box(by=soon), Box(), clock=clock).admit(clock.now())
+    verdict = await AllOf(
+        HOURS, RecordingGuard(by=later), RecordingGuard(by=soon), RecordingGuard(), clock=clock
+    ).admit(clock.now())
     assert isinstance(verdict, Admit)
     assert verdict.by == soon
 
@@ -92,17 +94,17 @@ async def test_guards_without_tickets_combine_into_one_without_a_ticket(clock: F
 async def test_caller_that_waited_past_closing_time_is_held(clock: FakeClock) -> None:
     closing = clock.now().astimezone(ZONE).replace(hour=20)
     await clock.advance((closing - clock.now()).total_seconds() - 1)
-    slow = Box(takes=1.0, clock=clock)
+    slow = RecordingGuard(takes=1.0, clock=clock)
     assert isinstance(await AllOf(HOURS, slow, clock=clock).admit(clock.now()), Hold)
     assert slow.reports == [None]
 
 
 async def test_failing_guard_returns_the_tickets_of_the_others(clock: FakeClock) -> None:
-    class Broken:
+    class FailingGuard:
         async def admit(self, now: datetime) -> Verdict:
             raise ZeroDivisionError
 
-    one = Box()
+    one = RecordingGuard()
     with pytest.raises(ZeroDivisionError):
-        await AllOf(one, Broken(), clock=clock).admit(clock.now())
+        await AllOf(one, FailingGuard(), clock=clock).admit(clock.now())
     assert one.reports == [None]

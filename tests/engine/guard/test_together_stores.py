@@ -18,23 +18,23 @@ HOUR = Limit(name="hora", key="envios", most=5, per=timedelta(hours=1))
 
 
 @dataclass
-class House:
+class GuardedEffect:
     work: Batuta
     clock: FakeClock
     may: AllOf
 
-    async def asked(self) -> Admit | Hold:
+    async def ask_guards(self) -> Admit | Hold:
         return await self.may.admit(self.clock.now())
 
     async def reason(self) -> tuple[str, object]:
         """Code of the hold and the first of its facts."""
-        verdict = await self.asked()
+        verdict = await self.ask_guards()
         assert isinstance(verdict, Hold), verdict
         assert isinstance(verdict.reason, Reason)
         return verdict.reason.code, next(iter(verdict.reason.facts.values()))
 
     async def do(self, report: EffectReport = WORKED) -> None:
-        verdict = await self.asked()
+        verdict = await self.ask_guards()
         assert isinstance(verdict, Admit), verdict
         await verdict.ticket.report(report)
 
@@ -46,7 +46,7 @@ class House:
 
 
 @pytest.fixture
-async def house(database_url: str, clock: FakeClock) -> AsyncIterator[House]:
+async def guarded(database_url: str, clock: FakeClock) -> AsyncIterator[GuardedEffect]:
     work = Batuta(database_url, clock=clock)
     work.circuit("gateway", failures=3, reset=60)
     work.limit(HOUR)
@@ -60,41 +60,45 @@ async def house(database_url: str, clock: FakeClock) -> AsyncIterator[House]:
         clock=clock,
     )
     async with work:
-        yield House(work, clock, may)
+        yield GuardedEffect(work, clock, may)
 
 
-async def test_each_guard_holds_in_its_turn_and_a_held_call_takes_no_token(house: House, clock: FakeClock) -> None:
-    await house.do()
-    await house.set_switch("pilot_mode", True)
-    assert await house.reason() == ("switch_on", "pilot_mode")
-    await house.set_switch("pausa", True)
-    assert await house.reason() == ("switch_on", "pausa")
-    await house.set_switch("pausa", False)
+async def test_each_guard_holds_in_its_turn_and_a_held_call_takes_no_token(
+    guarded: GuardedEffect, clock: FakeClock
+) -> None:
+    await guarded.do()
+    await guarded.set_switch("pilot_mode", True)
+    assert await guarded.reason() == ("switch_on", "pilot_mode")
+    await guarded.set_switch("pausa", True)
+    assert await guarded.reason() == ("switch_on", "pausa")
+    await guarded.set_switch("pausa", False)
     await clock.advance(11 * 3600)  # from 09:00 to 20:00 in São Paulo
-    assert await house.reason() == ("outside_hours", "horário")
-    await house.set_switch("pilot_mode", False)
+    assert await guarded.reason() == ("outside_hours", "horário")
+    await guarded.set_switch("pilot_mode", False)
     await clock.advance(12 * 3600)
     for _ in range(3):
-        await house.do(EffectReport(Effect.BROKE, "HTTP 503"))
-    assert await house.reason() == ("circuit_open", "gateway")
-    assert await house.used() == 3
+        await guarded.do(EffectReport(Effect.BROKE, "HTTP 503"))
+    assert await guarded.reason() == ("circuit_open", "gateway")
+    assert await guarded.used() == 3
 
 
-async def test_probe_held_by_a_rate_limit_is_available_to_the_next_caller(house: House, clock: FakeClock) -> None:
+async def test_probe_held_by_a_rate_limit_is_available_to_the_next_caller(
+    guarded: GuardedEffect, clock: FakeClock
+) -> None:
     for report in (WORKED, WORKED, *[EffectReport(Effect.BROKE, "HTTP 503")] * 3):
-        await house.do(report)
+        await guarded.do(report)
     await clock.advance(60)
-    assert await house.reason() == ("rate_limit", "hora")
-    (circuit,) = await house.work.circuits.look()
+    assert await guarded.reason() == ("rate_limit", "hora")
+    (circuit,) = await guarded.work.circuits.look()
     assert circuit.state is CircuitState.HALF_OPEN
     await clock.advance(3540)
-    await house.do()
-    (circuit,) = await house.work.circuits.look()
+    await guarded.do()
+    (circuit,) = await guarded.work.circuits.look()
     assert circuit.state is CircuitState.CLOSED
 
 
-async def test_unreached_service_counts_for_the_circuit_and_not_for_the_limit(house: House) -> None:
+async def test_unreached_service_counts_for_the_circuit_and_not_for_the_limit(guarded: GuardedEffect) -> None:
     for _ in range(3):
-        await house.do(EffectReport(Effect.UNREACHED, "ConnectError"))
-    assert await house.used() == 0
-    assert await house.reason() == ("circuit_open", "gateway")
+        await guarded.do(EffectReport(Effect.UNREACHED, "ConnectError"))
+    assert await guarded.used() == 0
+    assert await guarded.reason() == ("circuit_open", "gateway")

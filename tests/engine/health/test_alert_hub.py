@@ -21,7 +21,7 @@ from batuta.texts.findings import FindingWords
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
 
-class Post:
+class RecordingSink:
     """Sink that records each alert, or fails on request."""
 
     def __init__(self, name: str = "post") -> None:
@@ -37,29 +37,29 @@ class Post:
         self.alerts.append(alert)
 
     @property
-    def heard(self) -> list[tuple[Kind, str]]:
+    def sent(self) -> list[tuple[Kind, str]]:
         return [(alert.kind, alert.cause) for alert in self.alerts]
 
 
-class Ward:
+class HubSetup:
     """Health check whose findings the test sets, and any number of hubs."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work = work
         self.clock = clock
         self.findings: list[Finding] = []
-        self.looks = 0
-        self.post = Post()
+        self.checks_run = 0
+        self.sink = RecordingSink()
         work.health.add(Check(name="patient", section=QUEUES, ask=self._ask))
 
     async def _ask(self) -> Report:
-        self.looks += 1
+        self.checks_run += 1
         return Report(findings=tuple(self.findings))
 
-    def hub(self, owner: str = "a", *more: Post) -> AlertHub:
+    def hub(self, owner: str = "a", *more: RecordingSink) -> AlertHub:
         work = self.work
         made = AlertHub(
-            owner, work.health, work.observability.alerts, lambda: [self.post, *more], AlertPolicy(zone=work.zone),
+            owner, work.health, work.observability.alerts, lambda: [self.sink, *more], AlertPolicy(zone=work.zone),
             FindingWords(Texts("en")), self.clock, work.events, work.now,
         )  # fmt: skip
         made._quiet_until = 0.0  # skip the silence after start-up
@@ -70,202 +70,202 @@ class Ward:
         return [dict(row) for row in await self.work.database.all(query)]
 
 
-def ill(cause: str = "a", severity: Severity = Severity.CRITICAL) -> Finding:
+def make_finding(cause: str = "a", severity: Severity = Severity.CRITICAL) -> Finding:
     return Finding(severity=severity, source="test", cause=cause, says="part_down", facts={"part": "gateway"})
 
 
 @pytest.fixture
-async def ward(database_url: str, clock: FakeClock) -> AsyncIterator[Ward]:
+async def setup(database_url: str, clock: FakeClock) -> AsyncIterator[HubSetup]:
     work = Batuta(database_url, clock=clock)
     async with work:
-        yield Ward(work, clock)
+        yield HubSetup(work, clock)
 
 
-async def test_an_alert_is_sent_once_and_its_row_says_how_it_went(ward: Ward) -> None:
-    ward.findings = [ill()]
-    hub = ward.hub()
+async def test_alert_is_sent_once_and_its_row_has_the_outcome(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
+    hub = setup.hub()
     for _ in range(3):
         await hub.tick()
-    assert ward.post.heard == [(Kind.ALERT, "a")]
-    (row,) = await ward.rows()
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    (row,) = await setup.rows()
     assert (row["tipo"], row["severidade"], row["sink"], row["outcome"], row["kind"]) == (
         "a", "critical", "post", "sent", "alert",
     )  # fmt: skip
     assert row["mensagem"] == "gateway does not answer"
-    assert row["sent_at"] == ward.clock.now()
+    assert row["sent_at"] == setup.clock.now()
     assert row["resolved_at"] is None
 
 
-async def test_hub_sends_recovery_and_resolves_rows(ward: Ward) -> None:
-    ward.findings = [ill()]
-    hub = ward.hub()
+async def test_hub_sends_recovery_and_resolves_rows(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
+    hub = setup.hub()
     await hub.tick()
-    ward.findings = []
-    ward.clock.step(5 * MINUTE)
+    setup.findings = []
+    setup.clock.step(5 * MINUTE)
     await hub.tick()
-    assert ward.post.heard == [(Kind.ALERT, "a"), (Kind.RECOVERY, "a")]
-    assert ward.post.alerts[1].message == "resolved: gateway does not answer (lasted 5 min)"
-    assert [row["resolved_at"] for row in await ward.rows()] == [ward.clock.now()] * 2
+    assert setup.sink.sent == [(Kind.ALERT, "a"), (Kind.RECOVERY, "a")]
+    assert setup.sink.alerts[1].message == "resolved: gateway does not answer (lasted 5 min)"
+    assert [row["resolved_at"] for row in await setup.rows()] == [setup.clock.now()] * 2
 
 
-async def test_only_one_of_many_hubs_sends_alerts(ward: Ward) -> None:
-    ward.findings = [ill()]
-    hubs = [ward.hub(owner) for owner in "abcd"]
+async def test_only_one_of_many_hubs_sends_alerts(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
+    hubs = [setup.hub(owner) for owner in "abcd"]
     for _ in range(3):
         for hub in hubs:
             await hub.tick()
-        ward.clock.step(10 * SECOND)
-    assert ward.post.heard == [(Kind.ALERT, "a")]
+        setup.clock.step(10 * SECOND)
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
 
 
-async def test_standby_hub_runs_no_checks(ward: Ward) -> None:
-    speaks, silent = ward.hub("a"), ward.hub("b")
+async def test_standby_hub_runs_no_checks(setup: HubSetup) -> None:
+    speaks, silent = setup.hub("a"), setup.hub("b")
     await speaks.tick()
     for _ in range(3):
         await silent.tick()
-    assert ward.looks == 1
+    assert setup.checks_run == 1
 
 
-async def test_hub_checks_every_half_minute_and_at_every_tick_during_an_alert(ward: Ward) -> None:
-    hub = ward.hub()
+async def test_hub_checks_every_half_minute_and_at_every_tick_during_an_alert(setup: HubSetup) -> None:
+    hub = setup.hub()
     for _ in range(9):
         await hub.tick()
-        await ward.clock.advance(EVERY)
-    assert ward.looks == 3
-    ward.findings = [ill()]
+        await setup.clock.advance(EVERY)
+    assert setup.checks_run == 3
+    setup.findings = [make_finding()]
     for _ in range(3):
         await hub.tick()
-        await ward.clock.advance(EVERY)
-    assert ward.looks == 6
+        await setup.clock.advance(EVERY)
+    assert setup.checks_run == 6
 
 
-async def test_standby_hub_takes_over_when_the_lease_of_the_active_hub_expires(ward: Ward) -> None:
-    first, second = ward.hub("a"), ward.hub("b")
+async def test_standby_hub_takes_over_when_the_lease_of_the_active_hub_expires(setup: HubSetup) -> None:
+    first, second = setup.hub("a"), setup.hub("b")
     await first.tick()
-    ward.findings = [ill()]
-    ward.clock.step(HUB_LEASE - SECOND)
+    setup.findings = [make_finding()]
+    setup.clock.step(HUB_LEASE - SECOND)
     await second.tick()
-    assert ward.post.heard == []
-    ward.clock.step(SECOND)
+    assert setup.sink.sent == []
+    setup.clock.step(SECOND)
     await second.tick()
-    assert ward.post.heard == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
     await first.tick()  # the first hub was only suspended
-    assert ward.post.heard == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
 
 
-async def test_hub_retries_an_unavailable_sink_and_still_sends_to_the_others(ward: Ward) -> None:
-    other = Post("other")
-    hub = ward.hub("a", other)
-    ward.post.is_broken = True
-    ward.findings = [ill()]
+async def test_hub_retries_an_unavailable_sink_and_still_sends_to_the_others(setup: HubSetup) -> None:
+    other = RecordingSink("other")
+    hub = setup.hub("a", other)
+    setup.sink.is_broken = True
+    setup.findings = [make_finding()]
     await hub.tick()
-    assert other.heard == [(Kind.ALERT, "a")]
-    assert (await ward.rows("SELECT outcome, tries FROM alertas_enviados WHERE sink = 'post'")) == [
+    assert other.sent == [(Kind.ALERT, "a")]
+    assert (await setup.rows("SELECT outcome, tries FROM alertas_enviados WHERE sink = 'post'")) == [
         {"outcome": "pending", "tries": 1}
     ]
     await hub.tick()
-    assert ward.post.tries == 1  # before the retry is due
-    ward.post.is_broken = False
-    ward.clock.step(31 * SECOND)
+    assert setup.sink.tries == 1  # before the retry is due
+    setup.sink.is_broken = False
+    setup.clock.step(31 * SECOND)
     await hub.tick()
-    assert ward.post.heard == [(Kind.ALERT, "a")]
-    assert other.heard == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert other.sent == [(Kind.ALERT, "a")]
 
 
-async def test_hub_gives_up_an_alert_that_no_sink_accepts(ward: Ward) -> None:
-    hub = ward.hub()
-    ward.post.is_broken = True
-    ward.findings = [ill()]
+async def test_hub_gives_up_an_alert_that_no_sink_accepts(setup: HubSetup) -> None:
+    hub = setup.hub()
+    setup.sink.is_broken = True
+    setup.findings = [make_finding()]
     await hub.tick()
-    ward.findings = []
+    setup.findings = []
     for _ in range(MOST_TRIES + 2):
-        ward.clock.step(2 * HOUR)
+        setup.clock.step(2 * HOUR)
         await hub.tick()
-    outcomes = {row["outcome"] for row in await ward.rows("SELECT outcome FROM alertas_enviados WHERE kind = 'alert'")}
+    outcomes = {row["outcome"] for row in await setup.rows("SELECT outcome FROM alertas_enviados WHERE kind = 'alert'")}
     assert outcomes == {"failed"}
 
 
-async def test_hub_sends_alerts_that_a_dead_hub_decided_but_did_not_send(ward: Ward) -> None:
-    ward.findings = [ill()]
-    ward.post.is_broken = True
-    await ward.hub("a").tick()  # and the hub dies
-    ward.post.is_broken = False
-    ward.clock.step(HUB_LEASE + SECOND)
-    await ward.hub("b").tick()
-    assert ward.post.heard == [(Kind.ALERT, "a")]
+async def test_hub_sends_alerts_that_a_dead_hub_decided_but_did_not_send(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
+    setup.sink.is_broken = True
+    await setup.hub("a").tick()  # and the hub dies
+    setup.sink.is_broken = False
+    setup.clock.step(HUB_LEASE + SECOND)
+    await setup.hub("b").tick()
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
 
 
-async def test_hub_sends_nothing_just_after_start_up(ward: Ward) -> None:
-    ward.findings = [ill()]
-    hub = ward.hub()
-    hub._quiet_until = ward.clock.monotonic() + SETTLING.total_seconds()
+async def test_hub_sends_nothing_just_after_start_up(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
+    hub = setup.hub()
+    hub._quiet_until = setup.clock.monotonic() + SETTLING.total_seconds()
     await hub.tick()
-    assert ward.post.heard == []
-    await ward.clock.advance(SETTLING)
+    assert setup.sink.sent == []
+    await setup.clock.advance(SETTLING)
     await hub.tick()
-    assert ward.post.heard == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(Kind.ALERT, "a")]
 
 
 async def test_active_hub_alerts_once_about_a_lost_database_and_stores_it_later(
-    ward: Ward, monkeypatch: pytest.MonkeyPatch
+    setup: HubSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    speaks, silent = ward.hub("a"), ward.hub("b")
+    speaks, silent = setup.hub("a"), setup.hub("b")
     await speaks.tick()
     await silent.tick()
     with monkeypatch.context() as patched:
         for way in ("one", "transaction"):
-            patched.setattr(ward.work.database, way, _away())
-        ward.findings = [ill(DATABASE_DOWN)]
+            patched.setattr(setup.work.database, way, _unavailable())
+        setup.findings = [make_finding(DATABASE_DOWN)]
         for hub in (speaks, silent, speaks):
             with pytest.raises(StoreError):
                 await hub.tick()
-    assert ward.post.heard == [(Kind.ALERT, DATABASE_DOWN)]
-    ward.findings = []
-    ward.clock.step(MINUTE)
+    assert setup.sink.sent == [(Kind.ALERT, DATABASE_DOWN)]
+    setup.findings = []
+    setup.clock.step(MINUTE)
     await speaks.tick()
-    assert ward.post.heard == [(Kind.ALERT, DATABASE_DOWN), (Kind.RECOVERY, DATABASE_DOWN)]
-    assert [(row["kind"], row["outcome"]) for row in await ward.rows()] == [("alert", "sent"), ("recovery", "sent")]
+    assert setup.sink.sent == [(Kind.ALERT, DATABASE_DOWN), (Kind.RECOVERY, DATABASE_DOWN)]
+    assert [(row["kind"], row["outcome"]) for row in await setup.rows()] == [("alert", "sent"), ("recovery", "sent")]
 
 
-def _away() -> Callable[..., Any]:
+def _unavailable() -> Callable[..., Any]:
     def refuse(*arguments: object, **values: object) -> Any:
         raise StoreUnavailable(where="there", why="away")
 
     return refuse
 
 
-async def test_an_incident_opens_and_closes_by_itself_with_its_causes(ward: Ward) -> None:
-    hub, incidents = ward.hub(), ward.work.observability.incidents
+async def test_hub_opens_and_closes_an_incident_with_its_causes(setup: HubSetup) -> None:
+    hub, incidents = setup.hub(), setup.work.observability.incidents
     await hub.tick()
-    await ward.clock.advance(CALM)
-    start = ward.clock.now()
-    ward.findings = [ill("a"), ill("b", Severity.WARNING)]
+    await setup.clock.advance(CALM)
+    start = setup.clock.now()
+    setup.findings = [make_finding("a"), make_finding("b", Severity.WARNING)]
     await hub.tick()
-    ward.findings = [ill("a"), ill("c")]
-    ward.clock.step(10 * MINUTE)
+    setup.findings = [make_finding("a"), make_finding("c")]
+    setup.clock.step(10 * MINUTE)
     await hub.tick()
-    ward.findings = [ill("b", Severity.WARNING)]
-    ward.clock.step(5 * MINUTE)
+    setup.findings = [make_finding("b", Severity.WARNING)]
+    setup.clock.step(5 * MINUTE)
     await hub.tick()
-    (incident,) = await incidents.list_between(start, ward.clock.now())
+    (incident,) = await incidents.list_between(start, setup.clock.now())
     assert (incident.from_status, incident.to_status, incident.from_score, incident.to_score) == (
         "healthy", "critical", 100, 39,
     )  # fmt: skip
     assert incident.details["causes"] == ["a", "b", "c"]
-    assert (incident.started_at, incident.resolved_at) == (start, ward.clock.now())
+    assert (incident.started_at, incident.resolved_at) == (start, setup.clock.now())
     assert incident.duration_seconds == 900
 
 
-async def test_two_hubs_open_one_incident(ward: Ward) -> None:
-    ward.findings = [ill()]
+async def test_two_hubs_open_one_incident(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
     for owner in "ab":
-        await ward.hub(owner).tick()
-        ward.clock.step(HUB_LEASE + SECOND)
-    assert len(await ward.work.observability.incidents.list_between(ward.clock.now() - HOUR, ward.clock.now())) == 1
+        await setup.hub(owner).tick()
+        setup.clock.step(HUB_LEASE + SECOND)
+    assert len(await setup.work.observability.incidents.list_between(setup.clock.now() - HOUR, setup.clock.now())) == 1
 
 
-async def test_hub_does_not_close_an_incident_opened_by_an_operator(ward: Ward) -> None:
-    incidents, now = ward.work.observability.incidents, ward.clock.now()
+async def test_hub_does_not_close_an_incident_opened_by_an_operator(setup: HubSetup) -> None:
+    incidents, now = setup.work.observability.incidents, setup.clock.now()
     opened, is_new = await incidents.write(
         NewIncident(from_status="healthy", to_status="critical", details={"what": "mudança"}), now=now
     )
@@ -273,21 +273,21 @@ async def test_hub_does_not_close_an_incident_opened_by_an_operator(ward: Ward) 
         NewIncident(from_status="healthy", to_status="critical", details={}), now=now
     )
     assert (is_new, is_second, again.id) == (True, False, opened.id)
-    await ward.hub().tick()
-    ward.clock.step(HOUR)
-    await ward.hub().tick()
+    await setup.hub().tick()
+    setup.clock.step(HOUR)
+    await setup.hub().tick()
     assert (await incidents.open_one("manual")) is not None
     closed, _ = await incidents.write(
-        NewIncident(from_status="critical", to_status="healthy", details={}), now=ward.clock.now()
+        NewIncident(from_status="critical", to_status="healthy", details={}), now=setup.clock.now()
     )
     assert (closed.id, closed.duration_seconds) == (opened.id, 3600)
 
 
-async def test_pruner_deletes_old_alert_rows(ward: Ward) -> None:
-    ward.findings = [ill()]
-    await ward.hub().tick()
-    ward.findings = []
-    ward.clock.step(timedelta(days=91))
-    await ward.hub("b").tick()
-    await Pruner(ward.work.retentions()).tick()
-    assert [row["kind"] for row in await ward.rows()] == ["recovery"]
+async def test_pruner_deletes_old_alert_rows(setup: HubSetup) -> None:
+    setup.findings = [make_finding()]
+    await setup.hub().tick()
+    setup.findings = []
+    setup.clock.step(timedelta(days=91))
+    await setup.hub("b").tick()
+    await Pruner(setup.work.retentions()).tick()
+    assert [row["kind"] for row in await setup.rows()] == ["recovery"]

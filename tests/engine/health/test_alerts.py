@@ -43,13 +43,13 @@ def seen(*findings: Finding) -> Assessment:
     return assess([(QUEUES, Report(findings=findings, lost=1))], MONDAY)
 
 
-class Room:
+class AlertMemory:
     """Keeps the alerted causes between calls, as the database does."""
 
     def __init__(self) -> None:
         self.known: dict[str, AlertedCause] = {}
 
-    def hears(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
+    def decide(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
         said: AlertChanges = decide_alerts(seen(*findings), self.known, POLICY, Plain(), now)
         self.known |= {alerted.cause: alerted for alerted in said.alerted}
         for cause in said.forgotten:
@@ -62,74 +62,74 @@ ALERT, RECOVERY = (Kind.ALERT, "a"), (Kind.RECOVERY, "a")
 
 def test_cause_is_alerted_once_and_again_after_its_cool_down() -> None:
     for severity, cool_down in ((Severity.CRITICAL, 15), (Severity.ERROR, 60), (Severity.WARNING, 240)):
-        room, start = Room(), MONDAY - 3 * HOUR
-        assert room.hears(start, finding(severity)) == [ALERT]
-        assert room.hears(start + cool_down * MINUTE - SECOND, finding(severity)) == []
-        assert room.hears(start + cool_down * MINUTE, finding(severity)) == [ALERT]
+        memory, start = AlertMemory(), MONDAY - 3 * HOUR
+        assert memory.decide(start, finding(severity)) == [ALERT]
+        assert memory.decide(start + cool_down * MINUTE - SECOND, finding(severity)) == []
+        assert memory.decide(start + cool_down * MINUTE, finding(severity)) == [ALERT]
 
 
 def test_worse_severity_is_alerted_at_once() -> None:
-    room = Room()
-    assert room.hears(MONDAY, finding(Severity.WARNING)) == [ALERT]
-    assert room.hears(MONDAY + SECOND, finding(Severity.CRITICAL)) == [ALERT]
-    assert room.hears(MONDAY + 2 * SECOND, finding(Severity.WARNING)) == []
+    memory = AlertMemory()
+    assert memory.decide(MONDAY, finding(Severity.WARNING)) == [ALERT]
+    assert memory.decide(MONDAY + SECOND, finding(Severity.CRITICAL)) == [ALERT]
+    assert memory.decide(MONDAY + 2 * SECOND, finding(Severity.WARNING)) == []
 
 
 def test_recovery_is_sent_once() -> None:
-    room = Room()
-    room.hears(MONDAY, finding(Severity.CRITICAL))
-    assert room.hears(MONDAY + MINUTE) == [RECOVERY]
-    assert room.hears(MONDAY + 2 * MINUTE) == []
+    memory = AlertMemory()
+    memory.decide(MONDAY, finding(Severity.CRITICAL))
+    assert memory.decide(MONDAY + MINUTE) == [RECOVERY]
+    assert memory.decide(MONDAY + 2 * MINUTE) == []
 
 
 def test_flapping_cause_is_alerted_once_per_cool_down() -> None:
-    room = Room()
+    memory = AlertMemory()
     heard = [
         each
         for minute in range(14)
-        for each in room.hears(MONDAY + minute * MINUTE, *([finding(Severity.CRITICAL)] if minute % 2 == 0 else []))
+        for each in memory.decide(MONDAY + minute * MINUTE, *([finding(Severity.CRITICAL)] if minute % 2 == 0 else []))
     ]
     assert heard == [ALERT, RECOVERY]
-    assert room.hears(MONDAY + 15 * MINUTE, finding(Severity.CRITICAL)) == [ALERT]
-    assert room.hears(MONDAY + 16 * MINUTE) == [RECOVERY]
+    assert memory.decide(MONDAY + 15 * MINUTE, finding(Severity.CRITICAL)) == [ALERT]
+    assert memory.decide(MONDAY + 16 * MINUTE) == [RECOVERY]
 
 
 def test_only_the_root_cause_alerts_and_explained_causes_send_no_recovery() -> None:
-    room = Room()
+    memory = AlertMemory()
     stale = finding(Severity.CRITICAL, "a", "scheduler")
-    assert room.hears(MONDAY, stale) == [ALERT]
-    assert room.hears(MONDAY + MINUTE, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
-    assert room.hears(MONDAY + HOUR, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
-    assert room.hears(MONDAY + HOUR + MINUTE) == [(Kind.RECOVERY, "a"), (Kind.RECOVERY, "scheduler")]
+    assert memory.decide(MONDAY, stale) == [ALERT]
+    assert memory.decide(MONDAY + MINUTE, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
+    assert memory.decide(MONDAY + HOUR, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
+    assert memory.decide(MONDAY + HOUR + MINUTE) == [(Kind.RECOVERY, "a"), (Kind.RECOVERY, "scheduler")]
 
 
 def test_only_critical_findings_are_alerted_at_night_and_on_sunday() -> None:
     for moment in (NIGHT, SUNDAY):
-        assert Room().hears(moment, finding(Severity.CRITICAL)) == [ALERT]
-        assert Room().hears(moment, finding(Severity.ERROR)) == []
-        assert Room().hears(moment, finding(Severity.WARNING)) == []
+        assert AlertMemory().decide(moment, finding(Severity.CRITICAL)) == [ALERT]
+        assert AlertMemory().decide(moment, finding(Severity.ERROR)) == []
+        assert AlertMemory().decide(moment, finding(Severity.WARNING)) == []
 
 
 def test_finding_of_the_night_is_alerted_in_the_morning_if_it_persists() -> None:
-    room = Room()
-    room.hears(NIGHT, finding(Severity.ERROR))
-    assert room.hears(NIGHT.replace(hour=7, minute=59), finding(Severity.ERROR)) == []
-    assert room.hears(NIGHT.replace(hour=8), finding(Severity.ERROR)) == [ALERT]
+    memory = AlertMemory()
+    memory.decide(NIGHT, finding(Severity.ERROR))
+    assert memory.decide(NIGHT.replace(hour=7, minute=59), finding(Severity.ERROR)) == []
+    assert memory.decide(NIGHT.replace(hour=8), finding(Severity.ERROR)) == [ALERT]
     evening = NIGHT.replace(hour=20)  # the end of the alerting hours is exclusive
-    assert room.hears(evening) == []
-    assert room.hears(evening + 12 * HOUR) == [RECOVERY]
+    assert memory.decide(evening) == []
+    assert memory.decide(evening + 12 * HOUR) == [RECOVERY]
 
 
 def test_info_finding_is_not_alerted() -> None:
-    assert Room().hears(MONDAY, finding(Severity.INFO)) == []
+    assert AlertMemory().decide(MONDAY, finding(Severity.INFO)) == []
 
 
 def test_alerted_cause_is_forgotten_after_a_while() -> None:
-    room = Room()
-    room.hears(MONDAY, finding(Severity.CRITICAL))
-    room.hears(MONDAY + MINUTE)
-    room.hears(MONDAY + 25 * HOUR)
-    assert room.known == {}
+    memory = AlertMemory()
+    memory.decide(MONDAY, finding(Severity.CRITICAL))
+    memory.decide(MONDAY + MINUTE)
+    memory.decide(MONDAY + 25 * HOUR)
+    assert memory.known == {}
 
 
 def incident(start: timedelta, lasts: timedelta | None, status: str = "critical") -> Incident:
@@ -141,7 +141,7 @@ def incident(start: timedelta, lasts: timedelta | None, status: str = "critical"
     )  # fmt: skip
 
 
-def test_an_incident_opens_when_health_becomes_critical_and_closes_when_it_leaves() -> None:
+def test_incident_lasts_while_health_is_critical() -> None:
     bad, good = seen(finding(Severity.CRITICAL)), seen(finding(Severity.ERROR))
     opened = change_incident(bad, LastSeen(status="healthy", score=97), None).opens
     assert opened is not None

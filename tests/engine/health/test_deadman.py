@@ -14,16 +14,16 @@ from batuta.testing.clock import settle
 POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1))
 
 
-class Plant:
+class SwitchSetup:
     def __init__(self, clock: FakeClock, events: EventRecorder) -> None:
         self.clock = clock
-        self.dispatcher = Running(FunctionLoop("dispatcher", self._nothing), POLICY)
-        self.other = Running(FunctionLoop("reaper", self._nothing), POLICY, worked_at=clock.monotonic())
+        self.dispatcher = Running(FunctionLoop("dispatcher", self._do_nothing), POLICY)
+        self.other = Running(FunctionLoop("reaper", self._do_nothing), POLICY, worked_at=clock.monotonic())
         self.pings = 0
         self.is_away = False
         self.switch = DeadMansSwitch(self._ping, lambda: [self.other, self.dispatcher], clock, events)
 
-    async def _nothing(self) -> None: ...
+    async def _do_nothing(self) -> None: ...
 
     async def _ping(self) -> None:
         if self.is_away:
@@ -32,31 +32,31 @@ class Plant:
 
 
 async def test_switch_pings_while_the_dispatcher_works(clock: FakeClock, events: EventRecorder) -> None:
-    plant = Plant(clock, events)
-    plant.dispatcher.worked_at = clock.monotonic()
-    assert await plant.switch.tick() == Idle()
-    assert plant.pings == 1
+    setup = SwitchSetup(clock, events)
+    setup.dispatcher.worked_at = clock.monotonic()
+    assert await setup.switch.tick() == Idle()
+    assert setup.pings == 1
 
 
 async def test_switch_sends_no_ping_while_only_other_loops_work(clock: FakeClock, events: EventRecorder) -> None:
-    plant = Plant(clock, events)
-    await plant.switch.tick()
-    assert plant.pings == 0
-    plant.dispatcher.worked_at = clock.monotonic()
+    setup = SwitchSetup(clock, events)
+    await setup.switch.tick()
+    assert setup.pings == 0
+    setup.dispatcher.worked_at = clock.monotonic()
     await clock.advance(FRESH + timedelta(seconds=1))
-    plant.other.worked_at = clock.monotonic()
-    await plant.switch.tick()
-    assert plant.pings == 0
+    setup.other.worked_at = clock.monotonic()
+    await setup.switch.tick()
+    assert setup.pings == 0
 
 
 async def test_hanging_ping_does_not_delay_shutdown(clock: FakeClock, events: EventRecorder) -> None:
     async def hangs() -> None:
         await asyncio.Event().wait()
 
-    plant, stop = Plant(clock, events), asyncio.Event()
-    plant.dispatcher.worked_at = clock.monotonic()
+    setup, stop = SwitchSetup(clock, events), asyncio.Event()
+    setup.dispatcher.worked_at = clock.monotonic()
     supervisor = Supervisor(clock, events)
-    supervisor.add(DeadMansSwitch(hangs, lambda: [plant.dispatcher], clock, events), PINGING)
+    supervisor.add(DeadMansSwitch(hangs, lambda: [setup.dispatcher], clock, events), PINGING)
     running = asyncio.create_task(supervisor.run(stop, timedelta(seconds=30)))
     await settle()
     assert supervisor.running[0].is_ticking
@@ -65,11 +65,11 @@ async def test_hanging_ping_does_not_delay_shutdown(clock: FakeClock, events: Ev
 
 
 async def test_refused_ping_is_reported_and_stops_nothing(clock: FakeClock, events: EventRecorder) -> None:
-    plant = Plant(clock, events)
-    plant.dispatcher.worked_at = clock.monotonic()
-    plant.is_away = True
-    await plant.switch.tick()
+    setup = SwitchSetup(clock, events)
+    setup.dispatcher.worked_at = clock.monotonic()
+    setup.is_away = True
+    await setup.switch.tick()
     assert [event.why for event in events.of(PingFailed)] == ["ConnectionError"]
-    plant.is_away = False
-    await plant.switch.tick()
-    assert plant.pings == 1
+    setup.is_away = False
+    await setup.switch.tick()
+    assert setup.pings == 1

@@ -84,7 +84,7 @@ async def test_dead_items_of_the_last_hour_are_also_counted_apart(
     assert (await work.queues["other"].pulse()).dead == 0
 
 
-async def test_a_consumer_that_was_never_started_is_critical_within_two_minutes(work: Batuta, clock: FakeClock) -> None:
+async def test_consumer_that_was_never_started_is_critical_within_two_minutes(work: Batuta, clock: FakeClock) -> None:
     await work.enqueue("mail", 1)
     assert causes(await work.health.look(fresh=True)) == {}
     clock.step(2 * MINUTE)

@@ -99,7 +99,7 @@ def test_threads_past_their_time_limit_are_reported_while_their_process_lives() 
     assert severities(judge_workers(Signs(now=NOW, beats=(gone,)))) == {}
 
 
-def test_a_queue_without_due_items_needs_no_worker() -> None:
+def test_queue_without_due_items_needs_no_worker() -> None:
     """Items that wait for a retry or a later time are neither backlog nor stuck: the pulse leaves them out."""
     assert judge_queue(queue(), pulse(), has_worker=False) == Report()
 
@@ -180,7 +180,7 @@ def signs(*beats: Beat) -> Signs:
     return Signs(now=NOW, beats=beats)
 
 
-def test_a_process_that_missed_three_beats_is_dead() -> None:
+def test_process_that_missed_three_heartbeats_is_dead() -> None:
     assert severities(judge_workers(signs(beat(ago=DEAD_AFTER)))) == {}
     assert severities(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
 
@@ -361,32 +361,32 @@ def score(*jobs: JobHealth) -> int:
     return assess([(JOBS_AND_WORKERS, judge_jobs(jobs))], NOW).score
 
 
-def test_a_job_that_always_fails_is_not_healthy() -> None:
+def test_job_that_always_fails_is_not_healthy() -> None:
     found = judge_jobs([health("a", failed=True, failures=3), health("b")])
     assert severities(found) == {"jobs.not_succeeding": Severity.ERROR}
     assert found.findings[0].facts["jobs"] == "a"
     assert score(health("a", failed=True, failures=3), health("b")) < THRESHOLDS[Grade.HEALTHY]
 
 
-def test_a_job_that_has_not_succeeded_within_its_sla_and_failed_last_is_not_healthy() -> None:
+def test_job_that_failed_and_exceeded_its_sla_is_not_healthy() -> None:
     assert severities(judge_jobs([health("a", stale=True, failed=True), health("b")])) == {
         "jobs.not_succeeding": Severity.ERROR
     }
     assert score(health("a", stale=True, failed=True), health("b")) < THRESHOLDS[Grade.HEALTHY]
 
 
-def test_a_job_that_failed_once_or_twice_is_a_warning() -> None:
+def test_job_that_failed_once_or_twice_is_a_warning() -> None:
     assert severities(judge_jobs([health("a", failed=True, failures=2), health("b")])) == {
         "jobs.failing": Severity.WARNING
     }
     assert score(health("a", failed=True, failures=2), health("b")) >= THRESHOLDS[Grade.HEALTHY]
 
 
-def test_a_job_that_is_running_again_after_three_failures_still_counts() -> None:
+def test_job_that_runs_again_after_three_failures_still_counts_as_failing() -> None:
     assert severities(judge_jobs([health("a", failures=3), health("b")])) == {"jobs.not_succeeding": Severity.ERROR}
 
 
-def test_a_critical_job_that_always_fails_is_critical() -> None:
+def test_critical_job_that_always_fails_is_critical() -> None:
     mail = health("mail", failed=True, failures=3, critical=True)
     assert severities(judge_jobs([mail, health("b")])) == {"job.not_succeeding.mail": Severity.CRITICAL}
     assert score(mail, health("b")) == CEILING_WHEN_CRITICAL

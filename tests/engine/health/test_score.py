@@ -90,7 +90,7 @@ def test_sections_that_are_not_worth_a_hundred_points_are_refused(clock: FakeClo
         HealthAggregator(clock, (*SECTIONS, Section("printers", 1)))
 
 
-def test_a_check_of_a_section_that_does_not_exist_is_refused(clock: FakeClock) -> None:
+def test_check_of_an_unknown_section_is_refused(clock: FakeClock) -> None:
     with pytest.raises(UnknownWord, match=r"section 'queue'.*queues"):
         aggregator(clock, check("well", Report(), section="queue"))
 

@@ -29,5 +29,5 @@ def test_full_jitter_stays_below_the_wait_and_equal_jitter_keeps_half_of_it(wait
 
 
 @given(st.lists(waits, max_size=5), attempts)
-def test_a_list_of_n_waits_means_n_retries(listed: list[timedelta], attempt: int) -> None:
+def test_list_of_n_waits_allows_n_retries(listed: list[timedelta], attempt: int) -> None:
     assert from_list(attempt, listed) == (listed[attempt - 1] if attempt <= len(listed) else None)

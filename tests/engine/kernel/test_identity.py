@@ -124,7 +124,7 @@ def test_two_owners_of_one_process_differ_and_show_host_and_pid() -> None:
 
 
 @linux
-def test_this_process_is_alive_and_an_ended_child_is_dead_before_its_reaping_too() -> None:
+def test_ended_child_is_dead_before_and_after_it_is_reaped() -> None:
     assert verdict(identity(), identity(), ProcFiles()) is Verdict.ALIVE
     child = subprocess.Popen(["sleep", "600"])
     status = ProcFiles().status(child.pid)

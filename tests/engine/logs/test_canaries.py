@@ -178,10 +178,10 @@ ROADS: dict[str, Callable[[], object]] = {
     "arguments that do not fit": lambda: theirs.info("x %d %d", EVERYTHING, EVERYTHING),
     "a logger's name": lambda: logging.getLogger(f"theirs.{BARE_PHONE}").info("x"),
     "a warning": warn,
-    "an exception nobody caught": lambda: sys.excepthook(ValueError, ValueError(EVERYTHING), None),
+    "an uncaught exception": lambda: sys.excepthook(ValueError, ValueError(EVERYTHING), None),
     "an exception in a thread": raise_in_a_thread,
     "an exception in a callback": raise_in_a_callback,
-    "an exception nobody asked for": forget_a_future,
+    "an exception that was never retrieved": forget_a_future,
 }
 
 

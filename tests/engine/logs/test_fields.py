@@ -89,7 +89,7 @@ class Colour(StrEnum):
 
 class Opaque:
     def __repr__(self) -> str:
-        raise AssertionError("nobody asked for it")
+        raise AssertionError("its repr must not be called")
 
 
 def test_fields_of_records_are_scrubbed_and_unknown_objects_show_their_type() -> None:

@@ -154,14 +154,14 @@ def test_line_with_wrong_arguments_is_written_without_them() -> None:
     assert [line["event"] for line in json_lines(stream)] == ["%d of %d [its arguments do not fit]", "%s"]
 
 
-class Unspeakable:
+class Unprintable:
     def __str__(self) -> str:
         raise RuntimeError("canary")
 
 
 def test_line_that_cannot_be_formatted_is_reported_without_its_content(capsys: pytest.CaptureFixture[str]) -> None:
     with logging_to(stream := io.StringIO(), "json"):
-        logging.getLogger("x").info("see %s", Unspeakable())
+        logging.getLogger("x").info("see %s", Unprintable())
     line = json_lines(stream)[0]
     assert line["event"] == "a log line could not be written"
     assert line["because"] == "RuntimeError"
@@ -188,7 +188,7 @@ def test_python_warning_is_a_line_and_other_messages_are_withheld() -> None:
     assert quoting["event"].endswith("UserWarning: <message withheld>")
 
 
-class Unfinishable:
+class FailingFinalizer:
     def __del__(self) -> None:
         raise ValueError("canary")
 
@@ -199,7 +199,7 @@ def test_uncaught_exception_is_a_line() -> None:
             raise ValueError("canary")
         except ValueError as error:
             sys.excepthook(type(error), error, error.__traceback__)
-        Unfinishable()
+        FailingFinalizer()
         thread = threading.Thread(target=os.environ.__getitem__, args=["NO SUCH THING"])
         thread.start()
         thread.join()

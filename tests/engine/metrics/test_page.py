@@ -197,4 +197,4 @@ async def _patiently(client: httpx2.AsyncClient, url: str) -> str:
             return (await client.get(url)).text
         except httpx2.ConnectError:
             await asyncio.wait([asyncio.create_task(asyncio.Event().wait())], timeout=0.1)
-    raise AssertionError(f"nobody answers at {url}")
+    raise AssertionError(f"no process answers at {url}")

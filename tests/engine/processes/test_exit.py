@@ -28,7 +28,7 @@ async def main(leaves, code):
             main.task = asyncio.create_task(asyncio.to_thread(time.sleep, 3600))
         case "task":
             main.task = asyncio.create_task(deaf())
-            await asyncio.to_thread(time.sleep, 0)  # a pool that rests holds nobody
+            await asyncio.to_thread(time.sleep, 0)  # an idle pool keeps no process alive
     await asyncio.sleep(0.01)
     if code == "raises":
         raise ValueError

@@ -29,7 +29,7 @@ SECOND = timedelta(seconds=1)
 LIMIT = 15 * SECOND
 
 
-class Home:
+class ManualLoop:
     """Event loop that answers only when the test calls ``answer``."""
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class Parent(Notifier):
 
 
 @pytest.fixture
-def home() -> Home:
-    return Home()
+def home() -> ManualLoop:
+    return ManualLoop()
 
 
 @pytest.fixture
-def monitor(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> LoopMonitor:
+def monitor(home: ManualLoop, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> LoopMonitor:
     Parent.signs = 0
     monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # the process uses CPU all the time
     words: list[str] = []
@@ -85,14 +85,14 @@ def monitor(home: Home, clock: FakeClock, events: EventRecorder, monkeypatch: py
 made_words: dict[int, list[str]] = {}
 
 
-async def passes(monitor: LoopMonitor, clock: FakeClock, seconds: int) -> None:
+async def advance_clock(monitor: LoopMonitor, clock: FakeClock, seconds: int) -> None:
     for _ in range(seconds):
         await clock.advance(1)
         await monitor.tick()
 
 
 async def test_parent_gets_a_keep_alive_while_the_loop_answers(
-    monitor: LoopMonitor, home: Home, clock: FakeClock
+    monitor: LoopMonitor, home: ManualLoop, clock: FakeClock
 ) -> None:
     for _ in range(30):
         await monitor.tick()
@@ -106,13 +106,13 @@ async def test_blocked_loop_is_reported_with_its_stack_and_ended_at_the_limit(
     monitor: LoopMonitor, clock: FakeClock, events: EventRecorder
 ) -> None:
     await monitor.tick()
-    await passes(monitor, clock, 14)
+    await advance_clock(monitor, clock, 14)
     warned, stacked = events.of(EventLoopBlocked)
     assert (warned.silent_for, warned.stack) == (2 * SECOND, None)
     assert stacked.stack is not None
     assert "in passes" in stacked.stack or "in tick" in stacked.stack  # the stack of this thread
     assert (Parent.signs, made_words[id(monitor)]) == (15, [])
-    await passes(monitor, clock, 1)
+    await advance_clock(monitor, clock, 1)
     stack, exit = made_words[id(monitor)]
     assert stack
     assert exit == f"exit {EXIT_AGAIN}"
@@ -126,11 +126,11 @@ async def test_stack_that_the_database_refuses_is_left_for_the_next_process(
         raise StoreTimeout(where="test.db", why="we hold it ourselves")
 
     await monitor.tick()
-    await passes(monitor, clock, 14)
+    await advance_clock(monitor, clock, 14)
     monitor.report_block = refused
     with (tmp_path / "worker.stack").open("w", encoding="utf-8") as dump:
         monitor.dump = dump
-        await passes(monitor, clock, 1)
+        await advance_clock(monitor, clock, 1)
         faulthandler.cancel_dump_traceback_later()
     left = main_thread_first((tmp_path / "worker.stack").read_text())
     assert reason_of_dump(left) is Reason.BLOCKED
@@ -139,15 +139,15 @@ async def test_stack_that_the_database_refuses_is_left_for_the_next_process(
 
 
 async def test_recovered_loop_is_reported_once(
-    monitor: LoopMonitor, home: Home, clock: FakeClock, events: EventRecorder
+    monitor: LoopMonitor, home: ManualLoop, clock: FakeClock, events: EventRecorder
 ) -> None:
     await monitor.tick()
-    await passes(monitor, clock, 5)
+    await advance_clock(monitor, clock, 5)
     assert monitor.is_blocked
     home.answer()
-    await passes(monitor, clock, 1)
+    await advance_clock(monitor, clock, 1)
     home.answer()
-    await passes(monitor, clock, 1)
+    await advance_clock(monitor, clock, 1)
     assert not monitor.is_blocked
     assert events.of(EventLoopAnswers) == [EventLoopAnswers(5 * SECOND)]
 

@@ -16,14 +16,14 @@ SOURCES = ROOT / "src"
 
 
 @pytest.fixture
-def hung_up() -> Iterator[None]:
+def sighup_handled() -> Iterator[None]:
     """Keep SIGHUP from ending the test run."""
     before = signal.signal(signal.SIGHUP, lambda number, frame: None)
     yield
     signal.signal(signal.SIGHUP, before)
 
 
-async def test_closed_terminal_requests_an_orderly_end_once(hung_up: None) -> None:
+async def test_closed_terminal_requests_an_orderly_end_once(sighup_handled: None) -> None:
     stop, asked = asyncio.Event(), []
     with stop_on_signals(stop, lambda: asked.append("to end")):
         os.kill(os.getpid(), signal.SIGHUP)
@@ -34,7 +34,7 @@ async def test_closed_terminal_requests_an_orderly_end_once(hung_up: None) -> No
     assert asked == ["to end"]
 
 
-async def test_process_started_with_nohup_ignores_sighup(hung_up: None) -> None:
+async def test_process_started_with_nohup_ignores_sighup(sighup_handled: None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     stop = asyncio.Event()
     with stop_on_signals(stop):

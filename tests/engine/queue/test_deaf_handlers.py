@@ -55,12 +55,12 @@ async def test_ignored_cancellation_settles_the_item_and_ends_the_process(
     deaf = await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 22)
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), GRACE))
-    await passes(work, clock, lambda: events.of(TaskDeaf))
+    await advance_until(work, clock, lambda: events.of(TaskDeaf))
     assert [each.item for each in events.of(ItemOverdue)] == [deaf]
     (event,) = events.of(TaskDeaf)
     assert (event.loop, event.what) == ("worker:default", f"item {deaf}")
     assert "in deaf" in event.stack
-    await passes(work, clock, running.done)
+    await advance_until(work, clock, running.done)
     with pytest.raises(CancelIgnored):
         await running
     state, error = await status(work, deaf)
@@ -72,7 +72,7 @@ async def test_ignored_cancellation_does_not_shorten_the_drain_of_other_items(wo
     await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 50)  # ends well after the worker gave up the deaf handler
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), 60 * SECOND))
-    await passes(work, clock, running.done)
+    await advance_until(work, clock, running.done)
     with pytest.raises(CancelIgnored):
         await running
     assert (await status(work, neighbour))[0] == "complete"
@@ -82,14 +82,14 @@ async def test_scheduled_run_ends_and_reports_an_ignored_cancellation(work: Batu
     deaf = await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 50)
     running = asyncio.create_task(work.work_once("default", 2))
-    await passes(work, clock, running.done)
+    await advance_until(work, clock, running.done)
     with pytest.raises(CancelIgnored):
         await running
     assert await status(work, deaf) == ("queued", "Job timeout exceeded")
     assert (await status(work, neighbour))[0] == "complete"
 
 
-async def passes(work: Batuta, clock: FakeClock, true: Callable[[], object]) -> None:
+async def advance_until(work: Batuta, clock: FakeClock, true: Callable[[], object]) -> None:
     """Advance the clock second by second, never faster than the database writes."""
     for _ in range(200):
         if true():

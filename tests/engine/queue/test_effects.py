@@ -22,7 +22,7 @@ WRITTEN = query_of("written", "UPDATE tasks SET status = status WHERE name = 'no
 COUNT = query_of("count", "SELECT count(*) AS items FROM tasks", writes=False)
 
 
-class Plant:
+class EffectSetup:
     """A running worker and a task ``conta`` with a time limit of 3 s; the test sets its handler and its effect."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
@@ -45,7 +45,9 @@ class Plant:
         finally:
             self.in_effect = False
 
-    async def passes(self, seconds: int, *, step: float = 1.0, until: Callable[[], object] = lambda: False) -> None:
+    async def advance_clock(
+        self, seconds: int, *, step: float = 1.0, until: Callable[[], object] = lambda: False
+    ) -> None:
         """Advance the clock step by step, never faster than the database writes."""
         for _ in range(int(seconds / step)):
             if until():
@@ -70,28 +72,28 @@ class Plant:
             assert found is not None
             if found.status not in ("queued", "in_progress"):
                 return found.status, found.error
-            await self.passes(1)
+            await self.advance_clock(1)
         raise AssertionError(f"the item has not ended: {found}")
 
-    async def works_on(self) -> None:
+    async def assert_worker_works(self) -> None:
         """Assert that the worker still completes an item."""
         self.effect = self.handler = None
         assert (await self.ends(await self.work.enqueue("conta")))[0] == "complete"
 
 
 @pytest.fixture
-async def plant(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[Plant]:
+async def setup(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[EffectSetup]:
     work = Batuta(database_url, clock=clock, concurrency=2)
     work.events.subscribe(events)
-    made = Plant(work, clock)
+    made = EffectSetup(work, clock)
     work.task(name="conta", timeout=3, retry=[])(made.run)
-    work.task(name="longa", timeout=300, retry=[])(partial(Plant.run, made))
+    work.task(name="longa", timeout=300, retry=[])(partial(EffectSetup.run, made))
     async with work:
         running = asyncio.create_task(work.supervisor().run(made.stop, timedelta(seconds=10)))
         await settle()
         yield made
         made.stop.set()
-        await made.passes(40, until=running.done)
+        await made.advance_clock(40, until=running.done)
         await running
 
 
@@ -99,21 +101,21 @@ async def for_ever(_: Any) -> None:
     await asyncio.Event().wait()
 
 
-async def test_effect_that_never_returns_fails_its_item_at_the_time_limit(plant: Plant) -> None:
-    plant.effect = for_ever
-    ids = await plant.work.enqueue_many("conta", [[]] * 3)
-    assert {await plant.ends(id) for id in ids} == {("failed", "Job timeout exceeded")}
-    assert plant.effects == 3
-    await plant.works_on()
+async def test_effect_that_never_returns_fails_its_item_at_the_time_limit(setup: EffectSetup) -> None:
+    setup.effect = for_ever
+    ids = await setup.work.enqueue_many("conta", [[]] * 3)
+    assert {await setup.ends(id) for id in ids} == {("failed", "Job timeout exceeded")}
+    assert setup.effects == 3
+    await setup.assert_worker_works()
 
 
-async def test_handler_and_effect_share_one_time_limit(plant: Plant) -> None:
+async def test_handler_and_effect_share_one_time_limit(setup: EffectSetup) -> None:
     async def two_seconds(_: Any) -> None:
-        await plant.clock.sleep(2)
+        await setup.clock.sleep(2)
 
-    plant.handler = plant.effect = two_seconds
-    id = await plant.work.enqueue("conta")
-    assert await plant.ends(id) == ("failed", "Job timeout exceeded")
+    setup.handler = setup.effect = two_seconds
+    id = await setup.work.enqueue("conta")
+    assert await setup.ends(id) == ("failed", "Job timeout exceeded")
 
 
 def cancel_this_task() -> None:
@@ -137,10 +139,10 @@ async def cancels_and_handles(_: Any) -> None:
         await asyncio.sleep(0)
 
 
-async def test_item_whose_code_handles_its_own_cancellation_completes(plant: Plant) -> None:
-    plant.handler = plant.effect = cancels_and_handles
-    assert await plant.ends(await plant.work.enqueue("conta")) == ("complete", None)
-    await plant.works_on()
+async def test_item_whose_code_handles_its_own_cancellation_completes(setup: EffectSetup) -> None:
+    setup.handler = setup.effect = cancels_and_handles
+    assert await setup.ends(await setup.work.enqueue("conta")) == ("complete", None)
+    await setup.assert_worker_works()
 
 
 def raises(error: BaseException) -> Body:
@@ -163,77 +165,77 @@ BAD: dict[str, tuple[Body, str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_programming_error_in_an_effect_fails_the_item_once(plant: Plant, kind: str) -> None:
-    plant.effect, name = BAD[kind]
-    id = await plant.work.enqueue("conta")
-    assert await plant.ends(id) == ("failed", f"{name} while it was settled; the log has the traceback")
-    assert plant.effects == 1
-    await plant.works_on()
+async def test_programming_error_in_an_effect_fails_the_item_once(setup: EffectSetup, kind: str) -> None:
+    setup.effect, name = BAD[kind]
+    id = await setup.work.enqueue("conta")
+    assert await setup.ends(id) == ("failed", f"{name} while it was settled; the log has the traceback")
+    assert setup.effects == 1
+    await setup.assert_worker_works()
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_programming_error_in_a_handler_fails_the_item_once(plant: Plant, kind: str) -> None:
-    plant.handler, name = BAD[kind]
-    id = await plant.work.enqueue("conta")
-    assert await plant.ends(id) == ("failed", f"{name} in the handler; the log has the traceback")
-    await plant.works_on()
+async def test_programming_error_in_a_handler_fails_the_item_once(setup: EffectSetup, kind: str) -> None:
+    setup.handler, name = BAD[kind]
+    id = await setup.work.enqueue("conta")
+    assert await setup.ends(id) == ("failed", f"{name} in the handler; the log has the traceback")
+    await setup.assert_worker_works()
 
 
-async def test_concurrent_statements_in_an_effect_fail_the_item(plant: Plant) -> None:
+async def test_concurrent_statements_in_an_effect_fail_the_item(setup: EffectSetup) -> None:
     async def at_once(transaction: Any) -> None:
-        count = in_dialect(COUNT, plant.work.database.dialect)
+        count = in_dialect(COUNT, setup.work.database.dialect)
         await asyncio.gather(transaction.all(count), transaction.all(count))
 
-    plant.effect = at_once
-    id = await plant.work.enqueue("conta")
-    assert await plant.ends(id) == ("failed", "ConcurrentStatements while it was settled; the log has the traceback")
-    assert plant.effects == 1
+    setup.effect = at_once
+    id = await setup.work.enqueue("conta")
+    assert await setup.ends(id) == ("failed", "ConcurrentStatements while it was settled; the log has the traceback")
+    assert setup.effects == 1
 
 
 async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
+    setup: EffectSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The outage is longer than the time limit: the wait for the store does not count."""
-    where = plant.work.database.where
+    where = setup.work.database.where
 
     async def away_twice(_: Any) -> None:
-        if plant.effects <= 2:
-            await plant.clock.sleep(0)
+        if setup.effects <= 2:
+            await setup.clock.sleep(0)
             raise StoreUnavailable(where=where, why="it restarts")
 
-    store = plant.work.queues["default"]
-    conclude, outage_ends = store.conclude, plant.clock.monotonic() + 30
+    store = setup.work.queues["default"]
+    conclude, outage_ends = store.conclude, setup.clock.monotonic() + 30
 
     async def away(*arguments: Any) -> bool:
-        if plant.clock.monotonic() < outage_ends:
+        if setup.clock.monotonic() < outage_ends:
             raise StoreUnavailable(where=where, why="it restarts")
         return await conclude(*arguments)
 
     monkeypatch.setattr(store, "conclude", away)
-    plant.effect = away_twice
-    id = await plant.work.enqueue("conta")
-    assert await plant.ends(id) == ("complete", None)
-    assert plant.effects == 3
+    setup.effect = away_twice
+    id = await setup.work.enqueue("conta")
+    assert await setup.ends(id) == ("complete", None)
+    assert setup.effects == 3
 
 
-async def test_effect_that_always_exceeds_the_store_limits_fails_within_its_time(plant: Plant) -> None:
+async def test_effect_that_always_exceeds_the_store_limits_fails_within_its_time(setup: EffectSetup) -> None:
     async def too_slow(_: Any) -> None:
-        await plant.clock.sleep(2)
-        raise StoreUnavailable(where=plant.work.database.where, why="the statement took too long")
+        await setup.clock.sleep(2)
+        raise StoreUnavailable(where=setup.work.database.where, why="the statement took too long")
 
-    plant.effect = too_slow
-    id = await plant.work.enqueue("conta")
-    assert (await plant.ends(id))[0] == "failed"
-    assert plant.effects == 2
+    setup.effect = too_slow
+    id = await setup.work.enqueue("conta")
+    assert (await setup.ends(id))[0] == "failed"
+    assert setup.effects == 2
 
 
-async def test_shutdown_releases_an_item_whose_effect_hangs(plant: Plant) -> None:
-    plant.effect = for_ever
-    id = await plant.work.enqueue("longa")
-    await plant.passes(5, until=lambda: plant.effects)
-    plant.stop.set()
-    await plant.passes(11, step=0.02)
-    row = await plant.work.queues["default"].item(id)
+async def test_shutdown_releases_an_item_whose_effect_hangs(setup: EffectSetup) -> None:
+    setup.effect = for_ever
+    id = await setup.work.enqueue("longa")
+    await setup.advance_clock(5, until=lambda: setup.effects)
+    setup.stop.set()
+    await setup.advance_clock(11, step=0.02)
+    row = await setup.work.queues["default"].item(id)
     assert row is not None
     assert (row["status"], row["attempts"], row["crashes"], code_of(decode(row["error"]))) == (
         "queued",

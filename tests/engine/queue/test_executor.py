@@ -86,7 +86,7 @@ async def test_execution_duration_is_measured(clock: FakeClock) -> None:
     assert (await item.executed()).took == 3
 
 
-async def test_an_item_passes_its_steps(clock: FakeClock) -> None:
+async def test_item_passes_through_its_steps(clock: FakeClock) -> None:
     steps: list[Step] = []
 
     async def handle(lease: Lease) -> object:

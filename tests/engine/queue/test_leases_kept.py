@@ -23,7 +23,7 @@ LEASE = timedelta(seconds=30)
 WRITTEN = query_of("written", "UPDATE tasks SET status = status WHERE name = 'nobody'", writes=True)
 
 
-class Office:
+class WorkerSetup:
     """An engine with one task, ``conta(seconds)``, and a worker that the test starts."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
@@ -36,7 +36,9 @@ class Office:
         assert row is not None
         return readable(row)
 
-    async def passes(self, seconds: float, *, step: float = 1.0, until: Callable[[], object] = lambda: False) -> None:
+    async def advance_clock(
+        self, seconds: float, *, step: float = 1.0, until: Callable[[], object] = lambda: False
+    ) -> None:
         """Advance the clock step by step, never faster than the database writes."""
         for _ in range(int(seconds / step)):
             if until():
@@ -54,12 +56,12 @@ class Office:
             yield stop
         finally:
             stop.set()
-            await self.passes(60, step=0.05, until=running.done)
+            await self.advance_clock(60, step=0.05, until=running.done)
             await running
 
 
 @pytest.fixture
-async def office(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[Office]:
+async def setup(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[WorkerSetup]:
     work = Batuta(database_url, clock=clock)
     work.events.subscribe(events)
 
@@ -69,15 +71,17 @@ async def office(database_url: str, clock: FakeClock, events: EventRecorder) -> 
         await clock.sleep(seconds)
         return seconds
 
-    made = Office(work, clock)
+    made = WorkerSetup(work, clock)
     async with work:
         yield made
 
 
-async def test_running_items_are_renewed_while_a_tick_hangs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    id = await office.work.enqueue("conta", 200)
-    async with office.working():
-        await office.passes(5, until=lambda: office.begun)
+async def test_running_items_are_renewed_while_a_tick_hangs(
+    setup: WorkerSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await setup.work.enqueue("conta", 200)
+    async with setup.working():
+        await setup.advance_clock(5, until=lambda: setup.begun)
         hangs = asyncio.Event()
 
         async def hang(*arguments: Any, **named: Any) -> Any:
@@ -85,67 +89,67 @@ async def test_running_items_are_renewed_while_a_tick_hangs(office: Office, monk
             raise StoreUnavailable(where="-", why="it hung")
 
         with monkeypatch.context() as patch:
-            patch.setattr(office.store, "settle_and_claim", hang)
-            office.work.wakeups.wake("default")
-            await office.passes(80)
-            row = await office.row(id)
+            patch.setattr(setup.store, "settle_and_claim", hang)
+            setup.work.wakeups.wake("default")
+            await setup.advance_clock(80)
+            row = await setup.row(id)
             hangs.set()
             await settle()
-        assert row["lease_until"] > office.clock.now()
-        assert (row["crashes"], office.begun[id]) == (0, 1)
+        assert row["lease_until"] > setup.clock.now()
+        assert (row["crashes"], setup.begun[id]) == (0, 1)
 
 
 async def test_ended_items_are_renewed_until_they_are_settled(
-    office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
+    setup: WorkerSetup, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
 ) -> None:
-    id = await office.work.enqueue("conta", 2)
-    async with office.working():
-        await office.passes(5, until=lambda: office.begun)
+    id = await setup.work.enqueue("conta", 2)
+    async with setup.working():
+        await setup.advance_clock(5, until=lambda: setup.begun)
 
         async def refuse(*arguments: Any, **named: Any) -> Any:
             raise StoreUnavailable(where="-", why="it restarts")
 
         with monkeypatch.context() as patch:
-            patch.setattr(office.store, "settle_and_claim", refuse)
-            await office.passes(80)
-            assert (await office.row(id))["lease_until"] > office.clock.now()
-        await office.passes(20)
-        row = await office.row(id)
-    assert (row["status"], row["crashes"], office.begun[id]) == ("complete", 0, 1)
+            patch.setattr(setup.store, "settle_and_claim", refuse)
+            await setup.advance_clock(80)
+            assert (await setup.row(id))["lease_until"] > setup.clock.now()
+        await setup.advance_clock(20)
+        row = await setup.row(id)
+    assert (row["status"], row["crashes"], setup.begun[id]) == ("complete", 0, 1)
     assert events.of(ItemLost) == []
 
 
-async def test_settlement_that_times_out_delays_no_other(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = await office.work.enqueue_many("conta", [[2]] * 10)
-    bad, settle_and_claim = ids[4], office.store.settle_and_claim
+async def test_settlement_that_times_out_delays_no_other(setup: WorkerSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = await setup.work.enqueue_many("conta", [[2]] * 10)
+    bad, settle_and_claim = ids[4], setup.store.settle_and_claim
     is_blocked = True
 
     async def time_out(endings: Endings, *arguments: Any, **named: Any) -> ClaimResult:
         if is_blocked and bad in [lease.id for lease, _ in endings]:
-            await office.clock.sleep(5)
+            await setup.clock.sleep(5)
             raise StoreTimeout(where="-", why="a row was locked")
         return await settle_and_claim(endings, *arguments, **named)
 
-    monkeypatch.setattr(office.store, "settle_and_claim", time_out)
-    async with office.working():
-        await office.passes(60)
-        states = Counter([(await office.row(id))["status"] for id in ids])
+    monkeypatch.setattr(setup.store, "settle_and_claim", time_out)
+    async with setup.working():
+        await setup.advance_clock(60)
+        states = Counter([(await setup.row(id))["status"] for id in ids])
         assert states == {"complete": 9, "in_progress": 1}
-        (later,) = await office.work.enqueue_many("conta", [[0]])
-        await office.passes(15)
-        assert (await office.row(later))["status"] == "complete"
+        (later,) = await setup.work.enqueue_many("conta", [[0]])
+        await setup.advance_clock(15)
+        assert (await setup.row(later))["status"] == "complete"
         is_blocked = False
-        await office.passes(30)
-        row = await office.row(bad)
+        await setup.advance_clock(30)
+        row = await setup.row(bad)
     assert (row["status"], row["crashes"]) == ("complete", 0)
-    assert set(office.begun.values()) == {1}
+    assert set(setup.begun.values()) == {1}
 
 
 async def test_settlement_of_a_locked_row_is_kept_and_retried_at_intervals(
-    office: Office, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
+    setup: WorkerSetup, monkeypatch: pytest.MonkeyPatch, events: EventRecorder
 ) -> None:
-    id = await office.work.enqueue("conta", 2)
-    settle_and_claim, is_locked, tries = office.store.settle_and_claim, True, 0
+    id = await setup.work.enqueue("conta", 2)
+    settle_and_claim, is_locked, tries = setup.store.settle_and_claim, True, 0
 
     async def skip(endings: Endings, *arguments: Any, **named: Any) -> ClaimResult:
         nonlocal tries
@@ -157,24 +161,24 @@ async def test_settlement_of_a_locked_row_is_kept_and_retried_at_intervals(
             return ClaimResult(result.leases, result.lost, [*result.unchecked, *mine])
         return await settle_and_claim(endings, *arguments, **named)
 
-    monkeypatch.setattr(office.store, "settle_and_claim", skip)
-    async with office.working():
-        await office.passes(60)
-        row = await office.row(id)
-        assert (row["status"], row["lease_until"] > office.clock.now()) == ("in_progress", True)
+    monkeypatch.setattr(setup.store, "settle_and_claim", skip)
+    async with setup.working():
+        await setup.advance_clock(60)
+        row = await setup.row(id)
+        assert (row["status"], row["lease_until"] > setup.clock.now()) == ("in_progress", True)
         assert 5 <= tries <= 60
         is_locked = False
-        await office.passes(10)
-        assert (await office.row(id))["status"] == "complete"
-    assert office.begun[id] == 1
+        await setup.advance_clock(10)
+        assert (await setup.row(id))["status"] == "complete"
+    assert setup.begun[id] == 1
     assert events.of(ItemLost) == []
 
 
 async def test_renewal_that_hangs_is_cancelled_and_retried_before_the_lease_ends(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    setup: WorkerSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id = await office.work.enqueue("conta", 100)
-    renew, calls = office.store.renew, 0
+    id = await setup.work.enqueue("conta", 100)
+    renew, calls = setup.store.renew, 0
 
     async def hang_once(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
@@ -183,9 +187,9 @@ async def test_renewal_that_hangs_is_cancelled_and_retried_before_the_lease_ends
             await asyncio.Event().wait()
         return await renew(*arguments, **named)
 
-    monkeypatch.setattr(office.store, "renew", hang_once)
-    async with office.working():
-        await office.passes(60)
-        row = await office.row(id)
-        assert row["lease_until"] > office.clock.now()
-        assert (row["crashes"], office.begun[id]) == (0, 1)
+    monkeypatch.setattr(setup.store, "renew", hang_once)
+    async with setup.working():
+        await setup.advance_clock(60)
+        row = await setup.row(id)
+        assert row["lease_until"] > setup.clock.now()
+        assert (row["crashes"], setup.begun[id]) == (0, 1)

@@ -39,7 +39,7 @@ chance = st.randoms(use_true_random=False)
 
 
 @dataclass(frozen=True)
-class Modelled:
+class ModelRow:
     """Expected values of a row."""
 
     state: str
@@ -57,7 +57,7 @@ class Modelled:
 
 
 @dataclass
-class Hand:
+class Owner:
     """An owner and the leases it believes to hold: those it received, without those reported lost."""
 
     lease_holder: LeaseHolder
@@ -86,10 +86,10 @@ class QueueMachine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
         self.runner = asyncio.Runner()
         self.clock = FakeClock()
-        self.model: dict[str, Modelled] = {}
+        self.model: dict[str, ModelRow] = {}
         self.gone: set[str] = set()
         self.is_paused = False
-        self.hands = {name: Hand(LeaseHolder(owner=name, lease=LEASE)) for name in OWNERS}
+        self.hands = {name: Owner(LeaseHolder(owner=name, lease=LEASE)) for name in OWNERS}
         # Every lease ever given that is not current: a write with it must change nothing.
         self.stale: list[Lease] = []
         self.given: list[Lease] = []
@@ -129,7 +129,7 @@ class QueueMachine(RuleBasedStateMachine):
         for id, (key, delay, priority) in zip(ids, wanted, strict=True):
             if id is not None:
                 assert key not in taken
-                self.model[id] = Modelled(READY, now + delay, key, priority or 0)
+                self.model[id] = ModelRow(READY, now + delay, key, priority or 0)
         # One item of each free key is accepted, and every item without a key.
         fresh = {key for key, _, _ in wanted if key is not None} - taken
         accepted = [key for id, (key, _, _) in zip(ids, wanted, strict=True) if id is not None]
@@ -143,7 +143,7 @@ class QueueMachine(RuleBasedStateMachine):
         result = self.runner.run(self.queue.settle_and_claim([], hand.lease_holder, limit, reversed=is_reversed))
         self._claimed(hand, list(result.leases), due, limit, is_reversed)
 
-    def _claimed(self, hand: Hand, leases: list[Lease], due: list[str], limit: int, is_reversed: bool = False) -> None:
+    def _claimed(self, hand: Owner, leases: list[Lease], due: list[str], limit: int, is_reversed: bool = False) -> None:
         assert len(leases) == (0 if self.is_paused else min(limit, len(due)))
         assert {lease.id for lease in leases} <= set(due)
         sign = -1 if is_reversed else 1
@@ -205,7 +205,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.stale)
     @rule(random=chance)
-    def speak_in_the_name_of_the_past(self, random: Any) -> None:
+    def settle_with_stale_lease(self, random: Any) -> None:
         """A write with a stale lease changes nothing; the invariants check it."""
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
@@ -247,7 +247,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.clock.step(by)
 
     @rule()
-    def everybody_falls_silent(self) -> None:
+    def expire_all_leases(self) -> None:
         self.clock.step(LEASE + timedelta(seconds=1))
         self.rescue(20)
 
@@ -281,7 +281,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: any(each.state == DEAD for each in self.model.values()))
     @rule(random=chance, discards=st.booleans())
-    def decide_about_the_dead(self, random: Any, discards: bool) -> None:
+    def revive_or_discard_dead_item(self, random: Any, discards: bool) -> None:
         id = random.choice([id for id, each in self.model.items() if each.state == DEAD])
         before = self.model[id]
         if discards:
@@ -298,7 +298,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model)
     @rule(random=chance)
-    def touch_what_is_not_dead(self, random: Any) -> None:
+    def refuse_decision_about_live_item(self, random: Any) -> None:
         id = random.choice(list(self.model) + list(self.gone))
         if id in self.gone or self.model[id].state != DEAD:
             assert not self.runner.run(self.queue.revive(id))
@@ -310,12 +310,12 @@ class QueueMachine(RuleBasedStateMachine):
         self.runner.run(self.switches.set(SWITCH, on, by="test", reason="-", now=self.clock.now()))
 
     @invariant()
-    def the_rows_say_what_the_model_says(self) -> None:
+    def rows_match_the_model(self) -> None:
         rows = {row["id"]: row for row in self.runner.run(self.database.all(ALL))}
         assert rows.keys() == self.model.keys()  # no row is lost or invented
         for id, wanted in self.model.items():
             row = rows[id]
-            found = Modelled(
+            found = ModelRow(
                 row["status"], row["available_at"], row["unique_key"], row["priority"], row["attempts"],
                 row["crashes"], row["lease_until"], row["cancel_requested"],
             )  # fmt: skip
@@ -325,18 +325,18 @@ class QueueMachine(RuleBasedStateMachine):
             assert not (wanted.is_alive and row["expires_at"])  # the pruner would delete a live item
 
     @invariant()
-    def nothing_is_in_two_hands(self) -> None:
+    def no_item_has_two_owners(self) -> None:
         held = [lease.id for hand in self.hands.values() for lease in hand.leases if lease not in self.stale]
         assert len(held) == len(set(held))
         assert all(self.model[id].state == RUNNING for id in held)
 
     @invariant()
-    def a_key_lives_once(self) -> None:
+    def live_keys_are_unique(self) -> None:
         living = [each.key for each in self.model.values() if each.is_alive and each.key is not None]
         assert len(living) == len(set(living))
 
     @invariant()
-    def the_next_one_is_known(self) -> None:
+    def next_item_is_known(self) -> None:
         waiting = [each.available_at for each in self.model.values() if each.state == READY]
         assert self.runner.run(self.queue.next_at()) == min(waiting, default=None)
 

@@ -219,11 +219,11 @@ async def test_unknown_column_is_refused(plain: SqlQueue) -> None:
     await plain.put([NewItem(values={"texto": "x"})])
 
 
-class Odd(BaseException):
+class LibraryError(BaseException):
     """A library's exception that derives from BaseException alone."""
 
 
-@pytest.mark.parametrize("raised", [Odd(), GeneratorExit(), BaseExceptionGroup("several", [Odd()])])
+@pytest.mark.parametrize("raised", [LibraryError(), GeneratorExit(), BaseExceptionGroup("several", [LibraryError()])])
 async def test_base_exception_is_a_failure_and_not_a_crash(bench: Bench, raised: BaseException) -> None:
     async def raises(lease: Lease) -> object:
         raise raised
@@ -237,7 +237,7 @@ async def test_base_exception_is_a_failure_and_not_a_crash(bench: Bench, raised:
 
 
 async def test_value_nested_too_deeply_to_be_read_is_refused(bench: Bench) -> None:
-    refused = next(depth for depth in range(300, 2_000) if not _is_taken(nested(depth)))
+    refused = next(depth for depth in range(300, 2_000) if not _is_accepted(nested(depth)))
     with pytest.raises(ValueError, match="nested too deeply"):
         refuse_unstorable(nested(refused + 50), "it")
     deepest = nested(refused - 1)
@@ -247,7 +247,7 @@ async def test_value_nested_too_deeply_to_be_read_is_refused(bench: Bench) -> No
 
     bench.handles("answers", answers)
     (id,) = await bench.store.put([NewItem(values={"name": "answers", "args": AsJson(deepest)})])
-    await _deeply(150, lambda: bench.works(bench.worker()))
+    await _run_below_frames(150, lambda: bench.works(bench.worker()))
     assert id is not None
     assert (await bench.row(id))["result"] == deepest
     # Many adjacent brackets are not deep.
@@ -260,11 +260,11 @@ async def test_deeply_nested_column_value_is_refused(plain: SqlQueue, value: Any
         await plain.put([NewItem(), NewItem(values={"extra": AsJson(value)})])
     assert await plain.counts() == {}
     await plain.put([NewItem(values={"extra": AsJson(nested(600))})])
-    await _deeply(150, lambda: claim(plain))
+    await _run_below_frames(150, lambda: claim(plain))
     assert await plain.counts() == {"running": 1}
 
 
-def _is_taken(value: object) -> bool:
+def _is_accepted(value: object) -> bool:
     try:
         refuse_unstorable(value, "it")
     except ValueError:
@@ -272,9 +272,9 @@ def _is_taken(value: object) -> bool:
     return True
 
 
-async def _deeply(frames: int, work: Any) -> None:
+async def _run_below_frames(frames: int, work: Any) -> None:
     """Run ``work`` below this many stack frames, as a worker may be called."""
-    await (_deeply(frames - 1, work) if frames else work())
+    await (_run_below_frames(frames - 1, work) if frames else work())
 
 
 async def test_every_eighth_claim_of_one_run_begins_with_the_lowest_priority(bench: Bench) -> None:
@@ -307,9 +307,9 @@ async def test_cancelled_run_releases_its_items(bench: Bench) -> None:
     bench.handles("for_ever", for_ever)
     (id,) = await bench.put("for_ever")
     run = asyncio.create_task(bench.worker().once(10))
-    await sleeping(bench.clock, 1)  # its first heartbeat is written, and it waits for its handler
+    await wait_for_sleepers(bench.clock, 1)  # its first heartbeat is written, and it waits for its handler
     run.cancel()
-    await sleeping(bench.clock, 3)  # three waits: the handler, the rest of the grace period, and the release
+    await wait_for_sleepers(bench.clock, 3)  # three waits: the handler, the rest of the grace period, and the release
     await bench.clock.advance(0.9)
     await asyncio.wait([run])
     assert run.cancelled()
@@ -317,7 +317,7 @@ async def test_cancelled_run_releases_its_items(bench: Bench) -> None:
     assert (row["status"], row["attempts"], row["lease_until"]) == ("queued", 0, None)
 
 
-async def sleeping(clock: FakeClock, how_many: int) -> None:
+async def wait_for_sleepers(clock: FakeClock, how_many: int) -> None:
     """Wait until this many tasks sleep on the fake clock, so that no database call is in progress."""
     async with asyncio.timeout(60):
         while sum(bool(due._waiters) for _, _, due in clock._sleepers) != how_many:
@@ -382,12 +382,12 @@ async def test_cancel_reaches_an_item_that_is_released_at_the_same_time(
     (lease,) = await claim(bench.store)
     run, back = database.run, Settlement(state=ItemState.READY, available_at=bench.clock.now())
 
-    async def and_then_it_comes_back(query: Any, **values: object) -> int:
+    async def run_and_release(query: Any, **values: object) -> int:
         touched = await run(query, **values)
         await bench.store.settle_and_claim([(lease, back)], ANN, 0)
         return touched
 
-    monkeypatch.setattr(database, "run", and_then_it_comes_back)
+    monkeypatch.setattr(database, "run", run_and_release)
     assert await bench.store.cancel(id, "no longer wanted")
     assert (await bench.row(id))["status"] == "cancelled"
 

@@ -211,7 +211,7 @@ async def test_another_task_may_write_during_a_transaction(things: Database) -> 
     assert await names(things) == ["a", "b"]
 
 
-async def test_a_transaction_cannot_be_used_after_its_end(things: Database) -> None:
+async def test_transaction_cannot_be_used_after_its_end(things: Database) -> None:
     async with things.transaction() as transaction:
         await put(transaction, things, "a")
     with pytest.raises(TransactionMisuse, match="has ended"):

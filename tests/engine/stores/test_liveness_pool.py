@@ -67,7 +67,7 @@ async def all_connections_taken(work: Batuta) -> AsyncIterator[None]:
         await asyncio.gather(*sleeping, return_exceptions=True)
 
 
-async def test_a_busy_pool_delays_no_renewal_claim_or_rescue_of_the_queue(work: Batuta) -> None:
+async def test_busy_pool_delays_no_renewal_claim_or_rescue_of_the_queue(work: Batuta) -> None:
     await work.enqueue_many("enviar", [()] * 2)
     queue = work.queues["default"]
     (first,) = (await queue.settle_and_claim([], WORKER, 1)).leases
@@ -78,7 +78,7 @@ async def test_a_busy_pool_delays_no_renewal_claim_or_rescue_of_the_queue(work: 
         assert await queue.next_at() is None
 
 
-async def test_a_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
+async def test_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
     def decide(ledger: Ledger) -> Decisions:
         opening = Opening(
             job=JOB.job,
@@ -99,7 +99,7 @@ async def test_a_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
         assert await log.close(opened.started[0], Ending(status=Status.SUCCESS)) is Closing.WRITTEN
 
 
-async def test_a_busy_pool_delays_no_heartbeat(work: Batuta) -> None:
+async def test_busy_pool_delays_no_heartbeat(work: Batuta) -> None:
     async with all_connections_taken(work), asyncio.timeout(2):
         await work.beats.beat("one", "worker", {})
         assert [row["worker_name"] for row in await work.liveness.all(BEATS)] == ["worker"]
@@ -124,7 +124,7 @@ def test_every_liveness_timeout_is_shorter_than_a_third_of_the_lease(lease: time
     assert max(limits.connect, limits.answer, limits.lock, limits.idle_in_transaction) < lease / 3
 
 
-async def test_the_server_has_the_timeouts_of_the_lease_that_each_path_protects(work: Batuta) -> None:
+async def test_each_pool_has_the_timeouts_of_the_lease_that_it_protects(work: Batuta) -> None:
     asked = in_dialect(query_of("s", "SELECT current_setting('statement_timeout') AS s", writes=False), "postgres")
     seconds = [(await path.one(asked))["s"] for path in (work.database, work.liveness, work.connections.run_liveness)]  # type: ignore[index]
     assert seconds == ["30s", "6s", "1200ms"]
@@ -149,7 +149,7 @@ async def test_worker_that_meets_a_locked_row_settles_and_claims_the_others(post
         assert (len(result.leases), result.lost, result.unchecked) == (1, [], [locked])
 
 
-async def test_a_lease_too_short_for_any_timeout_is_refused_at_start_up(postgres_url: str) -> None:
+async def test_lease_too_short_for_any_timeout_is_refused_at_start_up(postgres_url: str) -> None:
     with pytest.raises(InvalidSetting, match="lease"):
         await Batuta(postgres_url, lease=timedelta(milliseconds=100)).open()
 

@@ -157,7 +157,7 @@ async def test_doctor_reports_how_the_database_is_reached(
     assert step is None or step in str(found[texts(f"doctor.{way}")])
 
 
-async def test_without_a_direct_address_the_tables_are_polled_each_second(pooled: PostgresDatabase) -> None:
+async def test_tables_are_polled_each_second_without_a_direct_address(pooled: PostgresDatabase) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     listener = await pooled.listen(heard.put_nowait)
     async with asyncio.timeout(3):

@@ -29,9 +29,9 @@ class Hanging:
     async def tick(self) -> None:
         self.ticks += 1
         if self.ticks <= self._times:
-            await self._what_never_comes()
+            await self._wait_for_ever()
 
-    async def _what_never_comes(self) -> None:
+    async def _wait_for_ever(self) -> None:
         await asyncio.Event().wait()
 
 
@@ -49,7 +49,7 @@ async def test_stuck_loop_is_restarted_alone_and_its_stack_is_reported(
         assert neighbour.ticks == 7
     (stuck,) = events.of(LoopStuck)
     assert (stuck.loop, stuck.silent_for, stuck.limit) == ("hanging", MINUTE, MINUTE)
-    assert "in _what_never_comes" in stuck.stack  # the innermost frame, not only the outermost
+    assert "in _wait_for_ever" in stuck.stack  # the innermost frame, not only the outermost
     assert [(each.loop, each.restarts) for each in events.of(LoopRestarted)] == [("hanging", 1)]
     assert len(events.of(LoopRecovered)) == 1
 

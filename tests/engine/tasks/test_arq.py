@@ -203,7 +203,7 @@ async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(
     await relay.close()
 
 
-class Hole:
+class SilentProxy:
     """Proxy before Redis that swallows all traffic from the first transaction on, and accepts every connection.
 
     Connections that were open while it was silent stay dead afterwards, without an error.
@@ -247,7 +247,7 @@ async def test_silent_network_blocks_no_caller_and_sent_calls_are_searched_after
 ) -> None:
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(seconds=1))
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
-    hole = Hole(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
+    hole = SilentProxy(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
     async with listening(hole.serve) as near, redis_at(redis_url) as redis:
         await redis.flushdb()
         relay = ArqRelay(lambda: create_pool(near), clock, all_wanted)
@@ -352,7 +352,7 @@ async def causes(work: Batuta) -> set[str]:
     return {finding.cause for finding in (await check.ask()).findings}
 
 
-class Handing:
+class ManualWorker:
     """One task as the worker handles it, step by step: claim it, let the relay send it, settle its outcome."""
 
     def __init__(self, work: Batuta) -> None:
@@ -386,9 +386,9 @@ async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database
             await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # the runner ends with its Redis
         assert await causes(work) == set()
-        handing = Handing(work)
+        manual = ManualWorker(work)
         while clock.now() < START + timedelta(seconds=100):
-            await handing.once(lambda: clock.advance(0.5))
+            await manual.once(lambda: clock.advance(0.5))
         assert await causes(work) == {"queue.deserted.agendamentos"}
         page = await julia_of(work).appointments.health.documento()
         assert (page["status"], page["alerts"]) == ("critical", ["no_worker"])
@@ -398,7 +398,7 @@ async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database
             await work.beats.beat("another", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
             assert await causes(work) == set()
             async with arq_working(work), asyncio.timeout(60):
-                await handing.once(handing.relay.tick)
+                await manual.once(manual.relay.tick)
         assert (await agendamentos.contagem())["completed"] == 1
         assert (await julia_of(work).appointments.health.documento())["status"] == "healthy"
 

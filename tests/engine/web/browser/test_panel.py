@@ -18,7 +18,7 @@ DESK = {"width": 1440, "height": 900}
 
 
 @dataclass
-class House:
+class Dashboard:
     """The dashboard on a local port, and the errors that the browser reported."""
 
     panel: Panel
@@ -38,12 +38,12 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, work_url: str, browser: Browser) -> AsyncIterator[House]:
+async def dashboard(tmp_path: Path, work_url: str, browser: Browser) -> AsyncIterator[Dashboard]:
     panel = await open_panel(tmp_path, work_url)
     listening = listen("127.0.0.1", 0)
     stop = asyncio.Event()
     serving = asyncio.create_task(serve(panel.api, listening, stop, timedelta(seconds=1)))
-    opened = House(panel, f"http://127.0.0.1:{listening.getsockname()[1]}", browser)
+    opened = Dashboard(panel, f"http://127.0.0.1:{listening.getsockname()[1]}", browser)
     yield opened
     for context in browser.contexts:
         await context.close()
@@ -53,8 +53,8 @@ async def house(tmp_path: Path, work_url: str, browser: Browser) -> AsyncIterato
     assert opened.complaints == []
 
 
-async def test_page_shows_every_job_and_typing_filters_them(house: House) -> None:
-    page = await house.visit("/painel")
+async def test_page_shows_every_job_and_typing_filters_them(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel")
     rows = page.locator("tr[data-text]:visible")
     await expect(rows).to_have_count(len(STATES))
     await page.keyboard.press("/")
@@ -62,7 +62,7 @@ async def test_page_shows_every_job_and_typing_filters_them(house: House) -> Non
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("broken")
     await expect(page.locator("output")).to_have_text(f"1 de {len(STATES)}")
-    await expect(page).to_have_url(f"{house.address}/painel?q=BR%C3%93KEN")
+    await expect(page).to_have_url(f"{dashboard.address}/painel?q=BR%C3%93KEN")
     await page.reload()  # the filter is in the address
     await expect(rows).to_have_count(1)
     await page.get_by_text("Limpar").click()
@@ -71,15 +71,15 @@ async def test_page_shows_every_job_and_typing_filters_them(house: House) -> Non
     await expect(rows).to_have_count(3)
 
 
-async def test_filter_is_a_form_without_a_script(house: House) -> None:
-    page = await house.visit("/painel", java_script_enabled=False)
+async def test_filter_is_a_form_without_a_script(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel", java_script_enabled=False)
     await page.get_by_role("searchbox").fill("broken")
     await page.get_by_role("button", name="Filtrar").click()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
 
 
-async def test_first_tab_offers_a_skip_link_and_the_focus_is_visible(house: House) -> None:
-    page = await house.visit("/painel")
+async def test_first_tab_offers_a_skip_link_and_the_focus_is_visible(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel")
     await page.keyboard.press("Tab")
     skip = page.get_by_role("link", name="Ir para o conteúdo")
     await expect(skip).to_be_focused()
@@ -99,11 +99,13 @@ STICKS_OUT = """[...document.querySelectorAll("main table")].filter(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_pages_on_a_phone_do_not_scroll_sideways_and_both_themes_are_readable(house: House, scheme: str) -> None:
-    id = await house.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
-    await house.panel.keep("planned_for_a_day_nobody_knows", MINUTE, "timeout", reason="z" * 400)
+async def test_pages_on_a_phone_do_not_scroll_sideways_and_both_themes_are_readable(
+    dashboard: Dashboard, scheme: str
+) -> None:
+    id = await dashboard.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
+    await dashboard.panel.keep("planned_for_a_day_nobody_knows", MINUTE, "timeout", reason="z" * 400)
     for path in PAGES:
-        page = await house.visit(path.format(id=id), color_scheme=scheme)
+        page = await dashboard.visit(path.format(id=id), color_scheme=scheme)
         for width in (390, 1024, 1280, 1440):
             await page.set_viewport_size({"width": width, "height": 900})
             assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
@@ -111,21 +113,21 @@ async def test_pages_on_a_phone_do_not_scroll_sideways_and_both_themes_are_reada
             assert await page.evaluate(CONTRAST) == [], path
 
 
-async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page(house: House) -> None:
-    page = await house.visit("/painel")
+async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel")
     await page.clock.install()
     await page.reload()
     await page.get_by_role("searchbox").fill("broken")
     await page.locator("#tarefa-broken").focus()
-    await house.panel.keep("broken", MINUTE)
+    await dashboard.panel.keep("broken", MINUTE)
     await page.clock.run_for(25_000)
     await expect(page.locator("#linha-broken .pill")).to_have_text("ok")
     await expect(page.locator("#tarefa-broken")).to_be_focused()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
 
 
-async def test_silent_server_is_reported_and_the_page_stays(house: House) -> None:
-    page = await house.visit("/painel")
+async def test_silent_server_is_reported_and_the_page_stays(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel")
     await page.clock.install()
     await page.reload()
     await page.route("**/painel", lambda route: route.abort())
@@ -135,11 +137,11 @@ async def test_silent_server_is_reported_and_the_page_stays(house: House) -> Non
     await page.unroute("**/painel")
     await page.clock.run_for(16_000)  # shorter than the timeout of the answer
     await expect(page.get_by_text("Sem contato com o servidor")).to_be_hidden()
-    house.complaints.clear()  # the browser logs the failed request
+    dashboard.complaints.clear()  # the browser logs the failed request
 
 
-async def test_refreshing_can_be_paused(house: House) -> None:
-    page = await house.visit("/painel")
+async def test_refreshing_can_be_paused(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel")
     await page.clock.install()
     await page.reload()
     await page.get_by_role("button", name="Pausar atualização").click()
