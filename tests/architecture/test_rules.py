@@ -124,7 +124,7 @@ def test_handler_of_base_exception_raises_it_again() -> None:
                 assert isinstance(node.body[-1], ast.Raise), f"{short(file)}:{node.lineno}"
 
 
-def test_no_handler_only_passes() -> None:
+def test_no_exception_handler_is_silent() -> None:
     def is_silent(handler: ast.ExceptHandler) -> bool:
         return all(isinstance(statement, ast.Pass) for statement in handler.body)
 
@@ -178,7 +178,7 @@ def _last_name(node: ast.expr) -> str | None:
 
 
 def test_no_pattern_has_a_possessive_group() -> None:
-    """Debian 12's Python 3.11.2 matches them wrongly; possessive characters are fine."""
+    """Python 3.11.2 of Debian 12 matches possessive groups wrongly; possessive quantifiers of characters are fine."""
     possessive = re.compile(r"\)(?:\+\+|\*\+|\?\+)")
     assert [
         short(file)

@@ -71,7 +71,7 @@ async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Dat
     # Allowed extra: a hundred sorted due items (on SQLite fifty steps each), and twelve jumps of two or three pages.
     allowed = 6_000 if counted.dialect == "sqlite" else 250
     dearer = {name: (cost, alone[name]) for name, cost in many.items() if cost > alone[name] + allowed}
-    assert not dearer, f"what costs more than with one priority, and the cost with one: {dearer}"
+    assert not dearer, f"costs above those with one priority, as (cost, cost with one): {dearer}"
 
 
 async def _costs(database: Database, priority: str, due: str) -> Costs:

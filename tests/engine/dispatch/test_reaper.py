@@ -19,7 +19,12 @@ SECOND = timedelta(seconds=1)
         (-SECOND, 0 * SECOND, "host:1", False),  # first look: the clock may have been set forward
         (-SECOND, 2 * SECOND, "host:1", False),  # second look: the row may have been locked until just now
         (-SECOND, 3 * SECOND, "host:1", True),
-        (timedelta(hours=1), 89 * SECOND, "host:1", False),  # the clock was set back: a healthy owner renews in time
+        (
+            timedelta(hours=1),
+            89 * SECOND,
+            "host:1",
+            False,
+        ),  # the clock was set back: a healthy owner still has time to renew
         (timedelta(hours=1), 90 * SECOND, "host:1", True),
         (-SECOND, 0 * SECOND, None, True),  # released by its owner
     ],

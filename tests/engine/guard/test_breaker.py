@@ -69,7 +69,7 @@ def test_client_error_never_opens_the_circuit(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
-def test_server_error_opens_the_circuit(status: int, clock: FakeClock) -> None:
+def test_retryable_status_opens_the_circuit(status: int, clock: FakeClock) -> None:
     assert after(fresh(RULE, "evolution"), clock, *[EffectReport(effect_of_status(status))] * 3).state is OPEN
 
 

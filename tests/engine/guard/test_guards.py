@@ -27,7 +27,7 @@ class DictSwitches:
     async def set(
         self, key: str, on: bool, *, by: str, reason: str, now: datetime, until: datetime | None = None
     ) -> Switch:
-        raise AssertionError("a guard turns nothing")
+        raise AssertionError("a guard sets no switch")
 
 
 def switch(clock: FakeClock, on: bool, until: datetime | None = None) -> Switch:

@@ -28,7 +28,7 @@ def queue(database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
 
 def _queue(database: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool = False) -> SqlQueue:
     if database.dialect != "sqlite":
-        pytest.skip("PostgreSQL has a clock of its own")
+        pytest.skip("PostgreSQL has its own clock")
     return SqlQueue(database, replace(TASKS, fixed_times=fixed_times), ids, clock, queue="default", own_time=True)
 
 

@@ -96,4 +96,4 @@ async def advance_until(work: Batuta, clock: FakeClock, true: Callable[[], objec
             return
         await clock.advance(SECOND)
         await work.database.run(WRITTEN)
-    raise AssertionError("it did not come to that")
+    raise AssertionError("the condition did not become true")

@@ -56,7 +56,7 @@ class EffectSetup:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """Wait for a write; while an effect holds the writer of SQLite, a few reads replace it."""
+        """Wait until a write commits; while an effect holds SQLite's writer, wait for a few reads instead."""
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -188,7 +188,7 @@ class TestAnApplicationsTable(QueueContract):
 
 async def test_bytes_in_a_text_column_block_no_other_claim(database: Database, clock: FakeClock, ids: Ids) -> None:
     if database.dialect != "sqlite":
-        pytest.skip("PostgreSQL keeps no bytes in a text column")
+        pytest.skip("PostgreSQL refuses bytes in a text column")
     await database.script(FILA_SQL)
     store = SqlQueue(database, FILA, ids, clock, own_time=True)
     await store.put([NewItem(values={"telefone": "-"}), NewItem(values={"telefone": "-"})])
