@@ -19,11 +19,11 @@ WAITING = query_of(
 )
 
 
-class RollBack(Exception):
+class Undone(Exception):
     """Rolls a transaction back."""
 
 
-async def wait_for_locks(database: Database, waiting: int) -> None:
+async def waited_for(database: Database, waiting: int) -> None:
     async with asyncio.timeout(60):
         while True:
             row = await database.one(in_dialect(WAITING, "postgres"))
@@ -44,14 +44,14 @@ async def test_concurrent_puts_of_the_same_keys_do_not_deadlock(database: Databa
             await put("b", within=transaction)
             holds.set()
             await may_end.wait()
-            raise RollBack
+            raise Undone
 
     holds, may_end = asyncio.Event(), asyncio.Event()
     holder = asyncio.create_task(hold_one())
     await holds.wait()
     both = [asyncio.create_task(put("a", "b", "c")), asyncio.create_task(put("c", "b", "a"))]
-    await wait_for_locks(database, 2)
+    await waited_for(database, 2)
     may_end.set()
-    with pytest.raises(RollBack):
+    with pytest.raises(Undone):
         await holder
     assert sorted(await asyncio.gather(*both)) == [0, 3]
