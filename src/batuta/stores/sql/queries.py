@@ -94,6 +94,7 @@ def query_of(name: str, text: str, *, writes: bool) -> Query:
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
+    """Return the query with the placeholders of a dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}
