@@ -54,7 +54,7 @@ def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = 
             ),
         )
     document = resultado(row)
-    ctx.show(document, as_json, lambda: _tell(ctx, document))
+    ctx.show(document, as_json, lambda: _print(ctx, document))
     if document["imported"] + document["duplicates"] == 0:
         raise typer.Exit(FAILED)
 
@@ -72,9 +72,9 @@ def listar(
     ctx = cli_context(context)
     day = None if dia is None else dia.date().isoformat()
     asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade)
-    rows = ask(ctx, lambda julia: _some(julia, asked, importacao, limite))
+    rows = ask(ctx, lambda julia: _list(julia, asked, importacao, limite))
     shown = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
-    ctx.show({"appointments": shown}, as_json, lambda: _tell_all(ctx, shown, documentos))
+    ctx.show({"appointments": shown}, as_json, lambda: _print_all(ctx, shown, documentos))
 
 
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -143,7 +143,7 @@ def ver(
     row = ask(ctx, lambda julia: _one(julia, id))
     document = agendamento_em_palavras(row, com_documentos=documentos)
     shown = {name: value for name, value in document.items() if documentos or name not in PRIVATE}
-    ctx.show(shown, as_json, lambda: _tell_one(ctx, shown, documentos))
+    ctx.show(shown, as_json, lambda: _print_one(ctx, shown, documentos))
 
 
 def importacoes(
@@ -156,16 +156,16 @@ def importacoes(
     if id is None:
         rows = ask(ctx, lambda julia: julia.appointments.importacao.recentes(limite))
         shown = [_import(ctx, row) for row in rows]
-        ctx.show({"imports": shown}, as_json, lambda: _tell_imports(ctx, shown))
+        ctx.show({"imports": shown}, as_json, lambda: _print_imports(ctx, shown))
         return
     row = ask(ctx, lambda julia: _one_import(julia, id))
     if row is None:
         raise ImportacaoInexistente(id=id)
     one = _import(ctx, row)
-    ctx.show(one, as_json, lambda: _tell_import(ctx, one))
+    ctx.show(one, as_json, lambda: _print_import(ctx, one))
 
 
-async def _some(julia: Julia, asked: Filtro, importacao: str | None, limite: int) -> Sequence[Row]:
+async def _list(julia: Julia, asked: Filtro, importacao: str | None, limite: int) -> Sequence[Row]:
     """List appointments. ``importacao``: the id of an import, or its beginning."""
     if importacao is not None:
         file = await id_of(julia, ["importacoes"], importacao, ImportacaoInexistente(id=importacao))
@@ -213,7 +213,7 @@ class _progress:  # noqa: N801 - a context manager, used as a word
         self._bar.stop()
 
 
-def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
     ctx.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
     problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
@@ -254,7 +254,7 @@ def _span(texts: Texts, seconds: float | None) -> str:
     return "-" if seconds is None else texts.span(timedelta(seconds=round(seconds, 1)))
 
 
-def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -> None:
+def _print_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -> None:
     texts = ctx.texts()
     if not shown:
         ctx.say(texts("cli.agendamentos.none"))
@@ -262,11 +262,11 @@ def _tell_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) ->
     columns = (*COLUMNS, *SHOWN_DOCUMENTS) if documentos else COLUMNS
     table = ctx.table("cli.agendamentos.column_", columns)
     for each in shown:
-        table.add_row(*(_shown(ctx, column, each[column]) or "-" for column in columns))
+        table.add_row(*(_format_field(ctx, column, each[column]) or "-" for column in columns))
     ctx.out.print(table)
 
 
-def _shown(ctx: CliContext, column: str, value: object) -> str:
+def _format_field(ctx: CliContext, column: str, value: object) -> str:
     """Format a field of an appointment for people. Its ``status`` is the text of the spreadsheet."""
     match column, value:
         case "normalization_status", str():
@@ -285,10 +285,10 @@ def _shown(ctx: CliContext, column: str, value: object) -> str:
             return cell(ctx, column, value)
 
 
-async def _export(those: Agendamentos, saida: Path, documentos: bool) -> int:
+async def _export(agendamentos: Agendamentos, saida: Path, documentos: bool) -> int:
     pages, before, count = [em_csv([], com_documentos=documentos, header=True)], None, 0
     for _ in range(1_000_000):
-        rows = await those.lista(Filtro(antes_de=before), PAGE)
+        rows = await agendamentos.lista(Filtro(antes_de=before), PAGE)
         pages.append(em_csv(rows, com_documentos=documentos, header=False))
         count += len(rows)
         if len(rows) < PAGE:
@@ -324,16 +324,16 @@ def _import(ctx: CliContext, row: Any) -> dict[str, Any]:
     return {**resultado(row), "created_at": at, "read_rows": read}
 
 
-def _tell_one(ctx: CliContext, shown: dict[str, Any], documentos: bool) -> None:
+def _print_one(ctx: CliContext, shown: dict[str, Any], documentos: bool) -> None:
     for name, value in shown.items():
         if value not in (None, ""):
             label = ctx.texts().get(f"cli.agendamentos.column_{name}", name)
-            ctx.say(f"{label}: {_shown(ctx, name, value)}")
+            ctx.say(f"{label}: {_format_field(ctx, name, value)}")
     if not documentos:
         ctx.say(ctx.texts()("cli.agendamentos.covered"))
 
 
-def _tell_imports(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
+def _print_imports(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
     if not shown:
         ctx.say(texts("cli.agendamentos.no_import"))
@@ -347,9 +347,9 @@ def _tell_imports(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     ctx.out.print(table)
 
 
-def _tell_import(ctx: CliContext, one: dict[str, Any]) -> None:
+def _print_import(ctx: CliContext, one: dict[str, Any]) -> None:
     texts = ctx.texts()
-    _tell_imports(ctx, [one])
+    _print_imports(ctx, [one])
     for kind in ("errors", "warnings"):
         for each in one[kind]:
             ctx.say(_problem(texts, kind, each))

@@ -38,13 +38,13 @@ def listar(
     ctx = cli_context(context)
     rows = ask(ctx, lambda julia: julia.campaigns.campanhas.todas(status=status, limit=limite))
     campanhas = [campanha_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"campanhas": campanhas}, as_json, lambda: _tell_all(ctx, campanhas))
+    ctx.show({"campanhas": campanhas}, as_json, lambda: _print_all(ctx, campanhas))
 
 
 def ver(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     document = _progress(ctx, id)
-    ctx.show(document, as_json, lambda: _tell(ctx, document))
+    ctx.show(document, as_json, lambda: _print(ctx, document))
 
 
 def criar(
@@ -165,7 +165,7 @@ def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 
-def _tell_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
+def _print_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
     if not campanhas:
         ctx.say(texts("cli.campanhas.none"))
@@ -182,7 +182,7 @@ def _tell_all(ctx: CliContext, campanhas: list[dict[str, Any]]) -> None:
     ctx.out.print(table)
 
 
-def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts, progress = ctx.texts(), document["progresso"]
     tipo, status = word(ctx, "tipo_de_campanha", document["tipo_campanha"]), _status(ctx, document["status"])
     name = document["nome_template"]

@@ -21,7 +21,7 @@ def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
     found = [
         _chip_document(ctx, row) for row in ask(ctx, lambda julia: julia.chips.pool.list_chips(julia.work.database))
     ]
-    ctx.show({"chips": found}, as_json, lambda: _tell_chips(ctx, found))
+    ctx.show({"chips": found}, as_json, lambda: _print_chips(ctx, found))
 
 
 def chip(
@@ -70,7 +70,7 @@ def _chip_document(ctx: CliContext, row: Row) -> dict[str, Any]:
     }
 
 
-def _tell_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:
+def _print_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:
     texts = ctx.texts()
     if not found:
         ctx.say(texts("cli.chips.none"))

@@ -80,7 +80,7 @@ def criar(
         outra=outra,
     )
     document = vista_em_palavras(ask(ctx, lambda julia: _create(julia, nova)), ctx.work().zone)
-    ctx.show(document, as_json, lambda: _tell(ctx, document))
+    ctx.show(document, as_json, lambda: _print(ctx, document))
 
 
 def listar(
@@ -95,13 +95,13 @@ def listar(
     ctx = cli_context(context)
     rows = ask(ctx, lambda julia: _list(julia, status, None if dia is None else dia.date(), medico, limite, pular))
     shown = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"vagas": shown}, as_json, lambda: _tell_all(ctx, shown))
+    ctx.show({"vagas": shown}, as_json, lambda: _print_all(ctx, shown))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     document = vista_em_palavras(ask(ctx, lambda julia: _see(julia, id)), ctx.work().zone)
-    ctx.show(document, as_json, lambda: _tell(ctx, document))
+    ctx.show(document, as_json, lambda: _print(ctx, document))
 
 
 def candidatos(context: typer.Context, id: str, limite: Limite = 20, as_json: JsonFlag = False) -> None:
@@ -112,7 +112,7 @@ def candidatos(context: typer.Context, id: str, limite: Limite = 20, as_json: Js
         return [candidato_em_palavras(each) for each in found]
 
     shown = ask(ctx, find)
-    ctx.show({"candidatos": shown}, as_json, lambda: _tell_candidates(ctx, shown))
+    ctx.show({"candidatos": shown}, as_json, lambda: _print_candidates(ctx, shown))
 
 
 def anunciar(
@@ -128,7 +128,7 @@ def anunciar(
         raise typer.Exit(REFUSED)
     answer = ask(ctx, lambda julia: _announce(julia, id, medicos or [], melhores))
     document = anuncio_em_palavras(answer)
-    ctx.show(document, as_json, lambda: _tell_offers(ctx, document))
+    ctx.show(document, as_json, lambda: _print_offers(ctx, document))
 
 
 def interesse(context: typer.Context, id: str, medico: Medico, as_json: JsonFlag = False) -> None:
@@ -234,7 +234,7 @@ def _change(ctx: CliContext, what: str, act: Callable[[Julia], Awaitable[Respost
     )
 
 
-def _tell_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
+def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     if not shown:
         ctx.say(ctx.texts()("cli.vagas.none"))
         return
@@ -244,7 +244,7 @@ def _tell_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     ctx.out.print(table)
 
 
-def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
     ctx.say(texts("cli.vagas.head", id=document["id"], status=word(ctx, "vaga", document["status"])))
     for name in SHOWN:
@@ -264,14 +264,14 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
         ctx.say(texts("cli.vagas.interest", medico=interest["medico"]))
 
 
-def _tell_candidates(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
+def _print_candidates(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     if not shown:
         ctx.say(ctx.texts()("cli.vagas.no_candidate"))
     for each in shown:
         ctx.say(f"{each['medico']}  {each['pontos']:g}")
 
 
-def _tell_offers(ctx: CliContext, document: dict[str, Any]) -> None:
+def _print_offers(ctx: CliContext, document: dict[str, Any]) -> None:
     status = word(ctx, "vaga", document["status"])
     ctx.say(ctx.texts()("cli.vagas.offered", id=document["id"], count=len(document["oferecidas"]), status=status))
     for medico, why in document["recusadas"].items():

@@ -17,12 +17,12 @@ MOST: Final = 1_000
 
 def bloquear(context: typer.Context, vaga: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    _tell(ctx, ask(ctx, lambda julia: _block(julia, vaga)), "blocked", as_json)
+    _print(ctx, ask(ctx, lambda julia: _block(julia, vaga)), "blocked", as_json)
 
 
 def liberar(context: typer.Context, autor: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    _tell(ctx, ask(ctx, lambda julia: _lift(julia, autor)), "lifted", as_json)
+    _print(ctx, ask(ctx, lambda julia: _lift(julia, autor)), "lifted", as_json)
 
 
 def bloqueados(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -52,7 +52,7 @@ def _show_authors(ctx: CliContext, autores: list[dict[str, Any]]) -> None:
         ctx.say(f"{each['id']}  {ctx.moment(each['bloqueado_em'])}  {each['bloqueado_por']}")
 
 
-def _tell(ctx: CliContext, autor: Autor, key: str, as_json: bool) -> None:
+def _print(ctx: CliContext, autor: Autor, key: str, as_json: bool) -> None:
     document = autor_em_palavras(autor)
     words = ctx.texts()(f"cli.grupos.{key}", id=autor.id, count=autor.rejeitadas)
     ctx.show(document, as_json, lambda: ctx.say(words))

@@ -21,7 +21,7 @@ def fechamentos(
     ctx = cli_context(context)
     found = ask(ctx, lambda julia: julia.groups.fechamentos.pendentes(limite=limite))
     avisos = [aviso_em_palavras(row, vagas, ctx.work().zone) for row, vagas in found]
-    ctx.show({"avisos": avisos}, as_json, lambda: _tell(ctx, avisos))
+    ctx.show({"avisos": avisos}, as_json, lambda: _print(ctx, avisos))
 
 
 def fechar(
@@ -47,14 +47,14 @@ async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:
 
 def _show_resolution(ctx: CliContext, done: Fechado, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vagas": list(done.vagas)}
-    ctx.show(document, as_json, lambda: _tell_decided(ctx, done))
+    ctx.show(document, as_json, lambda: _print_decided(ctx, done))
 
 
-def _tell_decided(ctx: CliContext, done: Fechado) -> None:
+def _print_decided(ctx: CliContext, done: Fechado) -> None:
     ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=word(ctx, "vaga", done.status)))
 
 
-def _tell(ctx: CliContext, avisos: list[dict[str, Any]]) -> None:
+def _print(ctx: CliContext, avisos: list[dict[str, Any]]) -> None:
     if not avisos:
         ctx.say(ctx.texts()("cli.grupos.no_notice"))
     for each in avisos:

@@ -22,7 +22,7 @@ def status(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     found, reasons = ask(ctx, _counts)
     document = {"fila": found, "descartadas_por_motivo": reasons}
-    ctx.show(document, as_json, lambda: _tell_counts(ctx, found, reasons))
+    ctx.show(document, as_json, lambda: _print_counts(ctx, found, reasons))
 
 
 def reprocessar(
@@ -85,7 +85,7 @@ async def _counts(julia: Julia) -> tuple[dict[str, Any], dict[str, int]]:
     return await julia.groups.operacao.fila(), await julia.groups.recebidas.motivos()
 
 
-def _tell_counts(ctx: CliContext, found: dict[str, Any], reasons: dict[str, int]) -> None:
+def _print_counts(ctx: CliContext, found: dict[str, Any], reasons: dict[str, int]) -> None:
     texts = ctx.texts()
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, count in found.items():

@@ -29,7 +29,7 @@ def ler(
         ctx.say_wrong(ctx.texts()("cli.grupos.nothing_to_read"))
         raise typer.Exit(REFUSED)
     document = prova_em_palavras(ask(ctx, lambda julia: _read(julia, said, em, regiao)), said)
-    ctx.show(document, as_json, lambda: _tell(ctx, document))
+    ctx.show(document, as_json, lambda: _print(ctx, document))
 
 
 async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | None) -> Prova:
@@ -39,7 +39,7 @@ async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | Non
     return await provar(texto, em=sent, regiao=regiao, nota=nota, leitor=groups.rules, limiares=groups.limiares)
 
 
-def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
     facts = {
         "categoria": motivo_em_palavras(texts, document["categoria"]),

@@ -29,7 +29,7 @@ def mensagens(
     page = {"limite": limite, "pular": pular}
     rows = ask(ctx, lambda julia: julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo))
     shown = [mensagem_em_palavras(row, ctx.work().zone, com_texto=True) for row in rows]
-    ctx.show({"mensagens": shown}, as_json, lambda: _tell_messages(ctx, shown))
+    ctx.show({"mensagens": shown}, as_json, lambda: _print_messages(ctx, shown))
 
 
 def vagas(
@@ -44,13 +44,13 @@ def vagas(
     page = {"limite": limite, "pular": pular}
     rows = ask(ctx, lambda julia: julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas))
     shown = [aberta_em_palavras(row, ctx.work().zone, com_contato=True) for row in rows]
-    ctx.show({"vagas": shown}, as_json, lambda: _tell_vacancies(ctx, shown, "no_closed" if fechadas else "no_open"))
+    ctx.show({"vagas": shown}, as_json, lambda: _print_vacancies(ctx, shown, "no_closed" if fechadas else "no_open"))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"mensagens": mensagens, "vagas": vagas}
 
 
-def _tell_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
+def _print_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     texts = ctx.texts()
     if not shown:
         ctx.say(texts("cli.grupos.no_message"))
@@ -67,7 +67,7 @@ def _tell_messages(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     ctx.out.print(table)
 
 
-def _tell_vacancies(ctx: CliContext, shown: list[dict[str, Any]], nothing: str) -> None:
+def _print_vacancies(ctx: CliContext, shown: list[dict[str, Any]], nothing: str) -> None:
     texts = ctx.texts()
     if not shown:
         ctx.say(texts(f"cli.grupos.{nothing}"))

@@ -31,7 +31,7 @@ def carregar(
 def nomes(context: typer.Context, nome: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     found = ask(ctx, lambda julia: julia.groups.ensino.de_quem(nome))
-    ctx.show({"nomes": [asdict(each) for each in found]}, as_json, lambda: _tell(ctx, found))
+    ctx.show({"nomes": [asdict(each) for each in found]}, as_json, lambda: _print(ctx, found))
 
 
 def esquecer(
@@ -52,7 +52,7 @@ async def _forget(julia: Julia, nome: str, id: str | None) -> Ensinado:
     return await julia.groups.ensino.esquecer(nome, por=current_user(), id=whole)
 
 
-def _tell(ctx: CliContext, found: list[Ensinado]) -> None:
+def _print(ctx: CliContext, found: list[Ensinado]) -> None:
     if not found:
         ctx.say(ctx.texts()("cli.grupos.nobodys_name"))
     for each in found:

@@ -41,7 +41,7 @@ def revisao(
     vagas = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
     is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and vagas and pular + len(vagas) < waiting
     document = {"aguardando": waiting, "vagas": vagas}
-    ctx.show(document, as_json, lambda: _tell_waiting(ctx, vagas, status))
+    ctx.show(document, as_json, lambda: _print_waiting(ctx, vagas, status))
     if is_more and not as_json:
         after = pular + len(vagas)
         ctx.say(ctx.texts()("cli.grupos.waiting_more", shown=len(vagas), count=waiting, next=after))
@@ -51,7 +51,7 @@ def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     row, sources = ask(ctx, lambda julia: _see(julia, id))
     document = vaga_em_palavras(row, ctx.work().zone, sources)
-    ctx.show(document, as_json, lambda: _tell(ctx, document))
+    ctx.show(document, as_json, lambda: _print(ctx, document))
 
 
 def aprovar(
@@ -122,14 +122,14 @@ async def _reject(julia: Julia, id: str, motivo: str) -> Decidida:
 
 def _show_decision(ctx: CliContext, done: Decidida, as_json: bool) -> None:
     document = {"id": done.id, "status": done.status, "vaga_id": done.vaga_id, "aprendido": done.aprendido}
-    ctx.show(document, as_json, lambda: _tell_decided(ctx, done))
+    ctx.show(document, as_json, lambda: _print_decided(ctx, done))
 
 
-def _tell_decided(ctx: CliContext, done: Decidida) -> None:
+def _print_decided(ctx: CliContext, done: Decidida) -> None:
     ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=word(ctx, "vaga", done.status)))
 
 
-def _tell_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDaVaga) -> None:
+def _print_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDaVaga) -> None:
     texts = ctx.texts()
     if not vagas:
         waits, state = status is StatusDaVaga.AGUARDANDO_REVISAO, word(ctx, "vaga", status)
@@ -144,15 +144,15 @@ def _tell_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDa
     ctx.out.print(table)
 
 
-def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
+def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts, became = ctx.texts(), document["vaga"]
     status, why = word(ctx, "vaga", document["status"]), motivo_em_palavras(texts, document["motivo"])
     ctx.say(f"{document['id']}  {status}  {why}".rstrip())
     if became is not None:
         key = "became" if became["fechada_em"] is None else "became_closed"
-        ctx.say(texts(f"cli.grupos.{key}", **_shown(ctx, became)))
+        ctx.say(texts(f"cli.grupos.{key}", **_format_fields(ctx, became)))
     if (before := document["anterior"]) is not None:
-        ctx.say(texts("cli.grupos.known_before", **_shown(ctx, before)))
+        ctx.say(texts("cli.grupos.known_before", **_format_fields(ctx, before)))
     for name in CAMPOS:
         field = document["campos"][name]
         if field["valor"] is not None:
@@ -165,7 +165,7 @@ def _tell(ctx: CliContext, document: dict[str, Any]) -> None:
     ctx.out.print(document["texto"], markup=False, highlight=False)
 
 
-def _shown(ctx: CliContext, vaga: dict[str, Any]) -> dict[str, str]:
+def _format_fields(ctx: CliContext, vaga: dict[str, Any]) -> dict[str, str]:
     """Format the fields of a vacancy for people."""
     shown = {name: cell(ctx, name, value) or "-" for name, value in vaga.items()}
     return shown | ({"fechada_em": ctx.moment(vaga["fechada_em"])} if vaga.get("fechada_em") else {})

@@ -83,10 +83,10 @@ class Inicio:
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
         due = await self._database.all(self._queries.due, now=now, limit=DUE_LIMIT)
-        left_alone = await held() if due and held is not None else ()
+        held_types = await held() if due and held is not None else ()
         for row in due:
             tipo = row["tipo_campanha"]
-            why = JOB_HELD() if tipo in left_alone else espera(await self._rules(self._database, tipo), now)
+            why = JOB_HELD() if tipo in held_types else espera(await self._rules(self._database, tipo), now)
             if why is not None:
                 done = replace(done, esperam={**done.esperam, row["id"]: why})
                 continue
@@ -226,19 +226,19 @@ class Inicio:
     async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
         """Queue the messages of these recipients and mark the recipients, in one transaction."""
         now, items = self._clock.now(), []
-        for someone in people:
-            valores = {"nome": someone["primeiro_nome"], "especialidade": someone["especialidade"]}
+        for recipient in people:
+            valores = {"nome": recipient["primeiro_nome"], "especialidade": recipient["especialidade"]}
             text = preenchido(campanha.corpo, valores)
             if text is None:
                 await transaction.run(
                     self._queries.exclude,
                     id=campanha.id,
-                    cliente_id=someone["cliente_id"],
+                    cliente_id=recipient["cliente_id"],
                     motivo=MotivoDaExclusao.SEM_NOME.value,
                     now=now,
                 )
-            elif not someone["na_fila"]:
-                items.append(_item(campanha, someone, text))
+            elif not recipient["na_fila"]:
+                items.append(_item(campanha, recipient, text))
         shared = {
             "campanha_id": campanha.id,
             "tipo": "campanha",
@@ -269,10 +269,10 @@ class Inicio:
         )
 
 
-def _item(campanha: Devida, someone: Row, text: str) -> NewItem:
+def _item(campanha: Devida, recipient: Row, text: str) -> NewItem:
     return NewItem(
-        values={"cliente_id": someone["cliente_id"], "telefone_destino": someone["telefone"], "conteudo": text},
-        key=f"campanha:{campanha.id}:{someone['cliente_id']}",
+        values={"cliente_id": recipient["cliente_id"], "telefone_destino": recipient["telefone"], "conteudo": text},
+        key=f"campanha:{campanha.id}:{recipient['cliente_id']}",
     )
 
 

@@ -88,7 +88,7 @@ UPDATE campanhas SET enfileirada_em = :now, updated_at = :now WHERE id = :id AND
 -- read going: is there a campaign to conclude?
 SELECT id FROM campanhas WHERE status = 'ativa' AND enfileirada_em IS NOT NULL LIMIT 1;
 
--- write conclude on sqlite: every message of it has ended
+-- write conclude on sqlite: complete campaigns whose messages have all ended
 UPDATE campanhas SET status = 'concluida', concluida_em = :now, updated_at = :now
 WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.campanha_id = campanhas.id
@@ -97,7 +97,7 @@ WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
                   WHERE message.envio_estado IS NOT NULL AND message.campanha_id = campanhas.id)
 RETURNING id, enviados;
 
--- write conclude on postgres: every message of it has ended
+-- write conclude on postgres: complete campaigns whose messages have all ended
 UPDATE campanhas SET status = 'concluida', concluida_em = :now, updated_at = :now
 WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.campanha_id = campanhas.id

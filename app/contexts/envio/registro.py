@@ -350,8 +350,8 @@ class Registro:
     ) -> None:
         if mensagem.chip_id is not None:
             await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id, now=now)
-        whom = {"cliente_id": mensagem.cliente_id, "campanha_id": mensagem.campanha_id}
-        await transaction.run(self._queries.count_on_doctor, **whom, em=em, tipo=mensagem.tipo, now=now)
+        doctor = {"cliente_id": mensagem.cliente_id, "campanha_id": mensagem.campanha_id}
+        await transaction.run(self._queries.count_on_doctor, **doctor, em=em, tipo=mensagem.tipo, now=now)
         if mensagem.conversa_id is not None:
             await transaction.run(
                 self._queries.count_on_conversation,
