@@ -106,12 +106,12 @@ ROADS: dict[str, Road] = {
     "a handler that answers with it": called("answers"),
     "a thread and a future that fail": called("throws"),
     "a task that fails": called("enqueues"),
-    "an address nobody knows": lambda client, canary: client.get(f"/{canary.text}", params=canary.params),
-    "a job nobody knows": lambda client, canary: client.post(f"/jobs/{canary.cpf}-{canary.telefone}", headers=GOOD),
-    "a page nobody knows": lambda client, canary: client.get(
+    "an unknown address": lambda client, canary: client.get(f"/{canary.text}", params=canary.params),
+    "an unknown job": lambda client, canary: client.post(f"/jobs/{canary.cpf}-{canary.telefone}", headers=GOOD),
+    "an unknown page": lambda client, canary: client.get(
         f"/painel/tarefas/{canary.telefone}", headers={**GOOD, "Accept": "text/html"}
     ),
-    "an execution nobody knows": lambda client, canary: client.get(f"/painel/execucoes/{canary.token}", headers=GOOD),
+    "an unknown execution": lambda client, canary: client.get(f"/painel/execucoes/{canary.token}", headers=GOOD),
     "a parameter that is wrong": lambda client, canary: client.get("/health/ready", params={"strict": canary.text}),
     "a header that is wrong": with_headers(lambda canary: {"X-Batuta-Deadline": canary.text, **GOOD}),
     "headers": with_headers(
@@ -136,7 +136,7 @@ ROADS: dict[str, Road] = {
     "a key used again": lambda client, canary: client.post(
         "/jobs/logs", params=canary.params, headers={**GOOD, "Idempotency-Key": "the-same"}
     ),
-    "a method nobody knows": lambda client, canary: client.request(
+    "an unknown method": lambda client, canary: client.request(
         "PURGE", "/jobs", params=canary.params, content=json.dumps(canary.params), headers=GOOD
     ),
 }  # fmt: skip

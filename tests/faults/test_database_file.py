@@ -25,7 +25,7 @@ def test_every_process_restarts_on_the_file_that_replaces_its_database(tmp_path:
     with tree(tmp_path, "up", app=PLANT) as running:
         until("it answers", running.is_up)
         before = until("all are there", lambda: set(running.children()) == set(ROLES) and running.children())
-        until("each has beaten", lambda: _with_heartbeat(file) >= set(before.values()))
+        until("each has a heartbeat", lambda: _with_heartbeat(file) >= set(before.values()))
         _copy(file, tmp_path / "copy.db")
         (tmp_path / "copy.db").rename(file)
         began = time.monotonic()

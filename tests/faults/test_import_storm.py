@@ -96,7 +96,7 @@ class Office:
                 # 409: the process that resumes the interrupted import wrote the same rows at the same time.
                 assert answer.status_code >= 500 or answer.status_code == 409, answer.text
                 await asyncio.sleep(0.1)
-        raise AssertionError(f"nobody took the file: {self.said()}")
+        raise AssertionError(f"the file was not accepted: {self.said()}")
 
     async def until_begun(self) -> None:
         """Wait until the api has the file and has not answered yet."""

@@ -79,7 +79,7 @@ async def _swallows(url: str, folder: Path) -> None:
     figures = Figures("T26", kind(url), "a task eats its cancellation and holds a thread")
     async with guarded_worker(plan(url, folder, lease=10.0), rate=RATE) as running:
         ids, poison = await enqueue_with_neighbours(running, "surda")
-        await running.until("it is told", lambda: running.notes("refused"))
+        await running.until("it is cancelled", lambda: running.notes("refused"))
         began = running.at("ill", "surda")
         await running.until("its process ends", lambda: running.exits)
         assert running.exits[0].code == EXIT_AGAIN

@@ -162,7 +162,7 @@ async def _stubborn(url: str, folder: Path) -> None:
         took = "UPDATE tasks SET fence = fence + 1, status = 'failed', lease_until = NULL, owner = NULL WHERE id = :id"
         database = running.work.database
         await database.run(in_dialect(query_of("take", took, writes=True), database.dialect), id=stubborn)
-        await running.until("it was told", lambda: ["refused", stubborn] in running.notes())
+        await running.until("it was cancelled", lambda: ["refused", stubborn] in running.notes())
         good = await running.work.enqueue_many("conta", [(0.0,) for _ in range(30)])
         await running.until_over(within=60)
         effects = await running.effects()

@@ -38,7 +38,7 @@ async def _goes_out(url: str, folder: Path) -> None:
         async with office.storm(2, chance, pause):
             await office.until("the storm is over", lambda: _are_sent_or_given_up(office, people * 9 // 10), TIMEOUT)
         await office.begin_until_up(2)
-        await office.until("everybody's message was put into the queue", lambda: _is_queued(office, id))
+        await office.until("every message is queued", lambda: _is_queued(office, id))
         for row in (await office.rows()).values():
             office.accepted.append(Accepted(row["id"], row["telefone_destino"], row["created_at"]))
         assert len(office.accepted) == people

@@ -39,7 +39,7 @@ async def _incident(url: str, folder: Path) -> None:
         campaign = await office.campaign()
         await office.put(50, "campanha", campanha_id=campaign)
         enqueued = office.clock.now()
-        await office.hurry("somebody is told", lambda: _is_deserted(office), timedelta(seconds=15), every=0.3)
+        await office.hurry("an alert is raised", lambda: _is_deserted(office), timedelta(seconds=15), every=0.3)
         alerted_after = office.clock.now() - enqueued
         assert alerted_after <= 2 * MINUTE
         await office.begin_until_up(2)

@@ -35,7 +35,7 @@ async def _lies(url: str, folder: Path) -> None:
         await office.until_left(third // 2, within=600 if LONG else 60)
         await office.behave(connection_closed=True)  # while its state says open
         await office.put(third)
-        await office.until("some hear that it is closed", lambda: _were_refused(office, 2), 600 if LONG else 60)
+        await office.until("some sends are refused", lambda: _were_refused(office, 2), 600 if LONG else 60)
         await office.behave(connection_closed=False, lost_answers=0.2)
         # A chip that met the closed connection rests for five minutes; by chance that may be every chip.
         await office.until_left(third, within=600 if LONG else 60, by=timedelta(minutes=3))
@@ -49,7 +49,7 @@ async def _lies(url: str, folder: Path) -> None:
         chip = await one(office.work.database, "SELECT status FROM chips WHERE instance_name = :name", name=SENDER)
         assert chip["status"] == "banned"
         tried = _since(banned_at, await office.refusals())
-        await office.until("what was told is worked on", lambda: _is_quiet(office))
+        await office.until("every event is processed", lambda: _is_quiet(office))
         await _assert_recorded_once(office)
         note = f"{len(tried)} calls by the banned number before we knew; {given_up} given up after three, revived"
         figures.record_items(await tally(office, left), note)

@@ -61,7 +61,7 @@ def ready(running: Tree) -> dict[str, int]:
         ready = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
         return ready >= set(ROLES) and running.is_up()
 
-    until("everybody is ready", all_are, within=2 * TIMEOUT)
+    until("every role is ready", all_are, within=2 * TIMEOUT)
     return running.children()
 
 
@@ -79,7 +79,7 @@ def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path
     figures = Figures("T28", "SQLite", f"SIGSTOP of api, scheduler and worker, limit {LIMIT:g} s")
     with plant(tmp_path) as running:
         before = ready(running)
-        until("each has beaten once", lambda: _with_heartbeat(tmp_path) >= {before[role] for role in ROLES})
+        until("each has a heartbeat", lambda: _with_heartbeat(tmp_path) >= {before[role] for role in ROLES})
         for role in ROLES:
             os.kill(before[role], signal.SIGSTOP)
         began = time.monotonic()
@@ -191,7 +191,7 @@ def test_no_process_outlives_a_killed_parent_and_the_next_one_serves_at_once(tmp
         running.process.kill()
         running.process.wait()
         all_of_them = [*children.values(), grandchild]
-        until("nobody is left", lambda: all(is_gone(pid) for pid in all_of_them))
+        until("no process is left", lambda: all(is_gone(pid) for pid in all_of_them))
         gone = time.monotonic() - began
         with plant(tmp_path, PORT=str(running.port)) as second:
             until("it serves", second.is_up, within=2 * TIMEOUT)
@@ -211,7 +211,7 @@ def test_kernel_ends_the_children_when_the_orphan_reaper_is_killed_too(tmp_path:
                 os.kill(int(pid), signal.SIGKILL)
         running.process.kill()
         running.process.wait()
-        until("nobody is left", lambda: all(is_gone(pid) for pid in children.values()))
+        until("no process is left", lambda: all(is_gone(pid) for pid in children.values()))
 
 
 @pytest.mark.skipif(not LONG, reason="its waits are those of an installation")

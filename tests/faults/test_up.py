@@ -29,7 +29,7 @@ def test_up_serves_and_a_stop_drains_every_child_and_then_the_parent(tmp_path: P
 
 def test_ctrl_c_ends_in_order_and_each_pretty_line_begins_with_its_process(tmp_path: Path) -> None:
     with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="pretty") as running:
-        until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
+        until("all have logged their start", lambda: running.log.read_text().count("process started") == 6)
         until("the address is announced", lambda: "Ctrl-C." in running.log.read_text())
         started = running.log.read_text().splitlines()
         page, command, stop = (line for line in started if line and "|" not in line)
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_in_order_and_each_pretty_line_begins_with_its_process(tmp_p
 
 def test_each_json_line_names_the_child_that_wrote_it(tmp_path: Path) -> None:
     with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="json") as running:
-        until("all have spoken", lambda: running.log.read_text().count("process started") == 6)
+        until("all have logged their start", lambda: running.log.read_text().count("process started") == 6)
         assert running.end(signal.SIGINT) == 0
         lines = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
         assert {"up", "scheduler", "worker-1", "worker-2"} < {line["service"] for line in lines}

@@ -150,6 +150,6 @@ def _in_order(asked: Mapping[str, Accepted], left: Iterable[Delivery]) -> Iterat
 def _no_ghost(asked: Mapping[str, Accepted], left: Iterable[Delivery]) -> Iterator[MessageViolation]:
     for each in left:
         if each.id not in asked:
-            yield MessageViolation(MessageCheck.NO_GHOST, each.id, "left, and nobody had asked for it")
+            yield MessageViolation(MessageCheck.NO_GHOST, each.id, "left without being accepted")
         elif asked[each.id].recipient != each.recipient:
-            yield MessageViolation(MessageCheck.NO_GHOST, each.id, "left for somebody else")
+            yield MessageViolation(MessageCheck.NO_GHOST, each.id, "left for another recipient")

@@ -158,7 +158,7 @@ def written(io: Path) -> int:
         (xlsx([], sheet=sheet_xml([HEADER, *(patient(n) for n in range(1000))]).replace(
             "</sheetData>", "<row r='1002'><c r='A1002'><v>1</c></row></sheetData>")), "a.xlsx", PlanilhaIlegivel),
     ],
-    ids=["a row too many", "a last line nobody can read", "rows without their number", "a broken last row"],
+    ids=["a row too many", "an unreadable last line", "rows without their number", "a broken last row"],
 )  # fmt: skip
 async def test_file_with_a_fault_at_its_end_leaves_nothing(
     office: Office, content: bytes, name: str, refusal: type[PlanilhaRecusada]

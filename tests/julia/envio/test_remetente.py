@@ -420,7 +420,7 @@ async def test_doubt_that_cannot_be_checked_delays_no_other(
 
     async def fails_for_one(instance: str, telefone: str, *, since: datetime) -> Any:
         if telefone == PHONE:
-            raise RuntimeError("an answer nobody expected")
+            raise RuntimeError("an unexpected answer")
         return await sent_to(instance, telefone, since=since)
 
     monkeypatch.setattr(office.line, "list_sent", fails_for_one)

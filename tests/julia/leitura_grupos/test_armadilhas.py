@@ -235,7 +235,7 @@ def test_ambiguous_alias_is_decided_by_the_town_then_by_the_region(texto: str, r
         pytest.param(
             "HTN clínico 1.500\n10/08 SN - ok Dra Fulana\n12/08 SN",
             ["08-12 noturno 1500"],
-            id="agreed with somebody is taken",
+            id="agreed with a doctor is taken",
         ),
         pytest.param(
             "HTN feriado 07/09: SD, clínico, 1.500. Já fechei o dia 08/09, não chamem",
@@ -255,7 +255,7 @@ def test_ambiguous_alias_is_decided_by_the_town_then_by_the_region(texto: str, r
         pytest.param(
             "HTN – feriado 07/09\n06/09 dom SD 1.500\n07/09 seg SD e SN 2.000\nCM. Fulano 91 98100-0001",
             ["09-06 diurno 1500", "09-07 diurno 2000", "09-07 noturno 2000"],
-            id="a day announced above is told below, and a price holds for both shifts",
+            id="a day announced above is repeated below, and a price holds for both shifts",
         ),
         pytest.param(
             "HTN pediatra amanhã T e domingo M, 900", ["08-04 tarde 900", "08-09 manha 900"], id="tomorrow and Sunday"

@@ -70,7 +70,7 @@ CM, PED = "Clínica Médica", "Pediatria"
                 "Hospital Modelo da Serra | Ortopedia e Traumatologia | 08-12 diurno 2040",
                 "Hospital Modelo da Serra | Ortopedia e Traumatologia | 08-13 noturno 2040",
             ],
-            id="a hospital nobody told us, paid by the hour",
+            id="an unknown hospital, paid by the hour",
         ),
         pytest.param(
             "UPA 24h Exemplo Leste, clínico, 10/08, SN, 1500",
@@ -135,7 +135,7 @@ CM, PED = "Clínica Médica", "Pediatria"
         pytest.param(
             "Passo plantões: UPA Exemplo dia 17 e 19 (SD) e HTN dia 21 (SN). CM, 1.350 na UPA e 1.600 no HTN",
             [f"{H} | {CM} | 08-21 noturno 1600", f"{U} | {CM} | 08-17 diurno 1350", f"{U} | {CM} | 08-19 diurno 1350"],
-            id="a price for each hospital, told behind them",
+            id="a price for each hospital, listed after them",
         ),
         pytest.param(
             "Hospital São Modelo de Exemplópolis/MG precisa de pediatra 10/08 SD 1.700",

@@ -87,7 +87,7 @@ async def invalid_credentials(julia: Julia) -> dict[str, dict[str, str]]:
     sessions.end(sessions.find(ended, now=now), now=now)
     notes = {
         "session of a revoked token": sessions.begin(token.id, now=now, chance="ab" * 16),
-        "session of nobody": sessions.begin("0" * 12, now=now, chance="ab" * 16),
+        "session of an unknown token": sessions.begin("0" * 12, now=now, chance="ab" * 16),
         "expired session": sessions.begin("API_TOKEN", now=now - LASTS - timedelta(seconds=1), chance="ab" * 16),
         "ended session": ended,
         "token as a session": TOKEN,
