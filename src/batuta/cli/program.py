@@ -33,7 +33,7 @@ WIDEST = 100
 def translate(command: Any, texts: Texts) -> Any:
     """Give every command of the tree its help in one language.
 
-    ``cli.option`` has the text of an option by its name, or by the names of its command and its own.
+    An option has the text ``cli.option.<command>_<option>`` if that exists, otherwise ``cli.option.<option>``.
     """
     for option in command.params:
         general = texts.get(f"cli.option.{option.name}", option.help or "")

@@ -127,7 +127,7 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
 
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop ``null`` from the schema of a header or query parameter: there, absence is omission and ``null`` is a string."""
+    """Drop ``null`` from the schema of a header or query parameter: an absent one is left out of the request."""
     match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:
             return {**only, **{name: value for name, value in schema.items() if name != "anyOf"}}
