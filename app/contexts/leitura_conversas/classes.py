@@ -1,4 +1,4 @@
-"""The class of a text that is no opt-out: acceptance, refusal, question, a person wanted, objection, confirmation."""
+"""The class of a text that is not an opt-out: acceptance, refusal, question, a person wanted, objection, confirmation."""
 
 from typing import Final
 

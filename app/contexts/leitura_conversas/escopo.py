@@ -1,4 +1,4 @@
-"""What a request is about: this service's messages as a whole, or one thing of the work."""
+"""The scope of a request: all messages of this service, or one matter of the work."""
 
 import re
 from collections.abc import Sequence

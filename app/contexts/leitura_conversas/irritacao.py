@@ -111,7 +111,7 @@ def _repetition(frase: Frase) -> Iterator[Indicio]:
 
 
 def _is_about_work(frase: Frase) -> bool:
-    """Days and hours alone are no work: "todo dia isso"."""
+    """Days and hours alone are not work talk: "todo dia isso"."""
     if "PAGAMENTO" in frase.marcas:
         return True
     if frase.marcas & {"MSG", "ISSO"}:

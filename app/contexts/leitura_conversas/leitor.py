@@ -69,9 +69,9 @@ def _signs(frase: Frase) -> Iterator[Indicio]:
 # A footer or an advertisement tells the reader how to leave: "para sair, responda PARAR".
 _INSTRUCTION = named("leitor", "instruction")
 
-# --- the person goes on talking to us -------------------------------------------------------------
+# --- the person continues the conversation -------------------------------------------------------------
 
-_GOES_ON = named("leitor", "goes_on")
+_CONTINUES = named("leitor", "continues")
 _ACCEPTS = named("leitor", "accepts")
 _NOT_BEFORE: Final = frozenset(("NAO", "NUNCA"))
 _FIRM: Final = frozenset(
@@ -80,7 +80,7 @@ _FIRM: Final = frozenset(
 
 
 class _Rest:
-    """The rest of the message shows whether the person goes on with us: "pode mandar de UTI", "me chama em dezembro"."""
+    """The rest of the message shows whether the person continues the conversation: "pode mandar de UTI", "me chama em dezembro"."""
 
     def __init__(self, frases: Sequence[Frase]) -> None:
         self._frases = frases
@@ -89,7 +89,7 @@ class _Rest:
         frase = self._frases[at]
         if sign.regra in ("parar_de", "cancelar_inscricao", "pare", "nao_quero") and _wants_person(frase):
             return True
-        if any(self._goes_on_at(where, sign, at) for where in self._continues):
+        if any(self._continues_at(where, sign, at) for where in self._continues):
             return True
         if sign.opt_out is CERTO:
             return False
@@ -101,7 +101,7 @@ class _Rest:
             or (self._names_mail_folder and "spam" in frase.escrita)
         )
 
-    def _goes_on_at(self, where: tuple[int, int, int], sign: Indicio, at: int) -> bool:
+    def _continues_at(self, where: tuple[int, int, int], sign: Indicio, at: int) -> bool:
         sentence, start, end = where
         if sentence == at and start < sign.end and end > sign.start:
             return False
@@ -111,7 +111,7 @@ class _Rest:
     def _continues(self) -> list[tuple[int, int, int]]:
         found = []
         for at, frase in enumerate(self._frases):
-            for match in _GOES_ON.finditer(frase):
+            for match in _CONTINUES.finditer(frase):
                 start = frase.word_at(match.start())
                 if not _is_denied(frase, start) and not _is_reported(frase, start):
                     found.append((at, start, frase.word_at(match.end() - 1) + 1))
@@ -203,7 +203,7 @@ def _alone(frases: Sequence[Frase]) -> tuple[OptOut, str, str] | None:
         return PROVAVEL, "nao_bravo", "nao"
     if _is_split(said):
         return CERTO, "palavra", "".join(each.texto for each in said)
-    wants_more = any(_GOES_ON.search(each) for each in frases)
+    wants_more = any(_CONTINUES.search(each) for each in frases)
     if any("DESCADASTRAR" in each.marcas for each in said) and not wants_more and not _is_asked_about(frases):
         return CERTO, "palavra", next(each.texto for each in said if "DESCADASTRAR" in each.marcas)
     if any(each.texto == "hoje" for each in said) and any(each.texto in terms("chega basta") for each in said):
@@ -255,7 +255,7 @@ _LONG_KEYWORDS: Final = terms("parar cancelar remover excluir descadastrar")
 
 
 def _is_split(said: Sequence[Palavra]) -> bool:
-    """ "pa rar", "sa ir": one keyword in pieces that are no words."""
+    """ "pa rar", "sa ir": one keyword in pieces that are not words."""
     whole = "".join(each.texto for each in said)
     if len(said) == 1 and not said[0].marcas and said[0].texto not in WORDS:
         return any(one_slip(whole, each) for each in _LONG_KEYWORDS)

@@ -68,7 +68,7 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
             if verb[-2:] not in _REQUESTS:
                 continue
             for suffix, form in _forms(verb):
-                # "não incomoda" says that something is no bother; "não incomode" asks.
+                # "não incomoda" says that something does not bother; "não incomode" asks.
                 is_statement = name == "INCOMODAR" and verb.endswith("ar") and form == verb[:-1]
                 found.setdefault(fold(form), set()).add("INCOMODA" if is_statement else name + suffix)
                 spellings[form] = fold(form)

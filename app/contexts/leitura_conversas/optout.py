@@ -144,12 +144,14 @@ def _strength(
             return CERTO
         if has_me and after and after[0].texto == "nem":
             return CERTO
-        return PROVAVEL if has_me and about is None and not _goes_on(after) else NAO
+        return PROVAVEL if has_me and about is None and not _offers_another_way(after) else NAO
     if has_more and (has_me or whole or about is None):
         return CERTO if whole or about is None else PROVAVEL
     if whole and (has_me or (about is not None and (about.marcas & {"MSG", "NADA"} or about.texto.endswith("s")))):
         return CERTO
-    return PROVAVEL if about is None and (has_me or len(frase.palavras) <= 3) and not _goes_on(after) else NAO
+    return (
+        PROVAVEL if about is None and (has_me or len(frase.palavras) <= 3) and not _offers_another_way(after) else NAO
+    )
 
 
 def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> OptOut:
@@ -176,8 +178,8 @@ def _is_offer(about: Palavra | None) -> bool:
     return about is not None and "OFERTA" in about.marcas
 
 
-def _goes_on(after: tuple[Palavra, ...]) -> bool:
-    """ "Não me liga, manda mensagem": the rest of the sentence says how instead."""
+def _offers_another_way(after: tuple[Palavra, ...]) -> bool:
+    """The rest of the sentence names another way: "Não me liga, manda mensagem"."""
     return any(
         each.marcas & {"ENVIAR", "CHAMAR", "LIGAR", "JA_RESOLVI"} or each.texto in terms("to tou estou depois")
         for each in after

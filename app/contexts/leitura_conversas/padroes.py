@@ -115,7 +115,7 @@ def _needs(pieces: list[str]) -> list[frozenset[str]]:
 
 
 def _alternatives(pieces: list[str], at: int) -> tuple[list[frozenset[str]], int]:
-    """What each match contains: a list of sets, of each of which one member is there."""
+    """Content of each match: a list of sets, with one member of each set present."""
     found, at = _sequence(pieces, at)
     branches = [found]
     while at < len(pieces) and pieces[at] == "|":

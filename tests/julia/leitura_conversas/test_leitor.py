@@ -43,7 +43,7 @@ def test_spelling_look_alikes_and_spaces_hide_nothing(texto: str) -> None:
         "não me tira da lista, quero continuar", "não quero receber por RPA", "me tira uma dúvida",
     ],
 )  # fmt: skip
-def test_work_talk_is_no_opt_out(texto: str) -> None:
+def test_work_talk_is_not_an_opt_out(texto: str) -> None:
     assert ler(texto).opt_out is OptOut.NAO
 
 
