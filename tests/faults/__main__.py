@@ -92,7 +92,7 @@ AFTERWORD = """
 - A fast clock multiplies the machine's own delays, so those runs have wider windows: 30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11.
 - Leases in the queue's tests take a second or a few; the real lease takes thirty.
 - The full disk is a tmpfs of 16 MB, which only root can mount; without root the test is skipped. Failing system calls come from strace.
-- A row without a day is from an earlier version. The T01, T05 and T08 among them ran before claiming was rewritten (decision 10).
+- A row without a day is from an earlier version of the code.
 - The runs of 2026-11-16 shared the two cores with ten and more other programs: their durations say little.
 """  # noqa: E501 - one line per statement
 
