@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from app.cli import agendamentos, campanhas, chips, conversas, grupos, mensagens, vagas
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
+from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
-from app.composition.sending import Pace
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
 from app.web.boards import appointments_board, groups_board, sending_board, vacancies_board

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from app.composition.groups import add_groups
+from app.composition.grupos import add_groups
 from app.composition.julia import migrations
-from app.composition.messages import build_messages
+from app.composition.mensagens import build_messages
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
 from app.contexts.webhooks.api import DeGrupo

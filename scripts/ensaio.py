@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.composition.development.simulator import SIMULATED
+from app.composition.envio import Pace
 from app.composition.julia import julia_of
-from app.composition.sending import Pace
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.limites import Limites, limites
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.composition.messages import Messages
+from app.composition.mensagens import Messages
 from app.contexts.chips.jobs import ChipJobs
 from app.contexts.chips.pool import Pool
 from app.contexts.chips.saude import ChipHealth

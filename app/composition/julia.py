@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.composition.appointments import Appointments, add_appointments
-from app.composition.campaigns import Campaigns, add_campaigns, build_campaigns
+from app.composition.agendamentos import Appointments, add_appointments
+from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
 from app.composition.development.demo import Demo, planilha_de_demonstracao
-from app.composition.groups import GroupContacts, Groups, add_groups, build_group_contacts
+from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
+from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
-from app.composition.messages import Messages, build_messages
-from app.composition.sending import Pace, Sending, add_sending, build_sending, limits, whatsapp
-from app.composition.shifts import Shifts, add_shifts
+from app.composition.mensagens import Messages, build_messages
+from app.composition.plantoes import Shifts, add_shifts
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution import probe as evolution
 from app.integrations.evolution.client import EvolutionClient

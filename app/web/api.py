@@ -2,11 +2,11 @@
 
 from fastapi import FastAPI
 
+from app.composition.envio import hours, limits
 from app.composition.julia import Julia
-from app.composition.sending import hours, limits
 from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
 from app.web.metrics import readings
-from app.web.routes import appointments, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, vagas, webhooks
+from app.web.routes import agendamentos, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, vagas, webhooks
 from app.web.routes.health import health_router
 from batuta.web import create_api
 
@@ -26,10 +26,10 @@ def create_app(julia: Julia) -> FastAPI:
             nomes.router(groups.ensino),
             grupos_vistos.router(groups.recebidas, groups.abertas, work.zone),
             vagas.router(julia.shifts, work.zone),
-            appointments.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
+            agendamentos.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),
         ],
-        larger_bodies={appointments.IMPORT: MOST_BYTES + 64 * 1024},
+        larger_bodies={agendamentos.IMPORT: MOST_BYTES + 64 * 1024},
         own_proof=[webhooks.EVOLUTION],
         readings=readings(julia.appointments.health.documento),
     )

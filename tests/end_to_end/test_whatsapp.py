@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx2
 
+from app.composition.envio import whatsapp
 from app.composition.julia import julia_of
-from app.composition.sending import whatsapp
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.whatsapp import Sent, Unknown
 from app.integrations.evolution.client import SECRET_HEADER

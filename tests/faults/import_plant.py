@@ -12,7 +12,7 @@ from typing import Any
 
 from arq.worker import run_worker
 
-from app.composition import appointments
+from app.composition import agendamentos
 from app.composition.arq import worker_settings
 from app.composition.julia import julia_of
 from app.contexts.agendamentos.planilha.processo import READ_WITHIN, LeitorDeArquivos
@@ -54,7 +54,7 @@ class Plan:
 def office(plan: Plan) -> Batuta:
     clock = FastClock.from_text(plan.clock)
     # The process that reads the file works at real speed, so its limit grows with the clock's rate.
-    vars(appointments)["LeitorDeArquivos"] = partial(LeitorDeArquivos, read_within=clock.rate * READ_WITHIN)
+    vars(agendamentos)["LeitorDeArquivos"] = partial(LeitorDeArquivos, read_within=clock.rate * READ_WITHIN)
     work = build(plan.settings, clock=clock).work
     work.queue_lease = timedelta(seconds=plan.lease)
     return work

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
+from app.composition.envio import Sending, build_sending
 from app.composition.jobs import HISTORY
 from app.composition.julia import julia_of
-from app.composition.sending import Sending, build_sending
 from app.contexts.comum.whatsapp import WhatsApp
 from app.settings import Settings
 from batuta.engine.batuta import Batuta

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
-from app.composition.shifts import Shifts
+from app.composition.plantoes import Shifts
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import EspecialidadeDesconhecida, NaoENome
 from app.contexts.plantoes.anuncios import Anuncio
@@ -42,7 +42,7 @@ from app.contexts.plantoes.relato import (
 from app.contexts.plantoes.service import Filtro
 from app.contexts.vagas.api import StatusDaVaga
 from app.web.refusals import as_problems, caller_of
-from app.web.routes.appointments import require_number
+from app.web.routes.agendamentos import require_number
 from app.web.routes.grupos import Hour, Word
 from app.web.routes.grupos_vistos import Day, Limit, Skip
 from batuta.web import AuthoriseFirst, Scope, needs

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.composition.development.demo import LISTENER, SENDER, Demo, planilha_de_demonstracao
-from app.composition.sending import hours
+from app.composition.envio import hours
 from app.settings import Settings
 from batuta.config import load_settings
 from batuta.stores.sql.database import Database

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.composition.sending import limits
+from app.composition.envio import limits
 from app.contexts.comum.whatsapp import Banned, Disconnected, NotOnWhatsApp, RateLimited, Refused, SendResult, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.queue.item import LeaseHolder

@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.groups import add_groups
+from app.composition.grupos import add_groups
 from app.composition.julia import add_guards, migrations
 from app.composition.llm import guard_llm
-from app.composition.messages import build_messages
+from app.composition.mensagens import build_messages
 from app.contexts.esteira.leituras import LeitorPorRegras
 from app.contexts.esteira.llm import LeitorComLlm
 from app.contexts.leitura_grupos.api import Categoria, Leitura

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from app.composition.envio import is_simulated
 from app.composition.jobs import WINDOWS
-from app.composition.sending import is_simulated
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.composition.envio import limits
 from app.composition.julia import julia_of
-from app.composition.sending import limits
 from app.contexts.mensagens.limites import POR_TIPO, TipoDeMensagem
 from app.main import build
 from app.settings import Settings

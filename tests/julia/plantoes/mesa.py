@@ -4,7 +4,7 @@ from datetime import date
 from typing import Any
 
 from app.composition.julia import julia_of
-from app.composition.shifts import Shifts
+from app.composition.plantoes import Shifts
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.plantoes.model import NovaVaga
 from tests.julia.envio.sending import Office

@@ -35,7 +35,7 @@ from app.contexts.leitura_grupos.marcas.marca import (
     apagar,
 )
 from app.contexts.leitura_grupos.marcas.pagamentos import datas_de_pagamento, pagamentos
-from app.contexts.leitura_grupos.marcas.valores import combinar, precos
+from app.contexts.leitura_grupos.marcas.precos import combinar, precos
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras_soltas
 

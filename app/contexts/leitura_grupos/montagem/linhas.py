@@ -11,7 +11,7 @@ from itertools import pairwise
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
-from app.contexts.leitura_grupos.montagem.precos import Regra
+from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre
 from app.contexts.leitura_grupos.marcas.pagamentos import forma
+from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Alvo, Regra, horas_do, por_plantao, regras
 from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
 from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
 from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
 from app.contexts.leitura_grupos.montagem.onde import Onde
 from app.contexts.leitura_grupos.montagem.ordem import em_ordem
-from app.contexts.leitura_grupos.montagem.precos import Alvo, Regra, horas_do, por_plantao, regras
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Campo, Periodo, VagaDita, VagaLida, ValorTipo
 

@@ -6,8 +6,8 @@ from itertools import groupby, pairwise
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import linha_de
+from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
 from app.contexts.leitura_grupos.montagem.linhas import Bloco
-from app.contexts.leitura_grupos.montagem.precos import Regra
 
 _AND = re.compile(r" {0,2}e {0,2}(?:r\$ {0,2})?")
 _OR_SIGN = re.compile(r" {0,2}(?:[/|,]|e) {0,2}(?:r\$ {0,2})?")

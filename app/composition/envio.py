@@ -7,7 +7,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from app.composition.development.simulator import SIMULATED
-from app.composition.messages import Messages
+from app.composition.mensagens import Messages
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.comum.whatsapp import NoLine, WhatsApp

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from app.composition.messages import Messages
-from app.composition.sending import rules_now
+from app.composition.envio import rules_now
+from app.composition.mensagens import Messages
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY, CampaignJobs, CampaignLoop
 from app.contexts.campanhas.service import Campanhas
