@@ -68,7 +68,7 @@ class Settings(EngineSettings):
     document_normalization_enabled: bool = True
     """appointments: read the documents"""
     address_model_enabled: bool = True
-    """appointments: with OPENAI_API_KEY, send addresses that the rules cannot read to the model"""
+    """appointments: ask the model about addresses that the rules cannot read (needs OPENAI_API_KEY)"""
     document_model_enabled: bool = False
     """appointments: with OPENAI_API_KEY, send documents that the rules cannot read to the model"""
 

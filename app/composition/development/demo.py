@@ -67,10 +67,7 @@ class Demo:
         return True
 
     async def fill(self, medicos: int, *, now: datetime, campaign_at: datetime | None = None) -> dict[str, int]:
-        """Add the rows; return how many of each kind are new.
-
-        ``campaign_at``: start of the second campaign; None: next working day.
-        """
+        """Insert the demonstration doctors, chips and campaigns; return the number of new rows of each kind."""
         doctors = 0
         for first in range(1, medicos + 1, BATCH):
             async with self._database.transaction() as transaction:

@@ -91,7 +91,9 @@ def agendamento_em_palavras(
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
-    """Describe a task to clients of the API, which has four states: a cancelled task is ``failed`` with its reason."""
+    """Describe a task for API clients. The API has four states: a cancelled task is reported as ``failed``, with its
+    reason.
+    """
     return {
         "job_id": status.job_id,
         "status": "failed" if status.status == "cancelled" else status.status,

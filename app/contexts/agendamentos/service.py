@@ -230,9 +230,8 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue new tasks for readings that failed or were switched off; return their ids.
-
-        Appointments named in ``ids`` are read again even if their reading is complete.
+        """Enqueue again the appointments whose reading failed or was skipped while reading was off; return the
+        appointment ids. With ``ids``, also enqueue completed ones.
         """
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:

@@ -77,7 +77,7 @@ def pode_ter_documento(texto: str) -> bool:
 
 
 class _Pagina:
-    """A text with a search for words and digits."""
+    """Index of a text: finds words and digits in it."""
 
     def __init__(self, texto: str) -> None:
         self._texto = limpo(texto)

@@ -206,7 +206,9 @@ class Campanhas:
         return after
 
     async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:
-        """Apply the action to queued messages; return how many changed at once."""
+        """Cancel or release the campaign's queued messages; return their number. Messages in progress stop later and
+        are not counted.
+        """
         match acao:
             case Acao.CANCELAR:
                 await transaction.run(

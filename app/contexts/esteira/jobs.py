@@ -61,7 +61,9 @@ class GroupJobs:
         self._clock = clock
 
     async def processar_grupos(self, call: JobCall) -> Outcome:
-        """Run every stage once. ``batch_size`` and ``max_workers`` limit the batch."""
+        """Run every stage of the group pipeline once. ``batch_size``: most items per stage; ``max_workers``: most items
+        at a time in stages that ask the model.
+        """
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
         if wrong:

@@ -190,7 +190,9 @@ class Leituras:
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """Return the effect that stores the reading and applies what the message closes or changes."""
+        """Return the effect that stores the reading and closes or updates the vacancies named in the message, or a
+        Snooze.
+        """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)
         dito = leitura.fechamento

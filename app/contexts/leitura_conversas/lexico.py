@@ -174,7 +174,7 @@ def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
 
 
 def one_slip(left: str, right: str) -> bool:
-    """One letter too many, too few, another, or two neighbours swapped."""
+    """Tell whether two words differ by at most one typo: a letter added, missing or wrong, or two neighbours swapped."""
     if abs(len(left) - len(right)) > 1:
         return False
     start = 0

@@ -1,7 +1,7 @@
-"""From a text as people type it to sentences of known words.
+"""Normalise a typed message into sentences of known words.
 
-Capitals, accents, letters of other alphabets, invisible characters, spaced-out letters and words without spaces are undone here, so
-that the grammar sees words only. Quoted text is kept apart: it is another person's.
+The module folds case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
+splits glued words. It separates quoted text, which another person wrote.
 """
 
 import re

@@ -228,7 +228,7 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
-    """While a person of the team has the conversation, only their messages and the system's notices leave."""
+    """Block messages while a team member handles the conversation, except messages from people and system notices."""
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
     return Bloqueia(Desfecho.FAILED_EXPIRED, WITH_PERSON(), cancels=True)

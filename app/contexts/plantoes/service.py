@@ -169,7 +169,7 @@ class Plantoes:
         return await self._change(id, decidir_liberacao, por, motivo)
 
     async def realizar(self, id: str, *, por: str) -> Resposta:
-        """A person says that the shift took place."""
+        """Record an operator's confirmation that the shift took place."""
         return await self._change(id, decidir_realizada, por, "realizada")
 
     async def cancelar(self, id: str, motivo: MotivoDaCancelada, *, por: str) -> Resposta:

@@ -1,4 +1,4 @@
-"""``/grupos/nomes``: owners of a name, as operators and the pipeline taught it, and how to unlearn it."""
+"""``/grupos/nomes``: look up which hospitals and specialities have a name and who added it; remove the name."""
 
 from dataclasses import asdict
 from typing import Annotated, Any

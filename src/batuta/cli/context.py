@@ -227,7 +227,9 @@ def _console(*, width: int | None = None, stderr: bool = False) -> Console:
 
 
 def option(argv: list[str], name: str) -> str | None:
-    """Read a global option from the words of the command line, before the command tree exists: the application adds to it."""
+    """Read a global option from ``argv`` directly: the command tree is built later, when the application has added its
+    commands.
+    """
     for place, word in enumerate(argv):
         if word == name and place + 1 < len(argv):
             return argv[place + 1]

@@ -56,7 +56,7 @@ class ArqWorker:
         self.functions: list[Function] = functions(work.task_registry, self._here, keep_result=keep_result)
 
     def supervisor(self, redis: ArqRedis) -> Supervisor:
-        """The supervisor of the loops; the caller adds its own and runs it."""
+        """Build a supervisor with the engine's loops. The caller adds its own loops and runs the supervisor."""
         self._here.look_past(redis)
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
         # Health checks see by this heartbeat that calls are run.

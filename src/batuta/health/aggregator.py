@@ -161,7 +161,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """State of one part. ``why`` may contain addresses: for operators only."""
+    """State of one component that a process needs, such as the database. ``why`` may contain server addresses: show it
+    to operators only.
+    """
 
     state: State
     why: str | None = None

@@ -369,9 +369,8 @@ class ItemsClaimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemsSettled(Event):
-    """Results of a batch of items: the count of each ending, and of items that belonged to another worker by then.
-
-    ``took``: the seconds of the handlers that have ended since the last such event.
+    """A batch of items was settled. ``counts``: items per outcome; ``lost``: items whose lease another worker held;
+    ``took``: seconds of each handler that ended since the last such event.
     """
 
     queue: str

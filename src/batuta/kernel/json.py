@@ -1,4 +1,4 @@
-"""JSON as we store and send it: compact, UTF-8, no NaN, aware instants and durations as text and seconds."""
+"""JSON as we store and send it: compact, UTF-8, no NaN; aware instants as ISO text, durations as seconds."""
 
 import json
 from collections.abc import Mapping, Sequence

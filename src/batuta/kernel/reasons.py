@@ -63,7 +63,7 @@ class Reason(str):
 
 
 class Reasons(tuple[Reason, ...]):
-    """Several reasons at once."""
+    """A tuple of reasons; its text joins their sentences with "; "."""
 
     __slots__ = ()
 

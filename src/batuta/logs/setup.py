@@ -134,7 +134,9 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
 
 class LineHandler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Replace logging's own handler, which prints the arguments unmasked."""
+        """Write a masked replacement for a record that cannot be formatted; the standard ``handleError`` prints the
+        arguments unmasked.
+        """
         if not isinstance(self.formatter, LineFormatter):
             return
         try:

@@ -90,7 +90,9 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Tasks of the application that run on after their cancellation; the loop itself waits for threads in one."""
+    """Return the names of tasks that still run. Skip asyncio's own task (``BaseEventLoop.…``), in which the loop waits
+    for threads.
+    """
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]
 

@@ -272,7 +272,9 @@ class Worker:
         return len(leases)
 
     def _isolate(self, lease: Lease) -> None:
-        """Reserve the process for an item with one crash left; put the item off if another has it."""
+        """Reserve the process for an item whose next crash makes it dead; postpone the item if another item holds the
+        reservation.
+        """
         self._put_off_count = 0 if self._suspect is None else self._put_off_count + 1
         if self._isolation.reserve(self, lease.id):
             self._suspect, self._is_noted = lease, False

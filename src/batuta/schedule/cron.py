@@ -215,13 +215,15 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
-    # In a gap the zone answers with the offset from before it, so this instant lies after the gap, and an hour earlier
+    # In a gap the zone answers with the offset from before it, so this instant lies after the gap, and a day earlier
     # lies before it.
     return _first_change(instant - DAY, instant, zone)
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """First second after ``before`` with another offset; ``after`` has another offset. Both are whole seconds."""
+    """Find by bisection the first second after ``before`` at which the UTC offset changes. Requires whole seconds and
+    different offsets at ``before`` and ``after``.
+    """
     offset = _offset(before, zone)
     while after - before > SECOND:
         middle = before + ((after - before) // 2 // SECOND) * SECOND

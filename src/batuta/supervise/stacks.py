@@ -66,7 +66,9 @@ def main_thread_first(dump: str) -> str:
 
 
 def main_thread_alone(dump: str) -> str:
-    """The reason and the stack of the main thread, from a sorted dump."""
+    """Return the reason and the main thread's stack: the first paragraph of a dump that ``main_thread_first``
+    reordered.
+    """
     return dump.partition("\n\n")[0]
 
 

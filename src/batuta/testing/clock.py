@@ -1,4 +1,6 @@
-"""Clocks for tests: one that moves only on request, and one that runs faster than the machine's in every process."""
+"""Clocks for tests: FakeClock moves only on request; FastClock runs faster than real time and can be shared by several
+processes.
+"""
 
 import asyncio
 import heapq

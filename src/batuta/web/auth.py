@@ -137,7 +137,9 @@ def _caller(token: Token) -> Caller:
 
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
-    """Require the proof of our own pages for requests with effects: a browser sends the cookie for pages of other sites too."""
+    """Require the CSRF token on requests that change state: browsers attach the session cookie to cross-site requests
+    too.
+    """
     proof = state.sessions.proof(session)
     request.state.proof = proof
     if request.method in SAFE_METHODS:

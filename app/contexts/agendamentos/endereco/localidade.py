@@ -40,7 +40,9 @@ class _Estado(NamedTuple):
 
 
 def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
-    """Read the place from its parts. ``is_city``: a label says that they name the city."""
+    """Derive neighbourhood, city and state from the parts of an address. ``is_city``: the parts come from a "Cidade:"
+    label.
+    """
     partes = [
         _SAINT.sub("São ", parte) for parte in partes if plano(parte) not in ("brasil", "br") and not diz_nada(parte)
     ]

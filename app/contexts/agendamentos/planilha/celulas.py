@@ -231,7 +231,7 @@ def _hour_of_day(hour: int, half: str | None) -> int:
 
 
 def _fraction(valor: float) -> str | None:
-    """Return the hour of a fraction of a day; 14.3 is None, since it may mean 14:30 or 14:18."""
+    """Return the time of day of a spreadsheet number (0.5 is 12:00). None from 1 to 999: 14.3 may mean 14:30 or 14:18."""
     if 1 <= valor < FIRST_WITH_HOUR:
         return None
     rest = valor % 1 if 0 <= valor < 80_000 else 1.0

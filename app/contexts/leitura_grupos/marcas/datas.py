@@ -293,7 +293,7 @@ def _easter(year: int) -> date:
 
 
 def _run(livre: str, at: int) -> Iterator[_Elemento]:
-    """Yield the numbers of one list or range as long as they can be days."""
+    """Yield the days of a list or range; stop at the first number that cannot be a day."""
     link, count = "", 0
     while (found := _ELEMENT.match(livre, at)) is not None:
         each = _elemento(found, link)

@@ -35,10 +35,7 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """``abertas``: the vagas; ``fechadas``, ``passadas``: number of blocks that are taken or past.
-
-    ``incompletas``: vagas without a place or a day.
-    """
+    """Result of the assembly. ``abertas``: open vagas; ``fechadas``, ``passadas``: number of taken and of past blocks."""
 
     abertas: tuple[VagaLida, ...]
     fechadas: int

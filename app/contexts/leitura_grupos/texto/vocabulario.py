@@ -23,7 +23,7 @@ _LEAF: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """``so_em``: see ``vale_em``."""
+    """A known hospital. ``so_em``: the regions in which an operator added the name; None: valid everywhere."""
 
     nome: str
     cidade: str | None = None

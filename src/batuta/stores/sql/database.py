@@ -161,7 +161,7 @@ class Database(Transaction, Protocol):
 
 
 class Held:
-    """Tracks which task has an open transaction: a second one is refused instead of waiting for the first for ever."""
+    """Rejects a second transaction in a task that already has one open: the two would deadlock."""
 
     def __init__(self) -> None:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)

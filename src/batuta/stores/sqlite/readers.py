@@ -47,7 +47,7 @@ class Reader:
         self.thread.start()
 
     def interrupt(self, request: Request) -> None:
-        """Interrupt the read of this request, if it is the current one: its caller is gone."""
+        """Interrupt the running read if it belongs to ``request``, whose caller no longer waits."""
         with self._changing:
             if self._current is request and self._connection is not None:
                 self._connection.interrupt()
