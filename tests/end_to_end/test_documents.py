@@ -25,6 +25,7 @@ from tests.servers import free_port
 NOT_RUN = {
     "CONTRIBUTING.md#Contributing": "rewrites files, and runs this very test",
     "README.md#Install": "installs from a package index; test_wheel_contains_only_the_library builds the wheel",
+    "docs/conversas.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/deploy.md#Backups": "needs root, or containers of yours",
     "docs/deploy.md#systemd": "needs root and systemd",
     "docs/grupos.md": "tests/julia/webhooks/test_api.py runs the call; the Python lines are a fragment",

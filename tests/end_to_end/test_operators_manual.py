@@ -31,7 +31,7 @@ from tests.julia.tables import one, rows, write
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
-MANUALS = ("docs/operations.md", "docs/operacao.md", "docs/grupos.md", "docs/agendamentos.md")
+MANUALS = ("docs/operations.md", "docs/operacao.md", "docs/grupos.md", "docs/agendamentos.md", "docs/conversas.md")
 # Processes that run until a signal ends them: tests/faults starts them. Here only their options are checked.
 PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
@@ -42,7 +42,7 @@ ELSEWHERE = {
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
-DEAD, PARKED = str(UUID(int=1)), str(UUID(int=2))
+DEAD, PARKED, QUESTION = str(UUID(int=1)), str(UUID(int=2)), str(UUID(int=4))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
@@ -50,6 +50,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta campanhas": {"7": "2"},
     "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
     "batuta decidir": {"ID": PARKED},
+    "batuta conversas": {"ID": QUESTION},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
@@ -87,6 +88,10 @@ _PARKED_MESSAGE = """
     INSERT INTO fila_mensagens (id, cliente_id, telefone_destino, conteudo, agendar_para, envio_estado, envio_desde, created_at)
     SELECT :id, id, telefone, 'Olá', :now, 'parked', :now, :now FROM clientes WHERE telefone = :phone
 """
+_OPEN_QUESTION = """
+    INSERT INTO optouts_provaveis (id, telefone, telefone_chave, provider_message_id, regra, created_at)
+    VALUES (:id, '5511900000099', '551190000099', '3EB0', 'irritacao', :now)
+"""
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
 """
@@ -116,6 +121,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     folder = tmp_path_factory.mktemp("manual")
     (folder / "agenda.csv").write_text(AGENDA, encoding="utf-8")
     (folder / "mensagens.jsonl").write_text(MESSAGE, encoding="utf-8")
+    (folder / "textos.txt").write_text("me deixa em paz\n", encoding="utf-8")
     shown = re.search(r"```json\n(.*?)```", (ROOT / "docs/grupos.md").read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None
     (folder / "canonicos.json").write_text(shown[1], encoding="utf-8")
@@ -142,6 +148,7 @@ async def _fill(url: str) -> dict[str, str]:
         now = clock.now()
         await write(database, _DEAD_DELIVERY, id=DEAD, now=now)
         await write(database, _PARKED_MESSAGE, id=PARKED, now=now, phone="5511900001001")
+        await write(database, _OPEN_QUESTION, id=QUESTION, now=now)
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
         found = {
             "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",

@@ -230,7 +230,7 @@ def test_file_is_imported_from_the_terminal(batuta: Command, folder: Path, monke
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2, Data="talvez")]))
     code, said, _ = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")
-    assert (code, said.splitlines()[0]) == (0, "rows: 2 (new 2, updated 0, skipped 0, wrong 0); tasks: 2")
+    assert (code, said.splitlines()[0]) == (0, "rows: 2 (new 2, updated 0, skipped 0, invalid 0); tasks: 2")
     assert "warning, row 3, Data: the date cannot be read" in said
     assert json.loads(batuta(*JULIA, "agendamentos", "contar", "--json")[1])["pending"] == 2
     assert "2026-03-11" in batuta(*JULIA, "agendamentos", "listar")[1]

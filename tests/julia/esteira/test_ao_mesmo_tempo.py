@@ -53,7 +53,7 @@ async def waits_or_is_over(mesa: Bancada, work: "asyncio.Task[int]") -> None:
 
 @pytest.mark.parametrize(
     ("after", "id", "said"),
-    [("meet_contact", "3EB0A", 1), ("meet_contact", "3EB0B", 2), ("count_on_group", "3EB0B", 2)],
+    [("upsert_contact", "3EB0A", 1), ("upsert_contact", "3EB0B", 2), ("count_on_group", "3EB0B", 2)],
     ids=["the same again", "something else", "something else, counted on its group"],
 )
 async def test_receiving_and_reading_messages_never_deadlock(
@@ -65,7 +65,7 @@ async def test_receiving_and_reading_messages_never_deadlock(
             await mesa.work.work_once(stage, 10)
         sender = Pausing(mesa, after)
         saying = asyncio.create_task(sender.say(id, "bom dia"))
-        await sender.stands.wait()
+        await asyncio.wait_for(sender.stands.wait(), 60)
         reading = asyncio.create_task(mesa.work.work_once(Estagio.EXTRACAO, 10))
         await waits_or_is_over(mesa, reading)
         sender.goes_on.set()
