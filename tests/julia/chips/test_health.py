@@ -89,7 +89,7 @@ async def test_chip_with_an_open_circuit_is_unavailable(julia: Julia) -> None:
 
 async def test_no_active_or_no_connected_chip_is_critical_with_a_next_step(julia: Julia) -> None:
     await add_chip(julia.work.database, status="warming")
-    found = "no chip is active (1 available, 0 banned): nothing can be sent"
+    found = "no chip is active (1 inactive, 0 banned): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
     await write(
         julia.work.database, "UPDATE chips SET status = 'active', evolution_connected = FALSE, trust_score = 90"
@@ -101,7 +101,7 @@ async def test_no_active_or_no_connected_chip_is_critical_with_a_next_step(julia
 
 async def test_health_reports_that_the_last_chip_is_banned(julia: Julia) -> None:
     await add_chip(julia.work.database, status="banned")
-    found = "no chip is active (0 available, 1 banned): nothing can be sent"
+    found = "no chip is active (0 inactive, 1 banned): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
 
 
