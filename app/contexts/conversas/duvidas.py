@@ -12,9 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from app.contexts.comum.saude import report_count
 from app.contexts.conversas.service import Conversas
 from batuta import BatutaError
-from batuta.health import QUEUES, Check, Finding, Report, Severity
+from batuta.health import QUEUES, Check, Report, Severity
 from batuta.kernel import Clock, Ids
 from batuta.sql import AuditLog, Database, Query, load_queries
 
@@ -101,19 +102,7 @@ class DuvidasDeOptout:
     async def ask(self) -> Report:
         row = await self._database.one(self._queries.waiting)
         assert row is not None
-        if not row["items"]:
-            return Report()
-        finding = Finding(
-            severity=Severity.WARNING,
-            source="conversas",
-            cause="conversas.optouts_provaveis",
-            says="optouts_provaveis",
-            facts={"count": row["items"]},
-            value=row["items"],
-            threshold=0,
-            since=row["desde"],
-        )
-        return Report(findings=(finding,), lost=2)
+        return report_count(Severity.WARNING, "conversas", "optouts_provaveis", row["items"], row["desde"], lost=2)
 
     async def quantas(self) -> int:
         row = await self._database.one(self._queries.waiting)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from app.contexts.comum.saude import report_count
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.api import FILA_MENSAGENS, WITHOUT_LINE
 from batuta.health import (
@@ -17,7 +18,6 @@ from batuta.health import (
     QUEUES,
     Beats,
     Check,
-    Finding,
     HealthPage,
     Now,
     Pulse,
@@ -143,26 +143,12 @@ def documento(medidas: MedidasDaFila) -> dict[str, Any]:
 def judge(medidas: MedidasDaFila) -> Report:
     return merge_reports(
         [
-            _count_report(Severity.ERROR, "sem_gateway", medidas.sem_gateway, lost=10),
-            _count_report(Severity.WARNING, "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3),
+            report_count(Severity.ERROR, "fila", "sem_gateway", medidas.sem_gateway, lost=10),
+            report_count(
+                Severity.WARNING, "fila", "para_decisao", medidas.para_decisao, medidas.para_decisao_desde, lost=3
+            ),
         ]
     )
-
-
-def _count_report(severity: Severity, what: str, count: int, since: datetime | None = None, *, lost: int) -> Report:
-    if not count:
-        return Report()
-    finding = Finding(
-        severity=severity,
-        source="fila",
-        cause=f"fila.{what}",
-        says=f"fila_{what}",
-        facts={"count": count},
-        value=count,
-        threshold=0,
-        since=since,
-    )
-    return Report(findings=(finding,), lost=lost)
 
 
 class SaudeDaFila:

@@ -14,11 +14,12 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.saude import report_count
 from app.contexts.plantoes.horario import Turno, turno_de
 from app.contexts.plantoes.model import VENCIDA
 from app.contexts.vagas.api import PROCURA, StatusDaVaga, Transicoes
 from batuta import Done, Failed, Outcome, Partial
-from batuta.health import JOBS_AND_WORKERS, Check, Finding, Report, Severity, merge_reports
+from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity, merge_reports
 from batuta.jobs import JobCall
 from batuta.kernel import Clock, Ids, Json
 from batuta.reasons import define
@@ -86,8 +87,8 @@ class Confirmacao:
         overdue = await self._list_due(_passos(BUFFER + JOB_WITHIN)[0])
         return merge_reports(
             [
-                _found(Severity.WARNING, "sem_confirmacao", waiting, since, lost=3),
-                _found(Severity.ERROR, "reservada_passada", len(overdue), None, lost=10),
+                report_count(Severity.WARNING, "plantoes", "sem_confirmacao", waiting, since, lost=3),
+                report_count(Severity.ERROR, "plantoes", "reservada_passada", len(overdue), lost=10),
             ]
         )
 
@@ -151,19 +152,3 @@ def _figures(changed: Mapping[StatusDaVaga, Sequence[str]]) -> dict[str, Json]:
         "vencidas": len(changed.get(StatusDaVaga.CANCELADA, ())),
         "vagas": [*due[:SHOWN]],
     }
-
-
-def _found(severity: Severity, what: str, count: int, since: datetime | None, *, lost: int) -> Report:
-    if not count:
-        return Report()
-    finding = Finding(
-        severity=severity,
-        source="plantoes",
-        cause=f"plantoes.{what}",
-        says=f"plantoes_{what}",
-        facts={"count": count},
-        value=count,
-        threshold=0,
-        since=since,
-    )
-    return Report(findings=(finding,), lost=lost)

@@ -78,7 +78,11 @@ async def test_probable_opt_out_opens_one_question_and_stops_nothing(julia: Juli
 async def test_health_reports_a_probable_opt_out_until_its_decision(julia: Julia) -> None:
     await receive(julia, "que saco")
     (finding,) = (await julia.messages.duvidas.ask()).findings
-    assert (finding.severity, finding.says, finding.facts) == (Severity.WARNING, "optouts_provaveis", {"count": 1})
+    assert (finding.severity, finding.says, finding.facts) == (
+        Severity.WARNING,
+        "conversas_optouts_provaveis",
+        {"count": 1},
+    )
     (question,) = await julia.messages.duvidas.listar(limite=10)
     await julia.messages.duvidas.decidir(question.id, Decisao.SEGUIR, por="ana", motivo="ligou")
     assert (await julia.messages.duvidas.ask()).findings == ()

@@ -1,0 +1,27 @@
+"""The health finding of rows that should not be there: any such row is a finding."""
+
+from datetime import datetime
+
+from batuta.health import Finding, Report, Severity
+
+
+def report_count(
+    severity: Severity, source: str, what: str, count: int, since: datetime | None = None, *, lost: int
+) -> Report:
+    """Report ``count`` rows as the finding ``{source}.{what}``, which costs ``lost`` points; no finding for zero rows.
+
+    ``since``: the time of the oldest row. The sentence is the text ``finding.{source}_{what}``.
+    """
+    if not count:
+        return Report()
+    finding = Finding(
+        severity=severity,
+        source=source,
+        cause=f"{source}.{what}",
+        says=f"{source}_{what}",
+        facts={"count": count},
+        value=count,
+        threshold=0,
+        since=since,
+    )
+    return Report(findings=(finding,), lost=lost)
