@@ -1,16 +1,17 @@
-"""Which version's schedules fire while several versions of the code run as schedulers on one database.
+"""Choose the timetable whose schedules fire while schedulers of several releases run on one database.
 
-    first start ──▶ announced: a place in the order of deployment, once and for all
+    first start ──▶ announced: a permanent position in the order of deployment
         │
         ├─ a more recent timetable has a living scheduler ──▶ [ stands by ] ── none lives any more ──┐
         │                                                          ▲                                 │
         └─ none has ──▶ [ active ] ◀─────────────────────────────────────────────────────────────────┘
                             └── a more recent one is activated ────┘
 
-A timetable is known by its fingerprint, so a scheduler of an old version that is restarted keeps its old place. Only the active
-timetable registers jobs, decides about fires and silences jobs; its name is in the database and is read in the transaction that
-decides. A scheduler that stands by finishes its runs and renews its timetable. Whether a more recent one lives is seen by its
-renewals, not by a clock.
+A timetable is identified by its fingerprint, so a restarted scheduler of an old release keeps its old position. Only
+the active timetable registers jobs, decides about fires and deactivates jobs of other timetables. The database
+stores its fingerprint, and the transaction that decides about fires reads it. A scheduler that stands by finishes
+its runs and renews its timetable. A timetable is alive while the count of its renewals grows; clocks of other
+machines are not compared.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,27 +24,31 @@ from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import LeaseHolder
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
-# A timetable is renewed every third of a lease. After two leases without a renewal, none of its schedulers lives. The
-# other version may use another lease, so the limit does not depend on one of them alone.
+# A scheduler renews its timetable every third of a lease. After two leases without a renewal the timetable counts as
+# dead. The other release may use another lease length, so both limits also have a fixed bound.
 RENEWED_EVERY = timedelta(seconds=4)
 SILENCE_LIMIT = timedelta(seconds=12)
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """This timetable is the active one."""
+    """The result of ``standing`` when the timetable of this process is already the active one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """No more recent timetable lives. ``active``: the one that is active until then; None: there was none."""
+    """The result of ``standing`` when no more recent timetable is alive. ``active`` is the timetable to replace; None
+    means that none was active.
+    """
 
     active: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class StandsBy:
-    """``behind``: the most recent timetable that lives."""
+    """The result of ``standing`` when a more recent timetable is alive. ``behind`` is the fingerprint of the most
+    recent one.
+    """
 
     behind: str
 
@@ -52,10 +57,11 @@ Standing: TypeAlias = Active | TakesOver | StandsBy
 
 
 def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> Standing:
-    """Decide whether this timetable is active, takes over or stands by.
+    """Decide whether the timetable ``own`` is active, takes over or stands by.
 
-    ``seen`` holds this timetable, the more recent ones and the active one. ``silent``: those without a living
-    scheduler. A timetable that was never active does not block another: its scheduler may be unable to register.
+    ``seen`` contains the own timetable, the more recent ones and the active one. ``silent`` contains the
+    fingerprints of timetables without a living scheduler. A timetable that was never active does not block another
+    one: its scheduler may be unable to register.
     """
     mine = next(each for each in seen if each.fingerprint == own)
     if mine.is_active:
@@ -73,7 +79,7 @@ def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> St
 
 
 class Activation:
-    """Activation state of this process's timetable (``own``), updated at every tick of the dispatcher."""
+    """Tracks whether the timetable of this process (``own``) is active. The dispatcher calls ``look`` at every tick."""
 
     def __init__(self, own: OwnTimetable, log: ExecutionLog, clock: Clock, lease_holder: LeaseHolder) -> None:
         self.own = own
@@ -88,7 +94,7 @@ class Activation:
     async def look(self) -> Standing:
         await self._renew()
         seen = await self._log.timetables(self.own.fingerprint)
-        if all(each.fingerprint != self.own.fingerprint for each in seen):  # its row was deleted
+        if all(each.fingerprint != self.own.fingerprint for each in seen):  # the row of the own timetable was deleted
             await self._log.announce(self.own, self._lease_holder)
             seen = await self._log.timetables(self.own.fingerprint)
         watched = self._silence.look([_key(each) for each in seen], self._clock.monotonic())

@@ -1,8 +1,8 @@
-"""At every due instant the dispatcher decides, under a lock, whether the fire runs, and starts it.
+"""Decides under a lock at every due instant whether the fire runs, and starts the run.
 
-It wakes at least every second, so that a changed clock, profile or window is noticed, and it never waits for what it started.
-Any number of dispatchers may run on one database: the second one finds the fires accounted for. A dispatcher whose timetable is
-not the active one stands by (``activation``).
+The dispatcher wakes at least every second, so that it notices a changed clock, profile or window. It never waits for
+the runs that it started. Any number of dispatchers may run on one database: the first one records a fire as decided,
+and the others skip it. A dispatcher whose timetable is not the active one stands by (``activation``).
 """
 
 import heapq
@@ -34,12 +34,12 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 T = TypeVar("T")
 
 LONGEST_REST = timedelta(seconds=1)
-# Most jobs decided in one transaction; fewer after a transaction that took too long.
+# Largest number of jobs decided in one transaction. It is halved after a transaction that timed out.
 PORTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
-# Delay before the next look at a job whose schedule cannot be computed, or that waits for its turn.
+# Delay before the next look at a job that has more fires to decide or that another scheduler is deciding.
 LOOK_AGAIN = timedelta(seconds=1)
-# Largest difference between the clocks of two machines.
+# Largest expected difference between the clocks of two machines.
 STEP = timedelta(seconds=2)
 POISONED_FOR = timedelta(minutes=1)
 
@@ -58,7 +58,7 @@ class Dispatcher:
         own: OwnTimetable,
         lanes: Lanes,
     ) -> None:
-        """``own``: the timetable of this process."""
+        """Create a dispatcher for the timetable of this process (``own``)."""
         self.wakeup = Wakeup()
         self._registry = registry
         self._log = log
@@ -70,15 +70,15 @@ class Dispatcher:
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
         self._agenda = self._all_at(self._clock.now())
-        self._ahead = timedelta(0)  # offset of the deciding clock from this machine's
+        self._ahead = timedelta(0)  # offset of the database's clock from this machine's
         self._last: datetime | None = None
         self._portion = PORTION
         self._activation = Activation(own, log, clock, lease_holder)
         self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
-        """The job as scheduled now, or as any profile declares it: a run needs its job even if the profile in force
-        lacks it.
+        """Return the job as scheduled now, otherwise as any profile declares it. A run needs its job even if the active
+        profile lacks it.
         """
         return self._timetable.get(name) or self._registry.find_declared(name)
 
@@ -88,26 +88,26 @@ class Dispatcher:
             return self._stand_by(standing)
         self._behind = None
         if not await self._follow_controls(standing):
-            return Again()  # another scheduler or an operator was faster
+            return Again()  # another scheduler or an operator wrote first
         now = self._now()
         self._notice_steps(now)
         due = self._agenda.take(now, self._portion)
         if due and not await self._fire(due, now):
-            return Again()  # the controls changed in between: follow them first
+            return Again()  # the controls changed meanwhile: apply them first
         if self._agenda.next() <= now:
             return Again()
         return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
 
     def _stand_by(self, standing: StandsBy) -> Pace:
-        self._controls = None  # to be registered again before any fire
+        self._controls = None  # register the jobs again before the next fire
         if self._behind != standing.behind:
             self._behind = standing.behind
             self._events.emit(TimetableStandsBy(self._activation.own.fingerprint, standing.behind))
         return Idle(self._clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs if the timetable becomes active or the controls change. False: nothing was done, look
-        again.
+        """Register the jobs if the timetable becomes active or the controls changed. Return False if another writer was
+        faster; the caller then looks again.
         """
         controls = await self._log.controls()
         if controls == self._controls and isinstance(standing, Active):
@@ -121,7 +121,7 @@ class Dispatcher:
         if changed is None:
             return False
         self._controls, self._timetable = controls, timetable
-        # The database holds everything that is due: look at each job once, now.
+        # The database records how far each job is decided: look at every job once, now.
         self._agenda = self._all_at(self._now())
         if active != own:
             self._events.emit(TimetableActivated(own, active))
@@ -135,7 +135,9 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open and start the due fires. False: the controls or the active timetable changed, and nothing was decided."""
+        """Open and start the due fires. Return False if the controls or the active timetable changed; then no fire was
+        decided.
+        """
         waiting: set[str] = set()
         is_current = True
 
@@ -166,9 +168,9 @@ class Dispatcher:
         decided = []
         for name in due:
             if name in ledger.silenced:
-                self._controls = None  # its row was changed by hand: register the jobs again
+                self._controls = None  # the job's row was changed by hand: register the jobs again
             if name not in ledger.accounted:
-                waiting.add(name)  # another scheduler is deciding about it
+                waiting.add(name)  # another scheduler is deciding about this job
                 continue
             one = self._compute_safely(name, lambda job: plan(job, ledger, windows))
             if one is not None:
@@ -200,7 +202,9 @@ class Dispatcher:
         return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
-        """Compute the next fire; an invalid schedule never stops the others."""
+        """Call ``compute`` with the job. Report an error as ScheduleFailed and return None, so that one invalid
+        schedule never stops the others.
+        """
         try:
             return compute(self._timetable[name])
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others must fire
@@ -212,7 +216,9 @@ class Dispatcher:
 
 
 class Agenda:
-    """The next look at each job. Live work comes first, and a large number of due jobs is taken in portions."""
+    """The instant at which the dispatcher looks at each job next. Jobs of reserved categories come first; due jobs are
+    taken in portions.
+    """
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
         self._is_live = is_live
@@ -225,7 +231,7 @@ class Agenda:
             heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
     def take(self, now: datetime, most: int = PORTION) -> list[str]:
-        """Take a portion of the due jobs; each stays out of the agenda until it is put back."""
+        """Remove and return up to ``most`` due jobs. The caller puts each back with the instant of its next look."""
         for heap in (self._live, self._others):
             due: list[str] = []
             while heap and heap[0][0] <= now and len(due) < most:
@@ -239,7 +245,9 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Return the reason why this job may not run now, or None. Called at the instant of the effect."""
+    """Return an async function that returns the reason why a job may not run now, or None. The runner calls it
+    immediately before the effect.
+    """
 
     async def why_not(job: Job) -> str | None:
         ledger = await log.look()

@@ -1,4 +1,4 @@
-"""A job: its target, schedule and rules."""
+"""Definition of a scheduled job: its target, schedule and rules."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from batuta.schedule.window import Window
 
 LONGEST_CATCH_UP = timedelta(hours=24)
 LONGEST_GRACE = timedelta(minutes=10)
-# Beyond any sensible value; instants overflow above it.
+# Upper bounds that keep the computation of instants from overflowing.
 LONGEST_BY_OPTION = {
     "timeout": timedelta(hours=24),
     "sla": timedelta(days=3653),
@@ -30,9 +30,9 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 
 class Overlap(StrEnum):
-    """Rule for a fire that comes while the previous run is going."""
+    """The rule for a fire that is due while the previous run of the job is in progress."""
 
-    SKIP = "skip"  # the fire is a skipped row
+    SKIP = "skip"  # record the fire as skipped
     ALLOW = "allow"
 
 
@@ -42,38 +42,40 @@ async def _nothing_holds() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution, as its target sees it. ``execution.id`` is the idempotency key."""
+    """One execution as its target receives it. ``execution.id`` is the idempotency key."""
 
     execution: Execution
-    deadline: datetime  # deadline of a function in this process
+    deadline: datetime  # deadline of a function that runs in this process
     timeout: timedelta  # time limit of the work after delivery
     grace: timedelta  # how long to retry a refused connection
     params: Mapping[str, str] = field(default_factory=dict)  # parameters that an operator added
     why_not: Callable[[], Awaitable[str | None]] = (
-        _nothing_holds  # called before a retry: returns the reason that holds the job by now
+        _nothing_holds  # called before a retry: returns the reason that holds the job now, or None
     )
 
 
 class Target(Protocol):
-    """Delivery of a fire. ``repeatable``: the same key delivered twice has one effect, so another scheduler may take
-    over.
+    """Delivers a fire to a function or an endpoint. ``repeatable`` is true if two deliveries with the same key have one
+    effect; then another scheduler may take the run over.
     """
 
     @property
     def repeatable(self) -> bool: ...
     @property
     def address(self) -> str:
-        """Destination, for display."""
+        """The destination as text, for operators."""
         ...
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver and return by the deadline. Never raise for errors of the other side."""
+        """Deliver the run and return its outcome before the deadline. Errors of the called code or service become an
+        outcome and are never raised.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A registered job: its target, schedule and rules."""
+    """A registered job with its target, schedule and rules."""
 
     name: str
     target: Target
@@ -81,16 +83,16 @@ class Job:
     zone: ZoneInfo
     category: str = "default"
     sla: timedelta  # a successful run must start within this time after an expected fire
-    max_age: timedelta  # an older fire is not caught up
+    max_age: timedelta  # an older missed fire is not caught up
     timeout: timedelta = DEFAULT_TIMEOUT
     critical: bool = False
-    autonomous: bool = False  # acts on its own initiative; shown to operators
+    autonomous: bool = False  # acts without a request of a person; shown to operators
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.SKIP
     holds: tuple[SwitchRule, ...] = ()
-    window: str | None = None  # fires when it opens, and not outside it
+    window: str | None = None  # fires when this window opens, and never outside it
     replaces: str | None = None  # the job of another profile whose work this one does
-    finished: bool = True  # False: its handler answers that it is not implemented
+    finished: bool = True  # False: the handler only reports that it is not implemented
 
     @property
     def every(self) -> timedelta:
@@ -98,36 +100,36 @@ class Job:
 
     @property
     def grace(self) -> timedelta:
-        """How long to retry a refused connection: a daily job must not lose its day to a restart of the API."""
+        """How long to retry a refused connection, so that a restart of the API does not cost a daily job its run."""
         return min(self.every * 4 // 5, LONGEST_GRACE)
 
     def at(self, window: Window) -> "Job":
-        """The same job, fired when ``window`` opens."""
+        """Return a copy of the job that fires when ``window`` opens."""
         return replace(self, cron=parse(window.cron))
 
 
 class JobRules(TypedDict, total=False):
-    """Options of a job that do not follow from others. Numbers are seconds."""
+    """Options of a job that can be combined freely. Numbers are seconds."""
 
     sla: (
         timedelta | float | None
-    )  # a successful run starts within it after each expected fire; None: derived from the schedule
-    max_age: timedelta | float | None  # an older fire is not caught up; None: the time between two fires
+    )  # longest time from an expected fire to a successful run; None: derived from the schedule
+    max_age: timedelta | float | None  # an older missed fire is not caught up; None: the time between two fires
     critical: bool
-    autonomous: bool  # acts on its own initiative; shown to operators
+    autonomous: bool  # acts without a request of a person; shown to operators
     catch_up: CatchUp | Literal["skip", "latest", "all"]  # which missed fires run after an outage of all schedulers
-    overlap: Overlap | Literal["skip", "allow"]  # for a fire that comes during the previous run
-    holds: tuple[SwitchRule, ...]  # switches that hold it
-    window: str | None  # fires when this window opens, and not outside it
+    overlap: Overlap | Literal["skip", "allow"]  # rule for a fire that is due during the previous run
+    holds: tuple[SwitchRule, ...]  # switches that hold the job
+    window: str | None  # fires when this window opens, and never outside it
     replaces: str | None  # the job of another profile whose work this one does
-    finished: bool  # False: its handler answers that it is not implemented
+    finished: bool  # False: the handler only reports that it is not implemented
 
 
 class JobOptions(JobRules, total=False):
-    """The options of ``Batuta.job`` and ``Batuta.http_job``."""
+    """The options that ``Batuta.job`` and ``Batuta.http_job`` accept."""
 
-    circuit: str | None  # the circuit breaker of its target: while it is open, fires are skipped with that reason
-    profiles: Sequence[str] | None  # the timetables that have the job; None: all of them
+    circuit: str | None  # circuit breaker of the target: while it is open, fires are skipped
+    profiles: Sequence[str] | None  # the profiles that contain the job; None: all
 
 
 def make_job(
@@ -149,7 +151,9 @@ def make_job(
     replaces: str | None = None,
     finished: bool = True,
 ) -> Job:
-    """Build a job and derive the missing options from its schedule; numbers are seconds. Every error names the job."""
+    """Build a job and derive missing options from its schedule. Numbers are seconds. Raise InvalidJob with the job's
+    name if an option is invalid.
+    """
     if not _NAME.match(name):
         raise InvalidJob(job=name, why=Reason("job_name", "a name is written in small letters, digits and underscores"))
     cron = _parse(name, schedule)
@@ -195,7 +199,7 @@ def _span(job: str, what: str, given: timedelta | float) -> timedelta:
     longest = LONGEST_BY_OPTION[what]
     try:
         span = given if isinstance(given, timedelta) else timedelta(seconds=given)
-    except (TypeError, ValueError, OverflowError):  # not a number, NaN and infinity
+    except (TypeError, ValueError, OverflowError):  # not a number, or NaN or infinity
         span = timedelta(0)
     if not timedelta(0) < span <= longest:
         raise InvalidJob(

@@ -1,5 +1,5 @@
-"""The outcome of a job's due fires, decided from the database's state without I/O; and the fires of a timetable on one
-day.
+"""Decide the outcome of a job's due fires from the state in the database, without I/O; also list and compare the fires
+of timetables.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, CatchUp, Owed, due, fi
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
-# A watermark further ahead than clocks differ: the clock was set back.
+# Clocks of two machines differ less than this. A later watermark was written before the clock was set back.
 SKEW = timedelta(minutes=1)
 
 
@@ -35,13 +35,13 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """All rules that may hold the job, the widest first."""
+    """Return every rule that may hold the job: the global pause, its category's, its own, and then its other switches."""
     pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
 
 def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
-    """Return the reason of the first switch that holds the job; None: no switch does."""
+    """Return the reason of the first switch that holds the job, or None if no switch holds it."""
     for rule in rules_of(job):
         if isinstance(held := judge_switch(rule, switches.get(rule.key), now), Hold):
             return _pause_reason(job, rule, held.reason)
@@ -49,7 +49,7 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Name the pause instead of its switch."""
+    """Return a reason that names the pause instead of the switch behind it. Other reasons are returned unchanged."""
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
     turned = why.facts["turned"]
@@ -61,7 +61,9 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Whether a rule held the job at a past instant: it was lifted since, and fires before that are not due."""
+    """Return the reason if a switch that was lifted later held the job at the past instant ``fire``, otherwise None.
+    Such a fire is not caught up.
+    """
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
@@ -79,11 +81,11 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
 
 
 def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
-    """Turn the due fires of a job into rows, and return how far the job is decided then."""
+    """Return the rows for the due fires of a job, and the instant up to which the job is decided."""
     now = ledger.now
     since = ledger.accounted[job.name]
     if since > now + SKEW:
-        # Fires of that time have their rows already, and the unique key keeps them from running again.
+        # Fires of that period already have rows, and the unique key keeps them from running again.
         since = now - ON_TIME
     owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
     openings = list(_missed_openings(job, owed))
@@ -96,7 +98,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         held = held_now or (find_past_hold(job, ledger.switches, fire) if is_late else None)
         if held is None and is_running and job.overlap is Overlap.SKIP:
             if is_late and job.catch_up is CatchUp.ALL:
-                waits = True  # wait for the turn: the rest stays due
+                waits = True  # the remaining fires stay due until the current run ends
                 break
             openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.OVERLAP()))
         elif held is not None:
@@ -146,7 +148,7 @@ def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | 
 def plan_manual(
     job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
 ) -> Decisions:
-    """One run that an operator requested; or JobRefused."""
+    """Return the one run that an operator requested. Raise JobRefused if the job is running or held."""
     if job.overlap is Overlap.SKIP and job.name in ledger.running:
         raise JobRefused(job=job.name, why=execution.ALREADY_RUNNING(), next_step=execution.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
@@ -164,7 +166,7 @@ def plan_manual(
     return Decisions([opening])
 
 
-# Any week without a clock change nearby.
+# An arbitrary week without a clock change nearby.
 _WEEK = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
 _MOMENT = timedelta(microseconds=1)
 
@@ -177,7 +179,7 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Fires per day before and after. ``reduction`` is a share: 0.5 is half as many."""
+    """Fires per day of one job before and after a change. ``reduction`` is a share: 0.5 means half as many fires."""
 
     job: str
     before: float
@@ -190,22 +192,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    changed: Change  # all jobs whose schedule differs
+    changed: Change  # sum over the jobs whose schedule differs
     all: Change
     per_job: tuple[Change, ...]
-    per_hour: tuple[Change, ...]  # by hour of the day
+    per_hour: tuple[Change, ...]  # one entry per hour of the day
 
 
 def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
-    """Every fire of a day in the zone, in order."""
+    """Return every fire of a local day in ``zone``, in order of time."""
     start, end = (first_instant(datetime.combine(each, time()), zone) for each in (day, day + timedelta(days=1)))
     found = [Fire(at, job) for job in jobs for at in fires(job.cron, job.zone, start - _MOMENT, end - _MOMENT)]
     return sorted(found, key=lambda fire: (fire.at, fire.job.name))
 
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
-    """Compare two timetables. Jobs are matched by what they replace: three windows match one job of the other
-    timetable.
+    """Compare the fires of two timetables. A job is matched with the job that it replaces, so three jobs for three
+    windows can match one job of the other timetable.
     """
     old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))

@@ -1,10 +1,10 @@
-"""Take over the runs of schedulers that stopped renewing them: deliver them again where that is harmless, or close
-them.
+"""Takes over the runs of schedulers that stopped renewing their leases: delivers a repeatable run again, and closes the
+others.
 
-An expired lease is not enough: a clock set forward, a locked row, a locked file or an unavailable database expires
-the leases of healthy processes too. A run is therefore taken over after its lease was *watched*: unlocked and
-unchanged at several looks, by this process's monotonic clock. A lease that ends in the far future, because the clock
-was set back, is watched longer. A run that was handed back, or whose process is proven dead, is taken over at once.
+An expired lease alone proves nothing. A clock set forward, a locked row, a locked file or an unavailable database
+also expires the leases of healthy processes. The reaper therefore watches a lease: it must be unlocked and unchanged
+at several looks, by the monotonic clock of this process. A lease that ends in the far future, because the clock was
+set back, is watched longer. A run that was handed back, or whose process is proven dead, is taken over immediately.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,13 +25,13 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 REAP_BATCH = 100
 MOST_ATTEMPTS = 3
-# A lease that ends late was written before the clock was set back, or its owner uses longer leases and renews less
+# A lease that ends this late was written before the clock was set back, or its owner uses longer leases and renews less
 # often.
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
 def may_take_over(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
-    """Whether a run may be taken over. ``watched``: how long its lease was seen unlocked and unchanged."""
+    """Return whether a run may be taken over. ``watched`` is how long its lease was seen unlocked and unchanged."""
     if run.owner is None:
         return True
     if run.left > lease:
@@ -56,7 +56,7 @@ class Reaper:
         lease_holder: LeaseHolder,
         registry: JobRegistry,
     ) -> None:
-        """``job_of`` gives a job by its name, or None if this code does not know it."""
+        """Create a reaper. ``job_of`` returns a job by its name, or None if this release does not declare it."""
         self.wakeup = Wakeup()
         self._log = log
         self._runner = runner
@@ -75,7 +75,9 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over a batch of the runs of these owners, whose processes are proven dead, without waiting for their leases."""
+        """Take over one batch of runs of these owners without waiting for their leases. Requires proof that the owners'
+        processes are dead.
+        """
         found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 
@@ -87,7 +89,7 @@ class Reaper:
     async def _take_over(self, runs: Sequence[SilentRun], why: Callable[[SilentRun], str]) -> int:
         if not runs:
             return 0
-        # Read the switches before taking anything: a scheduler that takes a run must be able to decide about it.
+        # Read the switches before taking a run over: a scheduler that cannot read them cannot decide about the run.
         ledger = await self._log.look()
         causes = {run.id: why(run) for run in runs}
         with self._runner.expecting():
@@ -100,7 +102,7 @@ class Reaper:
         job = self._job_of(execution.job)
         windows = self._registry.windows_now(ledger.controls)
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
-        # A run by hand is not repeated: the operator no longer waits for it.
+        # A manual run is not repeated: the operator no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
         reason = reason if again else _why_abandoned(reason, execution, job, held)
@@ -120,7 +122,7 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """Whether the run was watched long enough. A repeat with the same key is harmless; closing a run that still works
-    elsewhere could cause an overlap.
+    """Return whether a run has used all attempts and the time of its last one. Only then is it closed: another delivery
+    with the same key is harmless, but closing a run that still works elsewhere could cause an overlap.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

@@ -1,4 +1,4 @@
-"""All declared jobs of all profiles. The controls decide which are scheduled now."""
+"""Registry of the jobs of all profiles. The controls in the database select the profile that is scheduled now."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,9 @@ ONLY_PROFILE = "default"
 
 
 class JobRegistry:
-    """``profiles``: the names of the timetables; ``first`` is in force until an operator chooses another."""
+    """The jobs of every profile. ``profiles`` are the names of the timetables; ``first`` is active until an operator
+    selects another.
+    """
 
     def __init__(
         self,
@@ -30,7 +32,7 @@ class JobRegistry:
         self.first = self.require_profile(first or self.profiles[0])
 
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
-        """Declare a job. ``profiles`` None: in every profile."""
+        """Declare a job in these profiles, or in every profile if ``profiles`` is None."""
         if job.window is not None and job.window not in self.windows:
             raise InvalidJob(
                 job=job.name, why=Reason("job_no_window", "no window is called '{window}'", window=job.window)
@@ -42,7 +44,7 @@ class JobRegistry:
             jobs[job.name] = job
 
     def timetable(self, controls: Controls) -> Mapping[str, Job]:
-        """Jobs that are scheduled under these controls, by name."""
+        """Return the jobs that are scheduled under these controls, by name."""
         profile = self.profile(controls)
         windows = self.windows_now(controls)
         return {
@@ -51,7 +53,7 @@ class JobRegistry:
         }
 
     def profile(self, controls: Controls) -> str:
-        # A chosen profile that the code no longer has must not silence every job.
+        # If the selected profile no longer exists in the code, use the first one instead of scheduling nothing.
         return controls.profile if controls.profile in self._jobs else self.first
 
     def windows_now(self, controls: Controls) -> Mapping[str, Window]:
@@ -64,14 +66,16 @@ class JobRegistry:
         return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
-        """The job as scheduled now, or as another profile declares it: an operator may run it in any case."""
+        """Return the job as scheduled now, otherwise as another profile declares it: an operator may run a job of any
+        profile.
+        """
         now = self.timetable(controls)
         job = now.get(name) or self.find_declared(_require_known(name, tuple(sorted(self.names)), "job"))
         assert job is not None
         return job
 
     def find_declared(self, name: str) -> Job | None:
-        """The job as any profile declares it; None: this code does not know it."""
+        """Return the job as any profile declares it, or None if this release does not declare it."""
         return next((job for job in self if job.name == name), None)
 
     @property
@@ -83,7 +87,9 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Identity of this timetable for other versions of the code: everything that decides when which jobs fire."""
+        """Return the identity of this timetable. The fingerprint covers everything that decides when which jobs fire,
+        and the release.
+        """
         content = {
             "release": release,
             "profiles": self.profiles,
@@ -97,7 +103,7 @@ class JobRegistry:
         return OwnTimetable(fingerprint=fingerprint, jobs=len(self.names), release=release)
 
     def __iter__(self) -> Iterator[Job]:
-        """Every job of every profile."""
+        """Iterate over every job of every profile."""
         for jobs in self._jobs.values():
             yield from jobs.values()
 

@@ -1,7 +1,7 @@
-"""Take runs through their lane to their target, and record their end.
+"""Runs executions: waits for a place in the lane, delivers to the target and records the outcome.
 
-``RunLeases`` renews their leases. At shutdown, a run that does not end in time is cancelled and handed back: the
-scheduler that takes it over delivers it again with the same key.
+``RunLeases`` renews the leases of the runs. At shutdown a run that does not end in time is cancelled and handed
+back: the scheduler that takes it over delivers it again with the same key.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ PLACES = 4
 
 
 class Lanes:
-    """Concurrent runs per category. ``reserved``: categories with a limit of their own, dispatched first."""
+    """Limits of concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched first."""
 
     def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
         self._places = places
@@ -54,7 +54,7 @@ class Lanes:
         return category in self._reserved
 
 
-# A run that waited longer than this for a place checks its gate again: a pause must also stop waiting runs.
+# A run that waited longer than this for a place checks its gate again, so that a pause also stops waiting runs.
 STALE = timedelta(milliseconds=500)
 
 RUNS = "runs"
@@ -75,7 +75,7 @@ class Runner:
     def __init__(
         self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, lease_holder: LeaseHolder, gate: Gate
     ) -> None:
-        """``gate`` returns the reason why a job may not run now, or None."""
+        """Create a runner. ``gate`` returns the reason why a job may not run now, or None."""
         self.wakeup = Wakeup()
         self._log = log
         self._lanes = lanes
@@ -84,7 +84,7 @@ class Runner:
         self._lease_holder = lease_holder
         self._gate = gate
         self._runs: dict[asyncio.Task[None], Execution] = {}
-        self._closing: set[asyncio.Task[None]] = set()  # ended runs that are being written
+        self._closing: set[asyncio.Task[None]] = set()  # runs whose outcome is being stored
         self._cancelled: list[Execution] = []
         self._deaf: CancelIgnored | None = None
         self._expected = 0
@@ -93,8 +93,8 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Mark a block that opens or takes over runs and starts them: a drain waits for the block, and then for its
-        runs.
+        """Mark a block that opens or takes over runs and starts them. A drain waits for the block and then for the runs
+        that it started.
         """
         self._expected += 1
         self._none_expected.clear()
@@ -112,7 +112,9 @@ class Runner:
         params: Mapping[str, str] = MappingProxyType({}),
         grace: timedelta | None = None,
     ) -> "asyncio.Task[None]":
-        """Start a run without waiting. ``grace``: retry time of a refused connection, if not the job's own."""
+        """Start a run in a task and return the task. ``grace`` replaces the job's own time for retries of a refused
+        connection.
+        """
         order = Order(execution, job, params, job.grace if grace is None else grace)
         task = asyncio.create_task(self._run(order))
         self._runs[task] = execution
@@ -131,11 +133,13 @@ class Runner:
         return Idle()
 
     def running_executions(self) -> list[Execution]:
-        """Every run of this process, including ended runs that are not yet written."""
+        """Return every run of this process, including ended runs that are not stored yet."""
         return list(self._runs.values())
 
     def release(self, lost: frozenset[str]) -> None:
-        """Cancel the runs that another scheduler has taken over. A run that is being closed detects it by itself."""
+        """Cancel the runs that another scheduler has taken over. A run whose outcome is being stored finds the loss by
+        itself.
+        """
         for task, execution in self._runs.items():
             if execution.id in lost and task not in self._closing:
                 self._events.emit(ExecutionLost(execution.job, execution.id, "running"))
@@ -145,10 +149,10 @@ class Runner:
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Nothing to do: the dispatcher and the reaper, which start runs, are quiet."""
+        """Do nothing: the dispatcher and the reaper, which start runs, have stopped already."""
 
     async def finish(self) -> None:
-        """Wait until every run has ended."""
+        """Wait until every run has ended and no block of ``expecting`` is open."""
         while self._runs or self._expected:
             await self._none_expected.wait()
             if self._runs:
@@ -160,19 +164,19 @@ class Runner:
             task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Release the runs that were cancelled. One that ignores its cancellation ends with its process."""
+        """Release the cancelled runs for other schedulers. A run that ignores its cancellation ends with the process."""
         if self._cancelled:
             await self._log.hand_back(self._cancelled, self._lease_holder)
 
     async def _run(self, order: Order) -> None:
         bind(trace_of_run(order.execution.id))
-        bind_progress(None)  # the progress of a run is separate from its runner's
+        bind_progress(None)  # a run has its own record of progress, separate from the runner's
         ending = await self._execute(order)
         self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
         await self._close(order.execution, ending)
 
     async def _execute(self, order: Order) -> Ending:
-        """Wait for a place in the lane, deliver the run to its target, and decide its ending."""
+        """Wait for a place in the lane, deliver the run to its target, and return its outcome."""
         asked = self._clock.monotonic()
         async with self._lanes.lane(order.job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
@@ -218,7 +222,7 @@ class Runner:
             timeout=job.timeout,
             grace=order.grace,
             params=order.params,
-            # A run that waits for its endpoint can wait for the switches as well.
+            # The run waits for its endpoint anyway, so it can also wait until the switches are readable.
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
         return storable(await job.target.deliver(run))
@@ -227,7 +231,8 @@ class Runner:
         try:
             is_written = await self._write_ending(execution, ending)
         except (StatementRefused, StoreConflict) as refused:
-            # The run must not be repeated: its ending matters more than details that cannot be stored.
+            # Store the outcome without the details that the database refused: a run without an outcome would be
+            # repeated.
             self._events.emit(ExecutionCrashed(execution.job, refused))
             is_written = await self._write_ending(execution, without_details(ending))
         if not is_written:
@@ -247,8 +252,8 @@ class Runner:
         )
 
     async def _write_ending(self, execution: Execution, ending: Ending) -> bool:
-        """Write the ending; retry while the database is unavailable or the row is locked. False: another scheduler has
-        taken the run over.
+        """Store the outcome of a run; retry while the database is unavailable or the row is locked. Return False if
+        another scheduler has taken the run over.
         """
 
         async def close() -> bool:
@@ -267,10 +272,10 @@ RETRIES = 12
 
 
 class RunLeases:
-    """Renew the leases of the runs in this process.
+    """Renews the leases of the runs in this process.
 
-    This loop waits for no run, no handler's connection and no row lock, and it continues during shutdown until the
-    last run has ended or was handed back.
+    The loop waits for no run, no handler's connection and no row lock. It continues during a shutdown until the last
+    run has ended or was handed back.
     """
 
     name = "run-leases"

@@ -1,4 +1,4 @@
-"""The scheduler of one process: dispatcher, runs and reaper; and a single run by hand."""
+"""The scheduler of one process (dispatcher, runner and reaper), and manual runs of a single job."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,11 +23,12 @@ from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy
 
-# A run without a heartbeat for this long is taken over. Short: a fire must not wait for a dead process.
+# Another scheduler takes over a run whose lease was not renewed for this long. It is short so that a fire does not wait
+# for a dead process.
 RUN_LEASE = timedelta(seconds=6)
 
 
-# How long an operator waits for an API that refuses the connection.
+# Longest wait for an API that refuses the connection of a manual run.
 MANUAL_RUN_GRACE = timedelta(seconds=5)
 
 
@@ -44,7 +45,9 @@ class Scheduler:
         lease: timedelta = RUN_LEASE,
         release: str | None = None,
     ) -> None:
-        """``release``: the name of this deployment. A new name makes a new timetable, even of the same jobs."""
+        """Create a scheduler. ``release`` is the name of this deployment; a new name makes a new timetable, even with
+        the same jobs.
+        """
         self._registry = registry
         self._log = log
         self._clock = clock
@@ -60,18 +63,21 @@ class Scheduler:
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
         beat = self.lease_holder.lease / 3
-        # A run that a tick has opened or taken over must reach the runner: a shutdown lets the current tick end.
+        # A run that a tick opened or took over must reach the runner, so a shutdown lets the current tick end.
         often = LoopPolicy(
             every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20, finishes_tick=True
         )
-        # After an outage the reapers of other schedulers wait for one renewal only.
+        # After an outage this process must renew before the reapers of other schedulers take its runs over, so it
+        # retries fast.
         renewing = replace(often, backoff=beat / 4, backoff_cap=beat, outlives=True)
         return [(self.leases, renewing), (self.runner, often), (self.reaper, often), (self.dispatcher, often)]
 
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Execution:
-        """Start a job now, with the same log and the same overlap rule, and wait for its end."""
+        """Start a job now and wait until it ends. The run is recorded and follows the overlap rule like a scheduled
+        one.
+        """
 
         def decide(ledger: Ledger) -> Decisions:
             windows = self._registry.windows_now(ledger.controls)

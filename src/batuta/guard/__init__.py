@@ -1,1 +1,3 @@
-"""Guards: whether work may start now. Asked before a claim and again at the instant of the effect."""
+"""Guards decide whether work may start now. The engine calls them before a claim and again immediately before the
+effect.
+"""

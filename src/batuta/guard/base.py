@@ -1,4 +1,4 @@
-"""The guard interface, and two guards on it: opening hours, and several guards as one.
+"""The guard interface, a guard for opening hours, and a guard that combines several guards.
 
 may = AllOf(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("gateway"), RateGuard(…), clock=work.clock)
 match await may.admit(work.clock.now()):
@@ -6,7 +6,7 @@ match await may.admit(work.clock.now()):
         return Snooze(until, reason)
     case Admit(ticket=ticket):
         …                                   # the effect
-        await ticket.report(WORKED)         # or the error; ticket.give_back() if the effect was not tried
+        await ticket.report(WORKED)         # or the error; ticket.give_back() if the effect was not attempted
 """
 
 import asyncio
@@ -27,18 +27,20 @@ PASSING = frozenset({408, 425, 429})
 
 
 class Effect(StrEnum):
-    """The result of an admitted call, by the type of its error or its status, never by its text."""
+    """The result of an admitted call, derived from the type of its error or its status and never from a message."""
 
     WORKED = "worked"
-    BROKE = "broke"  # the other side failed or is overloaded
-    TIMED_OUT = "timed_out"  # it may or may not have happened
-    MISTAKE = "mistake"  # the other side works, and the request was wrong
-    UNREACHED = "unreached"  # provably not sent: no effect, and the other side is unreachable
+    BROKE = "broke"  # the service failed or is overloaded
+    TIMED_OUT = "timed_out"  # the effect may or may not have happened
+    MISTAKE = "mistake"  # the service works; the request was wrong
+    UNREACHED = "unreached"  # provably not sent: no effect, and the service is unreachable
 
 
 @dataclass(frozen=True, slots=True)
 class EffectReport:
-    """``error``: its class or status, for operators. ``retry_at``: the Retry-After of the other side."""
+    """The reported result of an admitted call. ``error`` is the error's class or status, for operators. ``retry_at`` is
+    the Retry-After of the called service.
+    """
 
     effect: Effect
     error: str = ""
@@ -49,17 +51,19 @@ WORKED = EffectReport(Effect.WORKED)
 
 
 class Ticket(Protocol):
-    """Handed out with an Admit. Call exactly one of its methods, once; an unused ticket counts as used."""
+    """The right to one effect, issued with an Admit. Call exactly one of its methods, once; an unused ticket counts as
+    used.
+    """
 
     async def report(self, report: EffectReport) -> None: ...
 
     async def give_back(self) -> None:
-        """Return the ticket unused: the effect was not tried."""
+        """Return the ticket unused: the effect was not attempted."""
         ...
 
 
 class FreeTicket:
-    """Ticket of a guard that needs no report."""
+    """The ticket of a guard that needs no report."""
 
     async def report(self, report: EffectReport) -> None:
         return None
@@ -73,7 +77,9 @@ FREE = FreeTicket()
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Permission for one call; report its result on the ticket. ``by``: afterwards the permission is void, ask again."""
+    """Permission for one call, whose result is reported on ``ticket``. After the instant ``by`` the permission is void,
+    and the guard must be called again.
+    """
 
     ticket: Ticket = FREE
     by: datetime | None = None
@@ -81,7 +87,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Refusal until ``until``, with the reason."""
+    """Refusal of a call until the instant ``until``, with the reason."""
 
     until: datetime
     reason: str
@@ -91,22 +97,26 @@ Verdict: TypeAlias = Admit | Hold
 
 
 class Guard(Protocol):
-    """Admits a call or holds it until an instant."""
+    """Interface of a guard, which admits a call or holds it until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Admit or hold. Asked before a claim and at the instant of the effect. A guard that cannot decide holds."""
+        """Admit or hold a call. The engine calls it before a claim and immediately before the effect. A guard that
+        cannot decide holds.
+        """
         ...
 
 
 def effect_of_status(status: int) -> Effect:
-    """The effect that an HTTP status means for the service."""
+    """Return the effect that an HTTP status stands for."""
     if status in PASSING or status >= 500:
         return Effect.BROKE
     return Effect.MISTAKE if status >= 400 else Effect.WORKED
 
 
 def effect_of_error(error: BaseException) -> Effect:
-    """The effect that a standard error means. Clients with errors of their own map those themselves."""
+    """Return the effect that a standard exception stands for. Clients with their own exception classes map those
+    themselves.
+    """
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED
     cut_off = (TimeoutError, DeadlineExceeded, asyncio.CancelledError)
@@ -118,7 +128,7 @@ OUTSIDE_HOURS = define("outside_hours", "outside {hours}: opens {opens}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoursGuard:
-    """Admit within a window. Its end is outside: at 20:00 sharp nothing leaves any more."""
+    """Admits calls while a window is open. The end is exclusive: a window that ends at 20:00 holds a call at 20:00."""
 
     name: str
     window: Window
@@ -131,12 +141,15 @@ class HoursGuard:
         return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
-# After a wait longer than this, ask the free guards again: the hours may be over, or a switch may have changed.
+# After a wait longer than this, call the guards without tickets again: the hours may have ended, or a switch may have
+# changed.
 STALE = timedelta(milliseconds=500)
 
 
 class AllOf:
-    """Ask the guards in order; the first Hold wins, and the tickets of the guards before it are given back."""
+    """Calls several guards in order. The first Hold is the result, and the tickets of the earlier guards are given
+    back.
+    """
 
     def __init__(self, *guards: Guard, clock: Clock) -> None:
         self._guards = guards

@@ -1,14 +1,14 @@
-"""Circuit breakers: pure decisions, and the port of their store.
+"""Circuit breakers: pure decisions, and the interface of their store.
 
-              N failures in a row               the reset is over: one probe
+              N failures in a row               the reset has passed: one probe
     ┌────────┐ ─────────────────▶ ┌──────┐ ──────────────────────────────▶ ┌───────────┐
     │ closed │                    │ open │ ◀────────────────────────────── │ half_open │
     └────────┘ ◀───────┐          └──────┘  failure: the reset doubles;    └───────────┘
                        │                    timeout: one more probe               │
                        └───────────────────────────────────────────────────────────┘ success
 
-One row per circuit, in the database: all processes see one state. Half open, one caller in the whole cluster may
-pass. Its place is leased: a probe whose process died is replaced, and no circuit stays half open for ever.
+The database has one row per circuit, so all processes share one state. While a circuit is half open, one caller in
+the whole cluster may pass. The probe has a time limit: after it, another probe replaces one whose process died.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
-# Held callers return spread over this time, or over the reset if that is shorter: a recovering service is not
+# Held callers return spread over this time, or over the reset if that is shorter, so that a recovering service is not
 # overloaded.
 LONGEST_SPREAD = timedelta(minutes=1)
 A_MOMENT = timedelta(seconds=1)
@@ -44,7 +44,7 @@ FAMILY = ":*"
 
 
 class CircuitState(StrEnum):
-    """Closed passes calls, open holds them, half-open lets one probe through."""
+    """States of a circuit: closed passes calls, open holds them, half-open lets one probe through."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -53,16 +53,16 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitRule:
-    """``name`` may end in ``:*``: one rule for all circuits with that prefix, ``printer:*`` for ``printer:1``,
-    ``printer:2`` and so on.
+    """Settings of a circuit. A ``name`` that ends in ``:*`` is one rule for all circuits with that prefix:
+    ``printer:*`` covers ``printer:1`` and ``printer:2``.
     """
 
     name: str
-    failures: int = 5  # consecutive failures until it opens
+    failures: int = 5  # consecutive failures that open the circuit
     reset: timedelta = timedelta(minutes=1)  # time from opening to the first probe
     longest_reset: timedelta = timedelta(minutes=30)  # the reset doubles after each failed probe, up to this
     count_timeouts: bool = False  # whether a timeout counts as a failure
-    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report by then counts as dead
+    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report after this time counts as dead
 
     def __post_init__(self) -> None:
         if not self.name or any(each.isspace() for each in self.name):
@@ -100,19 +100,19 @@ class Circuit:
     name: str
     state: CircuitState = CircuitState.CLOSED
     failures: int = 0  # consecutive
-    half_open_attempts: int = 0  # probes since it opened
+    half_open_attempts: int = 0  # probes since the circuit opened
     reset: timedelta  # current reset time
     last_failure: datetime | None = None
-    last_success: datetime | None = None  # accurate to the minute
-    last_error: str | None = None  # class or status, never a message
+    last_success: datetime | None = None  # accurate to a minute
+    last_error: str | None = None  # class or status of the error, never a message
     opened_at: datetime | None = None
-    wait_until: datetime | None = None  # Retry-After of the other side
+    wait_until: datetime | None = None  # Retry-After of the called service
     probe_until: datetime | None = None  # when the current probe counts as dead
-    probe: int = 0  # number of the last probe: reports of older ones are ignored
+    probe: int = 0  # number of the last probe: reports of older probes are ignored
 
     @property
     def tries_at(self) -> datetime | None:
-        """Instant at which an open circuit lets a probe through; None: it is not open."""
+        """Instant at which an open circuit lets a probe through; None if the circuit is not open."""
         return None if self.state is not CircuitState.OPEN or self.opened_at is None else self.opened_at + self.reset
 
 
@@ -128,19 +128,19 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The call may pass; ``probe``: as the one call that tests the recovery."""
+    """Permission to call the service. ``probe`` is the number of the probe if this call tests the recovery."""
 
     probe: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MayProbe:
-    """A probe is allowed; the first caller to write it to the database is the probe."""
+    """A probe is allowed. The first caller that writes it to the database becomes the probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New state of a circuit; ``reason``: set if the state changes."""
+    """The new values of a circuit. ``reason`` is set only if its state changes."""
 
     circuit: Circuit
     reason: str = ""
@@ -151,24 +151,26 @@ Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
 
 
 class CircuitStore(Protocol):
-    """``rules`` give the initial state of a circuit without a row. ``now=None``: the database's clock."""
+    """Interface of the stored circuits. ``rules`` give the initial values of a circuit without a row; ``now=None``
+    means the database's clock.
+    """
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """All circuits with a rule of their own, and stored circuits of a prefix rule."""
+        """Return every circuit with its own rule, and the stored circuits of each prefix rule."""
         ...
 
     async def change(
         self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
     ) -> Circuit:
-        """Decide and write under a lock on this circuit; None: nothing is written. ``by``: an operator, for the audit
-        log.
+        """Call ``decide`` under a lock on the circuit and write the change; None writes nothing. ``by`` names the
+        operator for the audit log.
         """
         ...
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
-        """Transitions, newest first."""
+        """Return the transitions since an instant, newest first."""
         ...
 
 
@@ -177,7 +179,7 @@ def fresh(rule: CircuitRule, name: str) -> Circuit:
 
 
 def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
-    """Decide whether a call may pass. ``chance`` in [0, 1) spreads held callers."""
+    """Decide whether a call may pass. ``chance`` in [0, 1) spreads the return of held callers."""
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
     if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):
         return Hold(circuit.wait_until + spread, ASKED_TO_WAIT(circuit=circuit.name))
@@ -191,7 +193,7 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
 
 
 def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
-    """Make the caller the probe; None: another caller was faster."""
+    """Make the caller the probe, or return None if another caller was faster."""
     if not isinstance(answer(circuit, now, 0.0), MayProbe):
         return None
     after = replace(
@@ -205,12 +207,14 @@ def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | 
 
 
 def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> Change | None:
-    """Cancel a probe that was not tried: the next caller may probe at once."""
+    """Cancel a probe that was not attempted, so that the next caller may probe immediately."""
     return Change(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
 
 
 def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime) -> Change | None:
-    """Apply a report; None: no change. A call that passed before the circuit opened neither closes nor reopens it."""
+    """Return the change that a report causes, or None. A call that passed before the circuit opened neither closes nor
+    reopens it.
+    """
     waiting = circuit if what.retry_at is None else replace(circuit, wait_until=_wait(circuit, what.retry_at, now))
     if permit.probe is None:
         change = _apply_to_closed(waiting, rule, what, now) if circuit.state is CircuitState.CLOSED else None
@@ -220,7 +224,7 @@ def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Effect
 
 
 def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
-    """Open the circuit at once, without waiting for more failures."""
+    """Open the circuit immediately, without waiting for more failures."""
     return None if circuit.state is CircuitState.OPEN else Change(_open(circuit, rule.reset, now), reason)
 
 
@@ -251,25 +255,27 @@ def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now
     if what.effect is Effect.MISTAKE:
         return _close_recovered(circuit, rule, PROBE_ANSWERED(error=what.error or what.effect.value))
     failed = _count_failure(circuit, what, now)
-    if not _is_failure(what.effect, rule):  # it proved nothing, and must not stay half open
+    if not _is_failure(what.effect, rule):  # the probe proved nothing; the circuit must not stay half open
         return Change(_open(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
     longer = min(circuit.reset * 2, rule.longest_reset)
     return Change(_open(failed, longer, now), PROBE_FAILED(error=failed.last_error))
 
 
 def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
-    """Close the circuit; a Retry-After still holds until its instant."""
+    """Close the circuit after a successful probe. A Retry-After of the service stays in force until its instant."""
     change = close(circuit, rule, reason)
     return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))
 
 
 def _is_ahead(until: datetime, now: datetime) -> bool:
-    """No wait exceeds LONGEST_RESET: a later instant was written before the clock was set back."""
+    """Return whether ``until`` is in the future. An instant beyond the longest wait was written before the clock was
+    set back and does not count.
+    """
     return now < until <= now + 2 * LONGEST_RESET
 
 
 def _wait(circuit: Circuit, retry_at: datetime, now: datetime) -> datetime:
-    """The requested wait, within bounds; a shorter one does not replace a longer one."""
+    """Return the end of the requested wait, limited to LONGEST_RESET. A shorter wait does not replace a longer one."""
     asked = min(retry_at, now + LONGEST_RESET)
     known = circuit.wait_until
     return max(asked, known) if known is not None and _is_ahead(known, now) else asked

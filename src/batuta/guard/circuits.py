@@ -1,4 +1,4 @@
-"""The circuits of an application: their rules, and a breaker for each that reads the database as rarely as possible."""
+"""The circuits of an application: their rules, and for each circuit a breaker that caches the stored state."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ from batuta.kernel.errors import InvalidName, StoreUnavailable
 from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
 
-# Changes of other processes are visible here after this time.
+# A change by another process is visible here after this time.
 LOOK_EVERY = timedelta(milliseconds=500)
 # Interval at which a healthy circuit stores its last success.
 NOTE_EVERY = timedelta(minutes=1)
@@ -51,21 +51,21 @@ class Circuits:
         return found
 
     def breaker(self, name: str) -> "Breaker":
-        """Breaker of a name, one per process: all callers share its cached state."""
+        """Return the breaker of a circuit. There is one per process and name, so all callers share its cached state."""
         if name not in self._breakers:
             self._breakers[name] = Breaker(name, self.rule_of(name), self._store, self._clock, self._chance)
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Every circuit by name, including those that never failed; of a prefix rule, the stored ones."""
+        """Return every circuit by name, including circuits that never failed; of a prefix rule, only the stored ones."""
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:
-        """Transitions, newest first; None: of all circuits."""
+        """Return the transitions of one circuit, or of all circuits if ``name`` is None, newest first."""
         return await self._store.history(name, since, limit)
 
     async def reset(self, name: str, *, by: str) -> Circuit:
-        """Close a circuit by hand, whatever its state."""
+        """Close a circuit by hand from any state."""
         rule = self.rule_of(name)
         after = await self._store.change(
             rule, name, lambda circuit, now: decisions.close(circuit, rule, decisions.RESET_BY(by=by)), by=by
@@ -75,7 +75,9 @@ class Circuits:
 
 
 class Breaker:
-    """Guard of one circuit. While closed it costs a read every half second and no write."""
+    """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and writes
+    rarely.
+    """
 
     def __init__(
         self, name: str, rule: CircuitRule, store: CircuitStore, clock: Clock, chance: Callable[[], float]
@@ -97,7 +99,7 @@ class Breaker:
         return passed if isinstance(passed, Hold) else Admit(BreakerTicket(self, passed))
 
     async def trip(self, reason: str) -> None:
-        """Open the circuit at once, without waiting for more failures."""
+        """Open the circuit immediately, without waiting for more failures."""
         self.learn(
             await self._store.change(
                 self.rule, self.name, lambda circuit, now: decisions.trip(circuit, self.rule, reason, now)
@@ -128,7 +130,7 @@ class Breaker:
         answer = decisions.answer(await self._circuit(), now, self._chance())
         if not isinstance(answer, MayProbe):
             return answer
-        async with self._asking:  # of many callers that find the reset over, one asks the database
+        async with self._asking:  # of many callers that find the reset passed, one queries the database
             answer = decisions.answer(await self._circuit(), now, self._chance())
             return answer if not isinstance(answer, MayProbe) else await self._probe(now)
 
@@ -146,7 +148,7 @@ class Breaker:
         if is_mine:
             return Pass(circuit.probe)
         answer = decisions.answer(circuit, now, self._chance())
-        # By the deciding clock the reset is not over yet.
+        # By the database's clock the reset has not passed yet.
         return (
             Hold(now + RECHECK_AFTER, decisions.CIRCUIT_OPEN_ELSEWHERE(circuit=self.name))
             if isinstance(answer, MayProbe)
@@ -171,7 +173,9 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """Reports are best effort: if the store is unavailable the report is dropped, and the next call reports again."""
+    """Ticket of an admitted call. Reports are best effort: if the store is unavailable the report is dropped, and the
+    next call reports again.
+    """
 
     breaker: Breaker
     permit: Pass

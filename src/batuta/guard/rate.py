@@ -1,8 +1,9 @@
-"""Rate limits: at most N effects in any window, in all processes together.
+"""Rate limits: at most N effects in any window, over all processes.
 
-A token is reserved before the effect and confirmed after it. It counts from the confirmation for the length of the
-window; until then it counts as if the effect came at the last permitted instant (``use_within``). So the effects
-never exceed the limit in any window, and an effect whose process died counts as having happened.
+A token is reserved before the effect and confirmed after it. From the confirmation on, the token counts for the
+length of the window. An unconfirmed token counts as if the effect came at the last permitted instant
+(``use_within``). So the effects never exceed the limit in any window, and the effect of a process that died counts
+as done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,10 @@ RATES_AWAY = define("rates_away", "cannot reserve: the rates cannot be read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """At most ``most`` in any ``per``. Limits with the same ``key`` count the same tokens. ``name`` is for operators.
+    """A rate limit of at most ``most`` effects in any period of length ``per``.
 
-    ``each``: a separate limit for every customer or device: ``of`` makes the limit of one of them.
+    Limits with the same ``key`` count the same tokens. ``name`` is for operators. With ``each``, every customer or
+    device has a separate limit, which ``of`` creates.
     """
 
     name: str
@@ -56,13 +58,13 @@ class Limit:
 
 
 def gap(name: str, key: str, length: timedelta, *, each: bool = False) -> Limit:
-    """Limit that keeps a minimum time between two effects."""
+    """Return a limit that keeps a minimum time between two effects."""
     return Limit(name=name, key=key, most=1, per=length, each=each)
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """``act_by``: afterwards another caller may have the place."""
+    """A reserved token. After the instant ``act_by`` another caller may get its place."""
 
     id: str
     act_by: datetime
@@ -72,16 +74,18 @@ Reservation: TypeAlias = Reserved | Hold
 
 
 class Rates(Protocol):
-    """``within``: a transaction of the application; a reservation in it counts from its commit."""
+    """Interface of the stored rate limits. ``within`` is a transaction of the application; a reservation made in it
+    takes effect with its commit.
+    """
 
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
     ) -> Reservation:
-        """Reserve a token of every limit, or of none; then return the instant at which all have room."""
+        """Reserve one token of every limit, or none and return a Hold until all limits have room."""
         ...
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
-        """Confirm the effect: the token counts from now on."""
+        """Confirm the effect: its tokens count from now for the length of the window."""
         ...
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
@@ -89,20 +93,22 @@ class Rates(Protocol):
         ...
 
     async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
-        """Tokens that count now, by the name of the limit."""
+        """Return the number of tokens that count now, by the name of the limit."""
         ...
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
-    """When the limit has room again; None: now. ``blocking``: the token that must expire first, if the limit is full."""
+    """Return when the limit has room again, or None if it has room now. ``blocking`` is the instant of the token that
+    must expire first if the limit is full.
+    """
     if blocking is None or blocking + limit.per <= now:
         return None
-    # Not confirmed yet: it may be released at any moment.
+    # The token is not confirmed yet and may be released at any moment, so check again soon.
     return blocking + limit.per if blocking <= now else now + min(limit.per, RECHECK_AFTER)
 
 
 def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
-    """Hold until all limits have room: an earlier retry cannot succeed."""
+    """Return a Hold until all limits have room, or None if none is full. An earlier retry cannot succeed."""
     if not full:
         return None
     limit, until = max(full.items(), key=lambda each: each[1])
@@ -111,7 +117,7 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGuard:
-    """An admitted call must happen within ``use_within``; ``Admit.by`` is its deadline."""
+    """Guard of several rate limits. An admitted call must happen within ``use_within``; ``Admit.by`` is its deadline."""
 
     rates: Rates
     limits: tuple[Limit, ...]
@@ -124,13 +130,15 @@ class RateGuard:
             return Hold(now + RECHECK_AFTER, RATES_AWAY())
         if isinstance(reserved, Hold):
             return reserved
-        # By the caller's clock, from before the request: never later than the database's instant.
+        # Computed with the caller's clock from before the request, so it is never later than the database's deadline.
         return Admit(RateTicket(self.rates, reserved.id), by=now + self.use_within)
 
 
 @dataclass(frozen=True, slots=True)
 class RateTicket:
-    """A ticket that cannot be written counts as used at the last instant: the safe side."""
+    """Ticket of reserved tokens. If its report cannot be stored, the tokens count as used at the last permitted
+    instant.
+    """
 
     rates: Rates
     id: str

@@ -1,6 +1,7 @@
-"""Durable switches: pauses, and those of the application. A switch has one record, which names the operator who set it.
+"""Durable switches: the engine's pauses and the application's own switches. Each switch has one row with the operator
+who set it.
 
-A switch that cannot be read holds the work: a guard must not disappear exactly when it matters.
+A switch that cannot be read holds the work: during an outage of the database a guard must not admit by accident.
 """
 
 from dataclasses import dataclass
@@ -11,15 +12,15 @@ from batuta.guard.base import Admit, Hold, Verdict
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.reasons import define
 
-# Pause of a held caller before it asks again: a changed switch must take effect within a second.
+# Delay before a held caller checks again, so that a changed switch takes effect within a second.
 RECHECK_AFTER = timedelta(seconds=1)
 
 SWITCH_ON = define("switch_on", "switch {switch} is on{turned}")
 SWITCH_OFF = define("switch_off", "switch {switch} is off{turned}")
-# The fact ``turned`` of a switch that an operator set; it is empty for a switch in its default position.
+# The fact ``turned`` of the reasons above, for a switch that an operator set; it is empty in the default position.
 TURNED_BY = define("turned_by", ", turned by {by}")
 TURNED_BY_WHY = define("turned_by_why", ", turned by {by}: {said}")
-NOT_SAID = ("", "-")  # reasons without information
+NOT_SAID = ("", "-")  # stored reasons that contain no information
 SWITCH_AWAY = define("switch_away", "cannot read switch {switch}")
 SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} cannot be read: turn it again")
 
@@ -31,13 +32,13 @@ class Switch:
     key: str
     on: bool | None  # None: the stored value is neither on nor off
     reason: str
-    until: datetime | None  # end of a temporary setting: from this instant the switch is in its default position
+    until: datetime | None  # end of a temporary setting; from then on the switch is in its default position
     set_by: str
     set_at: datetime
 
 
 class Switches(Protocol):
-    """``read`` returns None for a switch that was never set."""
+    """Interface of the stored switches. ``read`` returns None for a switch that was never set."""
 
     async def read(self, key: str) -> Switch | None: ...
 
@@ -48,8 +49,8 @@ class Switches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRule:
-    """Hold while switch ``key`` is in the position ``hold_when``. ``at_rest``: the position of a switch that was never
-    set.
+    """Hold work while the switch ``key`` is in the position ``hold_when``. ``at_rest`` is the position of a switch that
+    was never set.
     """
 
     key: str
@@ -59,7 +60,7 @@ class SwitchRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchGuard(SwitchRule):
-    """Guard that reads its switch on each call."""
+    """Guard that reads its switch at each call."""
 
     switches: Switches
 
@@ -72,7 +73,7 @@ class SwitchGuard(SwitchRule):
 
 
 def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
-    """Decide by a stored switch whether the rule admits or holds."""
+    """Return whether a rule admits or holds, given the stored switch."""
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.at_rest is not rule.hold_when:
             return Admit()

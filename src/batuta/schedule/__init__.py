@@ -1,1 +1,1 @@
-"""Time as arithmetic: cron, windows, holidays. No I/O."""
+"""Computation of schedules (cron, windows, holidays) without I/O."""

@@ -1,15 +1,18 @@
-"""Five-field cron, in any zone, right on the days the clocks change.
+"""Five-field cron in any time zone, correct on the days on which the clocks change.
 
-    minute  hour  day-of-month  month  day-of-week        names (JAN, SUN, DOM), lists, ranges, steps; 7 is Sunday too
+    minute  hour  day-of-month  month  day-of-week        names (JAN, SUN, DOM), lists, ranges, steps; 7 is Sunday
+too
 
-As Debian's cron has it: where both days are restricted, either one is enough. When the clocks change,
+As in Debian's cron, a day matches if either day field matches, provided that both are restricted. When the clocks
+change:
 
-- a job at fixed hours runs once: a time that is skipped runs at the first instant after the gap, a time that comes twice
-  runs at the first of the two;
+- a job at fixed hours runs once: a time that is skipped runs at the first instant after the gap, a time that occurs twice
+  runs at the first occurrence;
 - a job whose minute or hour begins with ``*`` follows elapsed time: it neither stops for an hour nor runs twice as often.
 
-The arithmetic is on wall times (naive, in the zone) and turns them into instants at the end; nothing iterates over minutes.
-A fire is a whole minute on the wall. Where an offset has seconds (São Paulo was at -03:06:28 until 1914), its instant has too.
+The code computes with wall times (naive, in the zone) and converts them to instants at the end; it never iterates
+over minutes. A fire is a whole minute of wall time. If the UTC offset has seconds (São Paulo was at -03:06:28 until
+1914), the instant has seconds too.
 """
 
 import calendar
@@ -27,7 +30,7 @@ from batuta.kernel.reasons import Reason
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
-# No zone has ever moved its clocks by more than a day, so no change is nearer than this.
+# No zone has ever moved its clocks by more than a day.
 FAR: Final = timedelta(hours=26)
 
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
@@ -48,7 +51,7 @@ _PART = re.compile(r"^(\*|[A-Z0-9]+(?:-[A-Z0-9]+)?)(?:/(\d+))?$")
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A parsed schedule, made by ``parse``. ``text`` is the input; the other fields are sorted numbers."""
+    """A parsed schedule, built by ``parse``. ``text`` is the input; the other fields are the matching numbers."""
 
     text: str
     minutes: tuple[int, ...]
@@ -56,11 +59,11 @@ class Cron:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]  # 0 is Sunday
-    either_day: bool  # both day fields are restricted: either is enough
+    either_day: bool  # both day fields are restricted, so a match of either is enough
     follows_elapsed_time: bool
 
     def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        """The first fire later than ``instant``, in UTC."""
+        """Return the first fire later than ``instant``, in UTC."""
         return self._next_elapsed(instant, zone) if self.follows_elapsed_time else self._next_fixed(instant, zone)
 
     def _next_fixed(self, instant: datetime, zone: ZoneInfo) -> datetime:
@@ -68,7 +71,7 @@ class Cron:
         while True:
             wall = self._next_wall(wall + MINUTE)
             fire = first_instant(wall, zone)
-            if fire > instant:  # false in a repeated hour: its wall times occurred once already
+            if fire > instant:  # false in a repeated hour: its wall times have occurred once already
                 return fire
 
     def _next_elapsed(self, instant: datetime, zone: ZoneInfo) -> datetime:
@@ -82,11 +85,11 @@ class Cron:
             elif near == fire:
                 return fire
             else:
-                # A clock change in between only repeats or skips wall times that do not match.
+                # Clock changes before this instant only repeat or skip wall times that do not match.
                 start = fire - FAR
 
     def _next_wall(self, wall: datetime) -> datetime:
-        """The first matching wall time at or after ``wall``."""
+        """Return the first matching wall time at or after ``wall``."""
         if self.matches(wall.date()) and (found := self._next_time(wall.time())) is not None:
             return datetime.combine(wall.date(), found)
         day = wall.date() + DAY
@@ -104,7 +107,7 @@ class Cron:
         return time(self.hours[hour], self.minutes[0]) if hour < len(self.hours) else None
 
     def matches(self, day: date) -> bool:
-        """Whether it fires on this calendar day."""
+        """Return whether the schedule fires on this calendar day."""
         if day.month not in self.months:
             return False
         by_date, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -149,7 +152,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
         span, step = matched[1], int(matched[2] or 1)
         first, last = _span(cron, span, name, low, high, names or {})
         if matched[2] is not None and span != "*" and "-" not in span:
-            last = high  # 5/10: from the fifth on
+            last = high  # 5/10 means: from 5 to the end in steps of 10
         if step == 0 or first > last:
             raise InvalidCron(
                 cron=cron, why=Reason("cron_empty", "'{part}' holds no {field}", part=part, field=_field_name(name))
@@ -160,7 +163,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
 
 def _span(cron: str, span: str, name: str, low: int, high: int, names: dict[str, int]) -> tuple[int, int]:
     if span == "*":
-        # 7 is a second name for Sunday: a step must not count it twice.
+        # 7 also means Sunday: a step must not count it twice.
         return low, min(high, 6) if high == 7 else high
     first, _, last = span.partition("-")
     return _number(cron, first, name, low, high, names), _number(cron, last or first, name, low, high, names)
@@ -184,7 +187,7 @@ def _number(cron: str, word: str, name: str, low: int, high: int, names: dict[st
 
 
 def _field_name(field: str) -> Reason:
-    """The name of a field in the reader's language."""
+    """Return the name of a field as a reason, which is translated for the reader."""
     return Reason(f"cron_{field.replace(' ', '_')}", field)
 
 
@@ -200,7 +203,7 @@ def _wall(instant: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _whole_minute(wall: datetime) -> datetime:
-    """First whole minute at or after ``wall``, which is a whole second."""
+    """Return the first whole minute at or after ``wall``, which is a whole second."""
     return (wall + MINUTE - SECOND).replace(tzinfo=None, second=0)
 
 
@@ -211,18 +214,18 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Instant of a wall time: the first of two, or the end of the gap that contains it."""
+    """Return the instant of a wall time: the first of two, or the end of the gap that contains it."""
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
-    # In a gap the zone answers with the offset from before it, so this instant lies after the gap, and a day earlier
-    # lies before it.
+    # For a wall time in a gap, the conversion uses the offset from before the gap. So this instant is after the gap,
+    # and one day earlier is before it.
     return _first_change(instant - DAY, instant, zone)
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Find by bisection the first second after ``before`` at which the UTC offset changes. Requires whole seconds and
-    different offsets at ``before`` and ``after``.
+    """Return the first second after ``before`` at which the UTC offset changes, found by bisection. Requires whole
+    seconds and different offsets at ``before`` and ``after``.
     """
     offset = _offset(before, zone)
     while after - before > SECOND:

@@ -1,8 +1,8 @@
-"""The due fires between two instants, and those that are missed.
+"""Compute which fires between two instants run and which are missed.
 
-    since │      │      │      │ until          policy latest: the last one runs, the others are missed
-          missed missed  missed run             policy all:    every one not older than max_age runs, oldest first
-                                                policy skip:   only one that is on time runs
+    since │      │      │      │ until          policy latest: the last fire runs, the others are missed
+          missed missed  missed run             policy all:    every fire up to max_age old runs, oldest first
+                                                policy skip:   only a fire that is on time runs
 
 Missed fires are listed one by one or, if there are many, as one counted gap.
 """
@@ -18,11 +18,11 @@ from zoneinfo import ZoneInfo
 from batuta.schedule.cron import DAY, MINUTE, Cron
 
 MOMENT = timedelta(microseconds=1)
-# A fire found this soon is on time; one found later was missed, and may be caught up.
+# A fire found within this time is on time; a fire found later was missed and may be caught up.
 ON_TIME = timedelta(seconds=10)
 # More missed fires than this become one gap.
 MOST_MISSED = 100
-# Most fires returned at once; the rest stays due.
+# Largest number of fires returned by one call; the others stay due.
 FIRES_AT_A_TIME = 100
 
 
@@ -36,7 +36,9 @@ class CatchUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Missed fires from ``first`` to ``last``, counted in wall time: a repeated or skipped hour is not corrected."""
+    """Many missed fires from ``first`` to ``last``. ``count`` is computed in wall time, without correction for a
+    repeated or skipped hour.
+    """
 
     first: datetime
     last: datetime
@@ -47,11 +49,11 @@ class Gap:
 class Owed:
     run: tuple[datetime, ...]  # oldest first
     missed: tuple[datetime, ...]
-    gap: Gap | None = None  # instead of ``missed``, if there are many
+    gap: Gap | None = None  # replaces ``missed`` if there are many
 
 
 def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta) -> Owed:
-    """Due fires in (since, until]. ``max_age``: an older fire is not caught up."""
+    """Return the fires in (since, until] to run and the missed ones. A fire older than ``max_age`` is not caught up."""
     run = _worth_running(cron, zone, since, until, policy, max_age)
     end = run[0] - MOMENT if run else until
     missed = tuple(islice(fires(cron, zone, since, end), MOST_MISSED + 1))
@@ -73,7 +75,7 @@ def _worth_running(
 
 
 def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
-    """Every fire in (since, until]."""
+    """Yield every fire in (since, until]."""
     fire = cron.next_after(since, zone)
     while fire <= until:
         yield fire
@@ -81,7 +83,7 @@ def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Itera
 
 
 def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
-    """Last fire not later than ``until``, found by bisection."""
+    """Return the last fire at or before ``until``, found by bisection."""
     back = MINUTE
     while (found := cron.next_after(until - back, zone)) > until:
         back *= 2
@@ -93,18 +95,18 @@ def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
             found = fire
         else:
             later = middle
-    # There is no fire after ``later``, but there may be one at ``later`` itself.
+    # No fire is after ``later``, but one may be exactly at ``later``.
     return max((found, *fires(cron, zone, found, until)))
 
 
 def count(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> int:
-    """Number of matching wall times in (since, until]."""
+    """Return the number of matching wall times in (since, until]."""
     start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
     return _count_up_to(cron, end, start.year) - _count_up_to(cron, start, start.year)
 
 
 def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
-    """Matching wall times from the start of ``first_year`` to ``wall``, inclusive."""
+    """Return the number of matching wall times from the start of ``first_year`` to ``wall``, inclusive."""
     whole_years = sum(_days_in_year(cron, *_kind(year)) for year in range(first_year, wall.year))
     day = wall.date()
     new_year = day.replace(month=1, day=1)
@@ -115,7 +117,9 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Kind of a year: years with the same length and first weekday have the same days; there are fourteen kinds."""
+    """Return the length and first weekday of a year. Years with the same pair have the same calendar; fourteen pairs
+    exist.
+    """
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 
@@ -128,11 +132,11 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
 
 
 WEEK = timedelta(days=7)
-# Any Monday without a clock change nearby: a period belongs to the schedule, not to a particular week.
+# An arbitrary Monday without a clock change nearby: the period of a schedule must not depend on the current week.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
 _SHORTEST = timedelta(minutes=1)
 
-# Agreed with operators; any other period gets three times its length.
+# SLAs agreed with operators, by period; any other period gets three times its length.
 _AGREED = {
     timedelta(minutes=1): timedelta(minutes=3),
     timedelta(minutes=5): timedelta(minutes=15),
@@ -146,7 +150,9 @@ _AGREED = {
 
 @cache
 def period(cron: Cron, zone: ZoneInfo) -> timedelta:
-    """Shortest gap between two fires in a week; for a rarer schedule, the next gap. Monday to Friday counts as daily."""
+    """Return the shortest time between two fires in a week; for a rarer schedule, between the next two fires. Monday to
+    Friday counts as daily.
+    """
     last = cron.next_after(_REFERENCE, zone)
     shortest = None
     while shortest is None or (last < _REFERENCE + WEEK and shortest > _SHORTEST):
@@ -157,7 +163,7 @@ def period(cron: Cron, zone: ZoneInfo) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """Longest time from an expected fire to the start of a successful run."""
+    """Return the default for the longest time from an expected fire to the start of a successful run."""
     return _AGREED.get(every, 3 * every)
 
 

@@ -1,7 +1,7 @@
-"""Weekly windows in a zone, and Brazil's national holidays.
+"""Weekly windows in a time zone, and Brazil's national holidays.
 
-A window opens at a wall time on some days of the week and stays open for a length of elapsed time. Its end is
-outside. Carnival and Corpus Christi are optional days, not holidays.
+A window opens at a wall time on some days of the week and stays open for a length of elapsed time; its end is
+exclusive. Carnival and Corpus Christi are optional days in Brazil, so they are not holidays here.
 """
 
 import re
@@ -14,7 +14,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.schedule.cron import first_instant, parse
 
-# (month, day): name and first year as a national holiday, as far as schedules need it.
+# (month, day): the name, and the first year in which the day is a national holiday; 0 means always.
 _FIXED: dict[tuple[int, int], tuple[str, int]] = {
     (1, 1): ("Confraternização Universal", 0),
     (4, 21): ("Tiradentes", 0),
@@ -42,7 +42,7 @@ _ZONES = frozenset(f"America/{city}" for city in _CITIES.split())
 
 
 def holiday_at(day: date, zone: ZoneInfo) -> str | None:
-    """The holiday of a day in a zone of Brazil; other countries have no holidays here."""
+    """Return the name of the holiday on this day, or None. Only zones of Brazil have holidays."""
     return holidays(day.year).get(day) if zone.key in _ZONES else None
 
 
@@ -51,7 +51,7 @@ def is_holiday(day: date) -> bool:
 
 
 def easter(year: int) -> date:
-    """Easter Sunday by the Gregorian computus: the Sunday after the first full moon of spring by the church's tables."""
+    """Return Easter Sunday, computed by the Gregorian computus."""
     golden = year % 19
     century, rest = divmod(year, 100)
     leaps_dropped, leap_phase = divmod(century, 4)
@@ -65,7 +65,7 @@ def easter(year: int) -> date:
 
 
 DAY = timedelta(days=1)
-# A window on one weekday may meet holidays in a row (Christmas and New Year), but not for two months.
+# A window on one weekday may meet several holidays in a row (Christmas and New Year), but never for two months.
 LONGEST_WAIT_DAYS = 60
 WEEKDAYS = frozenset({1, 2, 3, 4, 5})
 MINUTES_OF_A_DAY = 24 * 60
@@ -74,7 +74,9 @@ _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """``days`` as in cron: 0 is Sunday. ``on_holidays``: it also opens on Brazil's national holidays."""
+    """A weekly window. ``days`` are numbered as in cron: 0 is Sunday. With ``on_holidays`` the window also opens on
+    Brazil's national holidays.
+    """
 
     opens: time
     lasts: timedelta = timedelta(hours=2)
@@ -93,7 +95,7 @@ class Window:
         return self.closes(instant, zone) is not None
 
     def next_open(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        """``instant`` itself if the window is open then, otherwise when it opens next."""
+        """Return ``instant`` itself if the window is open then, otherwise the instant at which it opens next."""
         today = instant.astimezone(zone).date()
         for ahead in range(-1, LONGEST_WAIT_DAYS):
             opening = self._opening(today + ahead * DAY, zone)
@@ -102,7 +104,7 @@ class Window:
         raise ValueError("the window does not open within two months")
 
     def closes(self, instant: datetime, zone: ZoneInfo) -> datetime | None:
-        """When the window that is open at ``instant`` closes; None if it is not open."""
+        """Return when the window that is open at ``instant`` closes, or None if it is not open."""
         today = instant.astimezone(zone).date()
         for day in (today - DAY, today):
             opening = self._opening(day, zone)
@@ -112,7 +114,7 @@ class Window:
 
     @property
     def cron(self) -> str:
-        """The schedule that fires when it opens."""
+        """The cron expression that fires when the window opens."""
         return f"{self.opens.minute} {self.opens.hour} * * {format_days(self.days)}"
 
     def _opening(self, day: date, zone: ZoneInfo) -> datetime | None:
@@ -122,7 +124,7 @@ class Window:
 
 
 def format_days(days: frozenset[int]) -> str:
-    """Format days as in a cron: 1-5, or 0,2,6."""
+    """Format days as in a cron expression: 1-5, or 0,2,6."""
     ordered = sorted(days)
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]}-{ordered[-1]}"
@@ -130,7 +132,7 @@ def format_days(days: frozenset[int]) -> str:
 
 
 def encode_window(window: Window) -> dict[str, Json]:
-    """Format a window in the form that ``decode_window`` reads."""
+    """Return the stored form of a window, which ``decode_window`` parses."""
     return {
         "opens": f"{window.opens:%H:%M}",
         "minutes": int(window.lasts.total_seconds() // 60),
@@ -140,10 +142,12 @@ def encode_window(window: Window) -> dict[str, Json]:
 
 
 def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
-    """Parse a window in its operators' form: 10:00, 120, 1-5."""
+    """Parse a window from the form that operators write, for example 10:00, 120 and 1-5. Raise InvalidWindow with the
+    window's name.
+    """
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays
-        # More than a day is rejected below; a number beyond a timedelta gets the same error.
+        # Window rejects more than a day. The bound gives a number too large for a timedelta the same error.
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:

@@ -1,1 +1,1 @@
-"""Loops inside a process: the supervisor that owns the one ``while``, the watchdog, the shutdown and the pruner."""
+"""Loops inside a process: the supervisor that repeats them, the watchdog, the shutdown and the pruner."""

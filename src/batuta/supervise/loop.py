@@ -1,4 +1,6 @@
-"""A loop is a tick: a bounded piece of work that returns whether there is more. The supervisor does the rest."""
+"""Interface of a loop: its ``tick`` does a bounded piece of work and returns whether more work is ready. The supervisor
+repeats it.
+"""
 
 import asyncio
 import inspect
@@ -16,27 +18,31 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Record progress of the current loop: a page read, a message sent. Called from a tick, directly or indirectly."""
+    """Record progress of the current loop, for example after a page was read. Called from a tick, directly or
+    indirectly.
+    """
     if (note := _note.get()) is not None:
         note()
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the loop whose progress is recorded from here on. None: no loop; for work that a tick starts without waiting."""
+    """Set the function that records progress in this context. None disables it, for work that a tick starts without
+    waiting.
+    """
     _note.set(note)
 
 
-FOR_EVER = 1_000_000  # limit of failures or restarts for loops that must never give up
+FOR_EVER = 1_000_000  # limit of failures or restarts for loops that must never end their process
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """There is more to do right now."""
+    """The pace of a loop that has more work ready now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing to do. Wake up at ``until``, or after the usual interval."""
+    """The pace of a loop without ready work: the next tick comes at ``until``, or after the usual interval."""
 
     until: datetime | None = None
 
@@ -49,7 +55,7 @@ Pace: TypeAlias = Again | Idle
 
 
 class Wakeup:
-    """Wakes a resting loop. Any code on the event loop may set it; if set during a tick, it ends the next rest."""
+    """Wakes a resting loop. Any code on the event loop may set it; set during a tick, it ends the next rest."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -65,11 +71,11 @@ class Wakeup:
 
 
 class Loop(Protocol):
-    """A loop may also have ``async def drain(self, grace: timedelta) -> None``; ``drain_of`` finds it.
+    """Work that the supervisor repeats. A loop may also have ``async def drain(self, grace: timedelta) -> None``.
 
-    ``drain`` is awaited once, after the last tick, and waits for the work that the ticks started; at the end of
-    ``grace`` it is cancelled. A loop without it is cancelled at the start of a shutdown, in the middle of a tick if
-    necessary.
+    The supervisor awaits ``drain`` once, after the last tick, and cancels it at the end of ``grace``. It waits for
+    the work that the ticks started. A loop without a drain is cancelled at the start of a shutdown, in the middle of
+    a tick if necessary.
     """
 
     @property
@@ -77,7 +83,7 @@ class Loop(Protocol):
     @property
     def wakeup(self) -> Wakeup: ...
     async def tick(self) -> Pace:
-        """Do a bounded amount of work. Start work, do not wait for it."""
+        """Do a bounded amount of work. A tick may start longer work but does not wait for it."""
         ...
 
 
@@ -85,7 +91,7 @@ Drain: TypeAlias = Callable[[timedelta], Awaitable[None]]
 
 
 def drain_of(loop: Loop) -> Drain | None:
-    """Return the loop's ``drain``, or None for a loop that has nothing to drain."""
+    """Return the loop's ``drain``, or None if the loop has none."""
     return getattr(loop, "drain", None)
 
 
@@ -93,17 +99,19 @@ def drain_of(loop: Loop) -> Drain | None:
 class LoopPolicy:
     """How often a loop ticks, when it counts as stuck, and how many failures end its process."""
 
-    every: timedelta  # how long Idle() rests
-    stuck_after: timedelta  # longest silence between two records of progress before the watchdog acts
-    longest_call: timedelta = timedelta(0)  # longest legitimate wait for one operation without a record of progress
-    max_failures: int = 5  # consecutive failures; then the process ends and is started again from outside
-    max_restarts: int = 5  # restarts of a stuck tick without a healthy period in between; then the same
-    healthy_after: timedelta = timedelta(minutes=10)  # after this long without a restart the budget is full again
+    every: timedelta  # rest after Idle()
+    stuck_after: timedelta  # longest time between two records of progress before the watchdog acts
+    longest_call: timedelta = timedelta(0)  # longest legitimate wait for one operation that records no progress
+    max_failures: int = 5  # consecutive failures that end the process, so that its parent restarts it
+    max_restarts: int = 5  # restarts of a stuck tick without a healthy period in between that end the process
+    healthy_after: timedelta = timedelta(
+        minutes=10
+    )  # after this time without a restart the count of restarts is zero again
     backoff: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=1)
-    # At a shutdown: keep ticking while the other loops drain, and stop after them (lease renewal, heartbeat, LISTEN).
+    # At a shutdown: keep ticking while the other loops drain, then stop (lease renewal, heartbeat, LISTEN).
     outlives: bool = False
-    # At a shutdown: let the current tick end, even without a drain (a tick that claims work and starts it elsewhere).
+    # At a shutdown: let the current tick end even without a drain (a tick that claims work and starts it elsewhere).
     finishes_tick: bool = False
 
     def __post_init__(self) -> None:
@@ -121,7 +129,7 @@ class LoopPolicy:
 
 
 class FunctionLoop:
-    """A plain async function as a loop. It may return a pace; None means Idle."""
+    """Makes a loop of a plain async function. The function may return a pace; None means Idle."""
 
     def __init__(self, name: str, function: Callable[[], Awaitable[Pace | None]]) -> None:
         if not name or name != name.strip():
@@ -141,7 +149,9 @@ class FunctionLoop:
 
 
 class Ticking(Protocol):
-    """A class that ``Batuta.loop`` accepts, instantiated without arguments. Returning None means Idle."""
+    """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. A tick that returns None
+    means Idle.
+    """
 
     async def tick(self) -> Pace | None: ...
 
@@ -150,7 +160,7 @@ LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]] | Callable[[], Ti
 
 
 class ObjectLoop:
-    """Any object with an async ``tick`` as a loop. Its own wakeup and drain are used if it has them."""
+    """Makes a loop of any object with an async ``tick``. The object's own wakeup and drain are used if it has them."""
 
     def __init__(self, name: str, ticking: Any) -> None:
         if not name or name != name.strip():
@@ -173,7 +183,7 @@ class ObjectLoop:
 
 
 def loop_of(name: str, what: Any) -> Loop:
-    """Make a loop of an async function, or of a class that takes no arguments."""
+    """Return a loop for an async function, or for a class that takes no arguments."""
     return ObjectLoop(name, what()) if inspect.isclass(what) else FunctionLoop(name, what)
 
 
@@ -187,7 +197,7 @@ def policy_in_seconds(
     max_restarts: float = 5,
     finishes_tick: bool = False,
 ) -> LoopPolicy:
-    """Build a policy from seconds. Every error names the loop."""
+    """Build a policy from numbers of seconds. Raise InvalidLoop with the loop's name if a value is invalid."""
     try:
         return LoopPolicy(
             every=timedelta(seconds=every),

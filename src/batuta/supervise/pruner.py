@@ -1,4 +1,4 @@
-"""Deletes rows whose retention is over: a table of retentions, one loop over it, and a run of it with a deadline."""
+"""Deletes rows whose retention has ended, either in a loop or in one run with a deadline."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -18,7 +18,7 @@ class Retention:
     """A table whose old rows the pruner deletes."""
 
     table: str
-    prune: Callable[[int], Awaitable[int]]  # deletes at most this many rows, and returns how many it deleted
+    prune: Callable[[int], Awaitable[int]]  # deletes at most this many rows and returns the number of deleted rows
 
 
 class PrunesByAge(Protocol):
@@ -26,12 +26,14 @@ class PrunesByAge(Protocol):
 
 
 def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Retention:
-    """A retention that deletes rows older than ``age``."""
+    """Return a retention that deletes rows older than ``age``."""
     return Retention(table, lambda limit: store.prune(before=clock.now() - age, limit=limit))
 
 
 class Pruner:
-    """Deletes one batch of each retention per tick. After an error the next tick starts with the next retention."""
+    """Loop that deletes one batch of each retention per tick. After an error the next tick starts with the next
+    retention.
+    """
 
     name = "pruner"
 
@@ -51,11 +53,11 @@ class Pruner:
 @dataclass(frozen=True, slots=True)
 class Pruned:
     rows: int
-    is_all: bool  # False: the time was over first
+    is_all: bool  # False: the time ended before every expired row was deleted
 
 
 async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
-    """Delete batch after batch until nothing is left or the time is over; at least one batch that has rows."""
+    """Delete batches until no expired row remains or the time is over. At least one batch with rows is deleted."""
     pruned = 0
     for retention in retentions:
         batch = BATCH

@@ -1,9 +1,9 @@
-"""The state of one loop while it runs, and the watchdog: a loop that restarts its silent neighbours on the same event loop.
+"""The state of one running loop, and the watchdog: a loop that restarts stuck loops on the same event loop.
 
-    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ deaf: the others drain, and the process ends
-                                 └── it ends ──▶ restarted, with a budget (``supervisor``)
+    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ deaf: the other loops drain, and the process ends
+                                 └── the tick ends ──▶ restarted, with a budget (``supervisor``)
 
-Whatever blocks the event loop blocks the watchdog too; ``processes.loop_monitor`` covers that.
+Code that blocks the event loop also blocks the watchdog; ``processes.loop_monitor`` detects that case from a thread.
 """
 
 import asyncio
@@ -18,35 +18,35 @@ from batuta.kernel.events import Events, LoopStuck
 from batuta.supervise.loop import Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import task_stack
 
-# Number of cancellations of a stuck loop.
+# Number of cancellations after which a stuck loop counts as deaf.
 MOST_CANCELS = 2
 
 
 @dataclass(slots=True)
 class Running:
-    """State of a loop, written on its own event loop and read from anywhere; instants are of the monotonic clock."""
+    """State of a loop, written on its own event loop and readable from any thread. Instants are of the monotonic clock."""
 
     loop: Loop
     policy: LoopPolicy
-    last_beat: float = 0.0  # last record: the start or end of a tick, or a record of progress
-    worked_at: float | None = None  # the end of its last good tick
+    last_beat: float = 0.0  # last sign of activity: the start or end of a tick, or a record of progress
+    worked_at: float | None = None  # end of the last successful tick
     notes: int = 0  # records of progress since the start
     failures: int = 0  # consecutive
     failing_since: float = 0.0
     restarts: int = 0  # since the process started
     is_ticking: bool = False
-    is_alive: bool = True  # its keeper runs, or has not started yet
-    is_ending: bool = False  # its process shuts down
-    treatment: "Treatment | None" = None  # it is being stopped after too long a silence
+    is_alive: bool = True  # the task that repeats its ticks runs, or has not started yet
+    is_ending: bool = False  # the process is shutting down
+    treatment: "Treatment | None" = None  # set while the watchdog stops the stuck tick
     keeper: "asyncio.Task[None] | None" = None
-    _lately: "deque[float]" = field(default_factory=deque)  # restarts without a healthy period in between
+    _lately: "deque[float]" = field(default_factory=deque)  # instants of restarts without a healthy period in between
 
     def note(self, at: float) -> None:
         self.notes += 1
         self.last_beat = at
 
     def silent_for(self, now: float) -> timedelta:
-        """Time since the last record of progress; zero while the loop rests."""
+        """Return the time since the last record of progress; zero while the loop rests."""
         return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
 
     def is_stuck(self, now: float) -> bool:
@@ -54,11 +54,11 @@ class Running:
 
     @property
     def is_deaf(self) -> bool:
-        """Whether it ignored every cancellation: there is nothing to wait for."""
+        """Whether the tick ignored every cancellation, so that waiting longer is useless."""
         return self.treatment is not None and self.treatment.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
-        """Count a restart and return the number without a healthy period in between, including this one."""
+        """Count a restart and return the number of restarts without a healthy period in between, including this one."""
         if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
             self._lately.clear()
         self._lately.append(now)
@@ -66,7 +66,7 @@ class Running:
         return len(self._lately)
 
     def treat(self, now: float) -> "Treatment":
-        """Cancel the current work and record its position."""
+        """Cancel the current tick and record its stack."""
         assert self.keeper is not None
         if self.treatment is None:
             self.treatment = Treatment(silent_for=self.silent_for(now), stack=task_stack(self.keeper))
@@ -86,7 +86,7 @@ class Treatment:
 
 # Time that a cancelled tick has to end.
 CANCEL_GRACE = timedelta(seconds=5)
-# It watches during a shutdown too: loops that outlive the others must not get stuck then.
+# The watchdog also runs during a shutdown, because loops that outlive the others may get stuck then.
 WATCHDOG_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)
 
 
@@ -118,7 +118,7 @@ class Watchdog:
             each.treat(now)
 
     def _due(self, each: Running, now: float) -> float:
-        """When the watchdog must act next, if nothing changes."""
+        """Return the instant at which the watchdog must act next if nothing changes."""
         timeout = each.policy.stuck_after.total_seconds()
         if each.treatment is not None:
             return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)

@@ -1,14 +1,13 @@
-"""The shutdown of a process: one deadline, and four phases that all of its loops pass at the same time.
+"""The shutdown of a process: one deadline, and four phases that all loops pass at the same time.
 
     stop ──▶ quiet ──▶ finish ──▶ cancel ──▶ hand back ──▶ deadline
              5 %, at most 1 s  to 90 %    to 95 %     to 100 % of the grace
 
-quiet      nothing new is claimed; a loop that has nothing to drain is cancelled, a tick in flight may end
-finish     handlers and runs in flight may end; their leases are renewed
-cancel     work that still runs is cancelled
-hand back  unfinished work is released for other processes, without counting an attempt or a crash
+quiet      no new work is claimed; a loop without a drain is cancelled, a tick in progress may end finish
+handlers and runs in progress may end; their leases are renewed cancel     work that still runs is cancelled hand
+back  unfinished work is released for other processes, without counting an attempt or a crash
 
-A loop whose tick does not end in time loses its own share of the deadline, and no other loop's.
+A loop whose tick does not end in time loses only its own time; the other loops keep theirs.
 """
 
 from collections.abc import Awaitable
@@ -21,9 +20,10 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.waiting import first_of
 
 LONGEST_QUIET = timedelta(seconds=1)
-# Time beyond the grace in which a process that follows its deadline has ended: drains that ignore the deadline are
-# abandoned, the last heartbeat is written, connections and threads are closed. A parent kills only after that. It is longer
-# than the limits of these steps together: a database that hangs and a handler that ignores its cancellation use each of them up.
+# Time after the grace in which a process that follows its deadline ends: it abandons drains that ignore the deadline,
+# writes the last heartbeat, and closes connections and threads. A parent kills the process only after this time. The
+# margin is longer than the limits of these steps together, because a hanging database and a handler that ignores its
+# cancellation can use all of them.
 MARGIN = timedelta(seconds=13)
 
 
@@ -40,7 +40,7 @@ ENDS = {Phase.QUIET: 0.05, Phase.FINISH: 0.9, Phase.CANCEL: 0.95, Phase.HAND_BAC
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """``began``: an instant of the monotonic clock."""
+    """A shutdown in progress. ``began`` is an instant of the monotonic clock."""
 
     clock: Clock
     grace: timedelta
@@ -61,30 +61,27 @@ class Shutdown:
         return max(timedelta(0), self.length(phase) - passed)
 
     async def run_within(self, phase: Phase, work: Awaitable[Any]) -> bool:
-        """Await ``work`` until ``phase`` ends at the latest, and cancel it then. Return whether it ended by itself.
-
-        An error of ``work`` is raised.
-        """
+        """Await ``work`` and cancel it when ``phase`` ends. Return whether it ended by itself; raise its error."""
         return await first_of(work, self.clock.sleep(self.time_left(phase).total_seconds())) == 0
 
 
 class Draining(Protocol):
-    """Work that a shutdown ends, phase by phase."""
+    """Interface of work that a shutdown ends phase by phase."""
 
     def quiet(self) -> None:
-        """Take on nothing new."""
+        """Stop starting new work."""
         ...
 
     async def finish(self) -> None:
-        """Wait until everything in flight has ended."""
+        """Wait until all work in progress has ended."""
         ...
 
     def cancel(self) -> None:
-        """Cancel everything in flight."""
+        """Cancel all work in progress."""
         ...
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Release what has not ended for other processes."""
+        """Release unfinished work for other processes."""
         ...
 
 

@@ -1,7 +1,8 @@
 """Stacks of stuck code as text: files, lines and names, never values.
 
-Running threads and waiting tasks can be inspected. Of a process whose interpreter is held, only the C part of Python
-can still write: into a file that was opened before, which the parent or the next process on this machine reads.
+Running threads and waiting tasks can be inspected from Python. If a thread holds the interpreter lock, only Python's
+C fault handler can write a stack, into a file opened earlier. The parent or the next process on this machine reads
+that file.
 """
 
 import asyncio
@@ -24,7 +25,9 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
-    """Every coroutine the task is inside of, the innermost last. A task's own list ends at the first one that waits."""
+    """Return the stack of every coroutine that the task is inside of, the innermost last. ``Task.get_stack`` returns
+    only the outermost one.
+    """
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):
         lines += traceback.format_stack(frame, limit=1)
@@ -32,7 +35,7 @@ def task_stack(task: "asyncio.Task[Any]") -> str:
 
 
 def _frames(waiting: Any) -> Iterator[FrameType]:
-    for _ in range(100):  # no real stack is that deep, and a cycle of coroutines has no end
+    for _ in range(100):  # no real stack is that deep, and a cycle of coroutines would never end
         frame = (
             getattr(waiting, "cr_frame", None)
             or getattr(waiting, "gi_frame", None)
@@ -49,7 +52,7 @@ def _frames(waiting: Any) -> Iterator[FrameType]:
 
 
 def thread_stack(ident: int) -> str:
-    """Current stack of a thread."""
+    """Return the current stack of a thread."""
     frame = sys._current_frames().get(ident)
     return "the thread has ended\n" if frame is None else "".join(traceback.format_stack(frame))
 
@@ -58,7 +61,9 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 
 def main_thread_first(dump: str) -> str:
-    """Move the main thread to the top: Python's fault handler writes it last, and a cut must not lose it."""
+    """Move the main thread's stack to the top: Python's fault handler writes it last, where a length limit would cut it
+    off.
+    """
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]
     threads = [part for part in parts if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
@@ -73,7 +78,7 @@ def main_thread_alone(dump: str) -> str:
 
 
 class Left(NamedTuple):
-    """Stack and reason left behind by an ended process."""
+    """The stack of an ended process, found in its file."""
 
     role: str
     pid: int
@@ -82,17 +87,19 @@ class Left(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StackFolder:
-    """One file for each process, readable by its owner alone."""
+    """A folder with one stack file per process, readable only by its owner."""
 
     folder: Path
 
     @classmethod
     def for_database(cls, where: str) -> "StackFolder":
-        """``where``: the address of the database. Processes on another database use another folder."""
+        """Return the folder for the database at the address ``where``. Processes on another database use another
+        folder.
+        """
         return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:
-        """Open the file that this process dumps into. OSError: it cannot be created."""
+        """Open the file into which this process dumps its stack. Raise OSError if the file cannot be created."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         if self.folder.lstat().st_uid != os.getuid():
             raise PermissionError(f"{self.folder} belongs to another user")
@@ -100,7 +107,7 @@ class StackFolder:
         return os.fdopen(os.open(self._file(role, pid), flags, 0o600), "w", encoding="utf-8")
 
     def take(self, role: str, pid: int) -> str | None:
-        """Take the stack of a process, once. None: there is none, or another process took it."""
+        """Read and delete the stack of a process. Return None if there is none or another process read it first."""
         file = self._file(role, pid)
         taken = file.with_suffix(f".taken-by-{os.getpid()}")
         try:
@@ -117,7 +124,7 @@ class StackFolder:
             self.folder.rmdir()
 
     def list_orphaned(self, role: str) -> list[Left]:
-        """Stacks of ended processes of this role that no process has taken."""
+        """Return and delete the stacks of ended processes of this role that no other process has read."""
         found = []
         for file in sorted(self.folder.glob("*.stack")):
             if (match := _NAME.match(file.name)) is None or match["role"] != role:
@@ -132,7 +139,7 @@ class StackFolder:
 
 
 def temporary_folder() -> Path:
-    """Folder for stacks. If nothing can be written (full disks, a read-only container) there are no stacks, and
+    """Return the folder for stacks. If no folder is writable (full disk, read-only container), no stacks are stored and
     everything else works.
     """
     try:

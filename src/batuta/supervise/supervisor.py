@@ -1,8 +1,8 @@
-"""The one ``while``.
+"""The supervisor: the only ``while`` loop around ticks.
 
 A loop under supervision:
 
-        ┌────────── wake-up, or the rest is over ───────┐
+        ┌────────── wake-up, or the rest has passed ────┐
         ▼                                               │
     [ tick ] ── Again ──▶ [ tick ]                      │
         │ ── Idle(until) ─────────────────────────▶ [ rest ]
@@ -14,11 +14,12 @@ A loop under supervision:
 
 A shutdown (``supervise.shutdown`` has its phases and its one deadline):
 
-    a loop without a drain            cancelled at once
-    a loop with a drain               its current tick may end; then it drains with the time that is left
+    a loop without a drain            cancelled immediately
+    a loop with a drain               its current tick may end; then it drains in the remaining time
     a loop that outlives the others   keeps ticking until the others have ended; then it stops and drains
 
-An unavailable store is not the loop's fault: the supervisor backs off and never gives up.
+Errors because the store is unavailable do not count against a loop: the supervisor backs off and retries without
+limit.
 """
 
 import asyncio
@@ -50,21 +51,21 @@ T = TypeVar("T")
 Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]
 
 NO_WAIT = timedelta(0)
-# Longest rest while the database is unavailable: work resumes soon after its return.
+# Longest rest while the database is unavailable, so that work resumes soon after the outage.
 WHILE_AWAY = timedelta(seconds=10)
-# Longest rest after a stuck tick; the number of restarts is limited elsewhere.
+# Longest rest after a stuck tick; the policy limits the number of restarts.
 AFTER_SILENCE = timedelta(seconds=5)
 # Time that a drain cancelled at the deadline has to end.
 CUT_OFF = timedelta(seconds=1)
 # Time for the drains of loops that outlive the others: within the deadline, or briefly after it.
 LAST_AT_LEAST = timedelta(seconds=1)
 LAST_AT_MOST = timedelta(seconds=3)
-# A shorter shutdown needs no announcement.
+# A shutdown shorter than this is not announced.
 ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
 
 class Supervisor:
-    """Runs loops: repeats their ticks, restarts stuck ones and drains them at a shutdown."""
+    """Runs loops: repeats their ticks, restarts stuck loops and drains all loops at a shutdown."""
 
     def __init__(self, clock: Clock, events: Events, chance: Callable[[], float] = random.random) -> None:
         self._clock = clock
@@ -87,7 +88,7 @@ class Supervisor:
     async def run(self, stop: asyncio.Event, grace: timedelta) -> None:
         """Run every loop until ``stop``, then shut down within ``grace``.
 
-        Raise LoopGaveUp if a loop cannot continue, and CancelIgnored if one cannot be stopped.
+        Raise LoopGaveUp if a loop cannot continue, and CancelIgnored if a tick cannot be stopped.
         """
         others_ended = asyncio.Event()
         keepers: Keepers = {}
@@ -95,7 +96,7 @@ class Supervisor:
             ends = others_ended if running.policy.outlives else stop
             running.keeper = keepers[running.loop.name] = asyncio.create_task(self._keep(running, stop, ends))
         try:
-            # A keeper that ends before the stop could not continue: that is a stop too.
+            # A loop's task that ends before the stop could not continue: shut down the process.
             await first_of(stop.wait(), asyncio.wait(keepers.values(), return_when=asyncio.FIRST_COMPLETED))
         finally:
             stop.set()
@@ -116,8 +117,8 @@ class Supervisor:
         await cancel_and_wait(_keeper(self._watchdog))
 
     async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
-        """Cancel loops that have nothing to finish; give current ticks a moment to end: one may start work in another
-        loop.
+        """Cancel loops that have nothing to finish. Give current ticks a short time to end, because a tick may start
+        work in another loop.
         """
         self._cancel_idle(loops)
         ticking = [running for running in loops if running.is_ticking and _finishes(running)]
@@ -129,7 +130,7 @@ class Supervisor:
     def _cancel_idle(self, loops: Sequence[Running]) -> None:
         for running in loops:
             is_finishing = running.is_ticking and _finishes(running)
-            if not (is_finishing or _keeper(running).cancelling()):  # the watchdog may be stopping it already
+            if not (is_finishing or _keeper(running).cancelling()):  # the watchdog may be cancelling it already
                 _keeper(running).cancel()
 
     async def _end_together(self, loops: Sequence[Running], shutdown: Shutdown, *, is_announced: bool = True) -> None:
@@ -148,7 +149,9 @@ class Supervisor:
         self._events.emit(LoopEnded(running.loop.name, drained=has_finished and has_drained))
 
     async def _end_tick(self, running: Running, shutdown: Shutdown) -> bool:
-        """Wait for the current tick to the end of the finish phase, then cancel it. Return False if it was cut off."""
+        """Wait for the current tick until the finish phase ends, then cancel it. Return whether the tick ended by
+        itself.
+        """
         keeper = _keeper(running)
         if is_finishing := not (keeper.done() or keeper.cancelling()):
             if await shutdown.run_within(Phase.FINISH, _wait_for_all([keeper])):
@@ -161,7 +164,7 @@ class Supervisor:
         return keeper.done() and not is_finishing
 
     async def _drain(self, running: Running, shutdown: Shutdown) -> bool:
-        """Return whether the drain ended within the deadline and without an error."""
+        """Drain the loop. Return whether the drain ended within the deadline and without an error."""
         if (drain := drain_of(running.loop)) is None:
             return True
         draining = asyncio.create_task(_ordinary(drain(shutdown.time_left())))
@@ -191,12 +194,12 @@ class Supervisor:
                 raise CancelIgnored(loop=name, what="its tick", stack="")
 
     async def _keep(self, running: Running, stop: asyncio.Event, ends: asyncio.Event) -> None:
-        """Tick until ``ends``; a loop that cannot continue sets ``stop``, which ends them all."""
+        """Repeat the ticks of a loop until ``ends``. A loop that cannot continue sets ``stop``, which ends all loops."""
         running.is_alive = True
         bind(partial(self._note, running))
         try:
             while not ends.is_set():
-                # Cleared before the tick, not after: a wake-up during the tick must not get lost.
+                # Clear the wake-up before the tick, not after it: a wake-up during the tick must not get lost.
                 running.loop.wakeup.clear()
                 pause = await self._tick(running, stop)
                 if not ends.is_set():
@@ -224,12 +227,12 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
             if (treated := _take_treatment(running)) is not None:
                 return self._note_restart(running, treated, stop)
-            if _cancels():  # by the shutdown: the error says how the tick was cut off
+            if _cancels():  # cancelled by the shutdown: the error is a consequence
                 return NO_WAIT
             return self._note_failure(running, error, stop)
         finally:
             running.is_ticking, running.last_beat = False, self._clock.monotonic()
-        if (treated := _take_treatment(running)) is not None:  # it treated the cancellation as its own end
+        if (treated := _take_treatment(running)) is not None:  # the tick caught the cancellation and returned
             return self._note_restart(running, treated, stop)
         self._note_success(running)
         return pause
@@ -269,7 +272,9 @@ class Supervisor:
         return wait
 
     def _note_restart(self, running: Running, treated: Treatment, stop: asyncio.Event) -> timedelta:
-        """Record a restart after a stuck tick; raise LoopGaveUp if restarts are too frequent."""
+        """Record a restart after a stuck tick and return the wait before the next tick. Raise LoopGaveUp if restarts
+        are too frequent.
+        """
         now, policy = self._clock.monotonic(), running.policy
         running.failures += 1
         if running.failures == 1:
@@ -299,12 +304,14 @@ def _keeper(running: Running) -> "asyncio.Task[None]":
 
 
 def _finishes(running: Running) -> bool:
-    """Whether the current tick may end at a shutdown."""
+    """Return whether a shutdown lets the current tick end."""
     return running.policy.finishes_tick or drain_of(running.loop) is not None
 
 
 async def _ordinary(code: Awaitable[T]) -> T:
-    """Treat ``sys.exit`` in a loop's code as a failure: it would end the other loops, perhaps with a success code."""
+    """Await a loop's code and turn ``sys.exit`` into a failure: an exit would end the other loops, perhaps with a
+    success code.
+    """
     try:
         return await code
     except SystemExit as exit:
@@ -312,7 +319,7 @@ async def _ordinary(code: Awaitable[T]) -> T:
 
 
 def _take_treatment(running: Running) -> Treatment | None:
-    """The reason of a cancellation by the watchdog, if any; clears it."""
+    """Return and clear the record of a cancellation by the watchdog, or None if the cancellation has another cause."""
     if (treatment := running.treatment) is None or _cancels() > treatment.cancels:
         return None
     running.treatment = None
