@@ -1,9 +1,8 @@
-"""Run every check concurrently, each within its own time limit, and cache the assessment.
+"""Runs every check concurrently, each within its own time limit, and caches the assessment.
 
-Within CACHED_FOR every caller gets the same assessment, with the instant it was made at: many callers cost one look,
-and a change shows within CACHED_FOR. A caller that needs the present state asks for a fresh one.
-
-Probes test the parts that a process needs, each within a time limit; the worst answer decides.
+Within CACHED_FOR every caller gets the same assessment with the instant of its computation, so many callers cost one
+run of the checks. A change is visible after CACHED_FOR; a caller that needs the present state requests a fresh one.
+Probes test the parts that a process needs, each within a time limit; the worst result decides.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthPage:
-    """``/health/<name>``: a document with its own ``status``. ``aliases``: other names of the page."""
+    """A page at ``/health/<name>``: a document with its own ``status``. ``aliases`` are other names of the page."""
 
     name: str
     ask: Callable[[], Awaitable[Document]]
@@ -51,7 +50,7 @@ class HealthPage:
 
 @dataclass(slots=True)
 class Cached(Generic[T]):
-    """The newest answer. Concurrent callers share one request."""
+    """Caches the newest result of a query. Concurrent callers share one query."""
 
     ask: Callable[[], Awaitable[T]]
     clock: Clock
@@ -102,7 +101,7 @@ class HealthAggregator:
         return frozenset(self._pages)
 
     async def page(self, name: str) -> Document | None:
-        """The document of a health page; None: no page has this name."""
+        """Return the document of a health page, or None if no page has this name."""
         kept = self._pages.get(name)
         return None if kept is None else await kept.get()
 
@@ -135,7 +134,7 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Report a check that failed or was late: its section loses all its points until the check answers."""
+    """Report a check that failed or was late: its section loses all points until the check works again."""
     finding = Finding(
         severity=Severity.ERROR,
         source=check.section,
@@ -151,7 +150,7 @@ PROBE_TIMEOUT = timedelta(seconds=2)
 
 
 class State(StrEnum):
-    """The state of one part of a process."""
+    """The state of one part of a process, such as its database."""
 
     OK = "ok"
     UNKNOWN = "unknown"  # not configured; not a problem
@@ -171,7 +170,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A test of one part that a process needs. ``needed``: the process cannot work without the part."""
+    """Tests one part that a process needs. ``needed`` tells whether the process cannot work without the part."""
 
     ask: Callable[[], Awaitable[Part]]
     needed: bool
@@ -181,7 +180,7 @@ Probes: TypeAlias = Mapping[str, Probe]
 
 
 async def look(probes: Probes, clock: Clock) -> dict[str, Part]:
-    """Ask all probes concurrently, each within PROBE_TIMEOUT."""
+    """Call all probes concurrently, each within PROBE_TIMEOUT."""
     parts = await asyncio.gather(*(_ask(name, probe, clock) for name, probe in probes.items()))
     return dict(zip(probes, parts, strict=True))
 

@@ -1,9 +1,9 @@
-"""Decide which alerts to send: each cause once, again after its cool-down, at once if it becomes worse, and once when it ends.
+"""Decide which alerts to send: one per cause, repeated after its cool-down, immediately if it becomes worse, and one
+when it ends.
 
-A finding that another one explains sends no alert. Alerts that are not critical wait for working hours. A cause that ends and
-returns within its cool-down is announced once, and its end once.
-
-Incidents record periods of critical health. Health opens and closes them; operators may add their own.
+A finding that another finding explains sends no alert. Alerts below critical wait for working hours. A cause that
+ends and returns within its cool-down is announced once, and so is its end. Incidents record periods of critical
+health; health opens and closes them, and operators may add their own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ COOL_DOWN: Mapping[Severity, timedelta] = {
     Severity.WARNING: timedelta(hours=4),
 }
 WORKING_HOURS = Window(opens=time(8), lasts=timedelta(hours=12))
-# Delete the record of an ended cause after this.
+# The record of an ended cause is deleted after this time.
 FORGOTTEN = timedelta(days=1)
 
 
@@ -42,7 +42,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertedCause:
-    """The last alert about a cause. ``gone_at``: when its end was announced."""
+    """The last alert about a cause. ``gone_at`` is the instant at which the end of the cause was announced."""
 
     cause: str
     severity: Severity
@@ -64,7 +64,7 @@ class Wording(Protocol):
 class AlertPolicy:
     zone: ZoneInfo
     cool_down: Mapping[Severity, timedelta] = field(default_factory=lambda: COOL_DOWN)
-    hours: Window = WORKING_HOURS  # when alerts that are not critical may be sent
+    hours: Window = WORKING_HOURS  # hours in which alerts below critical may be sent
 
     def may_alert(self, severity: Severity, now: datetime) -> bool:
         return severity is Severity.CRITICAL or self.hours.is_open(now, self.zone)
@@ -72,7 +72,7 @@ class AlertPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChanges:
-    """Alerts to send and records to change. ``alerted``: causes to upsert; ``forgotten``: causes to delete."""
+    """Alerts to send and records to change. ``alerted`` are causes to upsert; ``forgotten`` are causes to delete."""
 
     alerts: tuple[Alert, ...] = ()
     alerted: tuple[AlertedCause, ...] = ()
@@ -213,7 +213,7 @@ class IncidentStats:
     total: int
     open: int
     by_severity: Mapping[str, int]
-    mttr_seconds: int | None  # None: no incident was resolved
+    mttr_seconds: int | None  # mean time to resolve; None: no incident was resolved
     uptime_percent: float
 
     def describe(self) -> dict[str, object]:
@@ -227,7 +227,9 @@ class IncidentStats:
 
 
 def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> IncidentStats:
-    """Statistics of the incidents that overlap the period. Downtime counts while at least one critical incident is open."""
+    """Compute statistics of the incidents that overlap the period. Downtime is the time with at least one open critical
+    incident.
+    """
     resolved = [each.duration_seconds for each in incidents if each.duration_seconds is not None and each.resolved_at]
     severities = sorted({each.to_status for each in incidents})
     down = _total_time([each for each in incidents if each.to_status == Grade.CRITICAL], since, until)
@@ -244,7 +246,7 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
 
 
 def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
-    """Total time within the period; overlaps count once."""
+    """Return the total time of the incidents within the period; overlaps count once."""
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):
         begins, ends = max(each.started_at, reached), min(each.resolved_at or until, until)

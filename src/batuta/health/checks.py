@@ -1,4 +1,6 @@
-"""Checks of every application: connections, open transactions, jobs, scheduler, queues and processes."""
+"""Health checks that every application has: connections, open transactions, jobs, scheduler, queues, circuits and
+processes.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -45,7 +47,7 @@ from batuta.processes.restarts import RestartStore
 from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
 MOST_NAMES = 5
-EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # explained by the finding that no job works
+EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # causes that the finding "no job works" explains
 MOST_RESTARTS = 200
 
 
@@ -58,7 +60,9 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """Findings of one part. ``part.why`` is left out: it may contain addresses, and findings leave the host."""
+    """Return the findings of one part, without ``part.why``: it may contain addresses, and findings are sent outside
+    the host.
+    """
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
     is_down = part.state is State.ERROR
@@ -68,7 +72,7 @@ def _part(name: str, part: Part, needed: bool) -> Report:
         cause=f"connectivity.{name}",
         says="part_down" if is_down else "part_degraded",
         facts={"part": name},
-        because=(f"circuit.{name}",),  # an open circuit explains it
+        because=(f"circuit.{name}",),  # an open circuit explains the finding
     )
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
@@ -122,7 +126,7 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
 
 
 def _group_report(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
-    """One finding for the whole group: a cause that makes many jobs late sends one alert."""
+    """Return one finding for all these jobs, so that a cause that makes many jobs late sends one alert."""
     if not healths:
         return Report()
     names = [health.job.name for health in healths]
@@ -181,7 +185,9 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """Check the circuit breakers. ``behind``: the circuit that a family depends on, as ``printer:1`` depends on ``network``."""
+    """Return the check of the circuit breakers. ``behind`` maps a family to the circuit that it depends on, as
+    ``printer`` to ``network``.
+    """
 
     async def ask() -> Report:
         return judge_circuits(await watched.look(), behind)
@@ -194,7 +200,9 @@ def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingP
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
-    """Findings of one circuit. One open circuit of a family is a warning: the others still work."""
+    """Return the finding of one circuit. An open circuit of a family is only a warning, because the other members still
+    work.
+    """
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")
     finding = Finding(
@@ -211,7 +219,7 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
 
 
 OLD = timedelta(minutes=1)
-# With fewer transactions than this since, too little is written for dead rows to pile up.
+# With fewer transactions since its start, too few dead rows accumulate to matter.
 BUSY = 10_000
 # Under load, a transaction this many times older than the limit already slows the queue.
 MUCH_TOO_OLD = 10
@@ -227,13 +235,14 @@ class OpenTransaction:
 
 
 class Transactions(Protocol):
-    """Open transactions. While one holds the oldest snapshot (its xmin), VACUUM removes no row that died after it.
+    """Interface of the open transactions in the database.
 
-    A queue's table is updated all the time, so dead rows pile up and every claim reads past them.
+    While a transaction holds the oldest snapshot (its xmin), VACUUM removes no row that died after it. Queue tables
+    are updated constantly, so dead rows accumulate and every claim reads them.
     """
 
     async def oldest(self) -> OpenTransaction | None:
-        """The oldest transaction that keeps dead rows from being removed; None: there is none, or the database is SQLite."""
+        """Return the oldest transaction that keeps dead rows from being removed, or None. SQLite has none."""
         ...
 
 

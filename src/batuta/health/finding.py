@@ -1,7 +1,8 @@
-"""A finding: a problem with its severity, cause and start. A check returns findings and the points that they cost its section.
+"""A finding is a problem with its severity, cause and start. A check returns findings and the points that they cost its
+section.
 
-A finding names its sentence (``says``) and the facts in it; the texts are in the tables of each language:
-``finding.<says>.message`` and, for the next step, ``finding.<says>.next``.
+A finding names its sentence (``says``) and the facts in it. The texts are in the table of each language:
+``finding.<says>.message`` for the message and ``finding.<says>.next`` for the next step.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ CHECK_TIMEOUT = timedelta(seconds=2)
 
 
 class Severity(StrEnum):
-    """Severities, worst first."""
+    """Severities of a finding, worst first."""
 
     CRITICAL = "critical"
     ERROR = "error"
@@ -28,7 +29,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the score. ``shown``: its name in documents and texts, if different."""
+    """A part of the health score. ``shown`` is its name in documents and texts, if different."""
 
     name: str
     weight: int
@@ -58,18 +59,18 @@ class Finding:
 
     severity: Severity
     source: str
-    cause: str  # the same while the problem lasts; one alert per cause
+    cause: str  # stable while the problem lasts; one alert per cause
     says: str
     facts: Mapping[str, object] = field(default_factory=dict)
     value: float | None = None
     threshold: float | None = None
     since: datetime | None = None
-    because: tuple[str, ...] = ()  # causes that explain this one; while one of them exists, only that one alerts
+    because: tuple[str, ...] = ()  # causes that explain this one; while one of them exists, this finding sends no alert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Findings of a check. ``lost``: points of the section, before its floor."""
+    """The findings of a check. ``lost`` is the number of points that they cost the section."""
 
     findings: tuple[Finding, ...] = ()
     lost: int = 0
@@ -77,7 +78,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A question about one section. If ``ask`` fails or is late, the section has no points and a finding says so."""
+    """A health check of one section. If ``ask`` fails or is late, the section has no points and a finding reports it."""
 
     name: str
     section: str
@@ -86,7 +87,7 @@ class Check:
 
 
 def merge_reports(reports: Iterable[Report]) -> Report:
-    """One report with the findings and lost points of several."""
+    """Return one report with the findings and lost points of all reports."""
     each = list(reports)
     return Report(
         findings=tuple(finding for report in each for finding in report.findings),
@@ -95,7 +96,7 @@ def merge_reports(reports: Iterable[Report]) -> Report:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The worst finding of each cause, worst first; a finding that explains another one stands before it."""
+    """Return the worst finding of each cause, worst first. A finding comes before the findings that it explains."""
     by_cause: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda each: each.severity.rank):
         by_cause.setdefault(finding.cause, finding)
@@ -104,14 +105,16 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
-    """Map each cause that another one explains to its root. A finding never silences a more severe one."""
+    """Map each cause that another cause explains to its root. A finding never silences a more severe one."""
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}
     return {cause: root for cause, root in roots.items() if root != cause}
 
 
 def _root(found: Mapping[str, Finding], cause: str, passed: tuple[str, ...]) -> str:
-    """The last cause of the chain of explanations. In a cycle, the first by name is the root, so one of them still alerts."""
+    """Return the last cause in the chain of explanations. In a cycle the first by name is the root, so that one of them
+    still alerts.
+    """
     for other in found[cause].because:
         if other in passed:
             return cause if cause == min(*passed, cause) else other
@@ -125,7 +128,7 @@ CEILING_WHEN_CRITICAL: Final = 39
 
 
 class Grade(StrEnum):
-    """Grades of the score, best first."""
+    """Grades of the health score, best first."""
 
     HEALTHY = "healthy"
     ATTENTION = "attention"
@@ -151,7 +154,7 @@ THRESHOLDS: Final[Mapping[Grade, int]] = {
 }
 
 
-# The fewest lost points that make the grade worse than healthy.
+# Smallest loss of points that makes the grade worse than healthy.
 BELOW_HEALTHY: Final = WHOLE - THRESHOLDS[Grade.HEALTHY] + 1
 
 
@@ -164,8 +167,8 @@ class SectionScore:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     at: datetime
-    findings: tuple[Finding, ...]  # worst first, one for each cause
-    sections: Mapping[str, SectionScore]  # by label, in the order of the application
+    findings: tuple[Finding, ...]  # worst first, one per cause
+    sections: Mapping[str, SectionScore]  # by label, in the application's order
     score: int
 
     @property
@@ -182,7 +185,7 @@ class Assessment:
 
     @property
     def silenced(self) -> Mapping[str, str]:
-        """Causes that another one explains, each with that one."""
+        """The causes that another cause explains, each with its root."""
         return find_silenced(self.findings)
 
 
@@ -191,7 +194,7 @@ def grade(score: int) -> Grade:
 
 
 def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequence[Section] = SECTIONS) -> Assessment:
-    """Subtract the lost points of each section. A section without a report keeps all its points."""
+    """Compute the score: each section's weight minus its lost points. A section without a report keeps all points."""
     each = list(reports)
     labels = {section.name: section.label for section in sections}
     findings = worst_first(
@@ -209,7 +212,7 @@ def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequen
     )
 
 
-# The grade agrees with the findings: with an error it is not healthy, with a critical finding it is critical.
+# Highest score by severity: with an error the grade is not healthy, with a critical finding it is critical.
 CEILINGS: Final[Mapping[Severity, int]] = {
     Severity.CRITICAL: CEILING_WHEN_CRITICAL,
     Severity.ERROR: WHOLE - BELOW_HEALTHY,

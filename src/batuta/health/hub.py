@@ -1,13 +1,12 @@
-"""The alert hub: assess health, decide under a lease, and send.
+"""The alert hub assesses health, decides about alerts under a lease, and sends them.
 
-Every role runs one; the holder of the lease assesses and sends, the others only ask for the lease. So two schedulers
-send no alert twice, and if the scheduler dies, another role takes the lease within half a minute and reports it. The
-hub assesses every half minute while health is good, and at every tick otherwise. A decision is stored before it is
-sent: a failed sink is retried, and another process continues after a crash.
+Every role runs a hub; only the holder of the lease assesses and sends. So two schedulers never send the same alert,
+and if the scheduler dies, another role gets the lease within half a minute and reports it. The hub assesses every
+half minute while health is good, and at every tick otherwise. It stores a decision before it sends the alert: a
+failed sink is retried, and another process continues after a crash. While the database is down, the last holder
+sends that one alert itself and stores it later.
 
-While the database is down, the last holder sends that one alert itself and stores it later.
-
-The dead man's switch pings an outside address while the dispatcher works; when the pings stop, that service alerts.
+The dead man's switch pings an outside service while the dispatcher works; when the pings stop, that service alerts.
 """
 
 import asyncio
@@ -46,7 +45,7 @@ CALM = timedelta(seconds=30)
 HUB_POLICY = LoopPolicy(
     every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY, finishes_tick=True
 )
-# Send no alerts this long after a start: processes and overdue jobs catch up first.
+# No alerts are sent for this long after a start, until processes have started and overdue jobs have run.
 SETTLING = timedelta(seconds=45)
 SENDING = timedelta(seconds=5)
 SEND_BATCH = 20
@@ -64,7 +63,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogSink:
-    """The sink that is always configured."""
+    """Sink that writes alerts to the log. It is always configured."""
 
     events: Events
     name: str = "log"
@@ -83,7 +82,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """State before a decision. ``now``: the database's time, or the application's clock."""
+    """The stored state before a decision. ``now`` is the database's time or the application's clock."""
 
     now: datetime
     alerted: Mapping[str, AlertedCause]
@@ -93,7 +92,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnstoredAlert:
-    """An alert sent while the database was down. ``sinks``: those that accepted it."""
+    """An alert sent while the database was down. ``sinks`` are the names of the sinks that accepted it."""
 
     alerted: AlertedCause
     alert: Alert
@@ -109,7 +108,7 @@ class Decision:
 
 class AlertStore(Protocol):
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
-        """Take or renew the lease. False: another process holds it."""
+        """Take or renew the lease. Return False if another process holds it."""
         ...
 
     async def decide(
@@ -121,17 +120,19 @@ class AlertStore(Protocol):
         *,
         now: datetime | None,
     ) -> Decision | None:
-        """Decide and store the alerts to send, in one transaction under the lease. None: another process holds the lease."""
+        """Decide and store the alerts to send, in one transaction under the lease. Return None if another process holds
+        the lease.
+        """
         ...
 
     async def remember(self, said: Sequence[UnstoredAlert]) -> None:
-        """Store alerts that were sent while the database was down, for the next decision."""
+        """Store alerts that were sent while the database was down, so that the next decision includes them."""
         ...
 
     async def pending(self, *, limit: int, now: datetime | None) -> Sequence[Pending]: ...
     async def record_delivery(self, id: str, *, now: datetime | None) -> None: ...
     async def record_failure(self, id: str, again_in: timedelta | None, *, now: datetime | None) -> None:
-        """Record a failed delivery. ``again_in``: the wait before the retry; None: give up."""
+        """Record a failed delivery. ``again_in`` is the wait before the retry; None means that the hub gives up."""
         ...
 
 
@@ -233,7 +234,7 @@ class AlertHub:
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
-        """Alert about the database alone: its failure explains every other finding."""
+        """Send an alert only about the database, because its failure explains every other finding."""
         now = self._clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}
@@ -275,7 +276,7 @@ class DeadMansSwitch:
 
     async def tick(self) -> Pace:
         if not self._dispatcher_works():
-            return Idle(self._clock.now() + timedelta(seconds=1))  # the dispatcher is silent: no ping
+            return Idle(self._clock.now() + timedelta(seconds=1))  # the dispatcher makes no progress: send no ping
         outcome = await call_with_deadline(
             self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch"
         )

@@ -1,10 +1,9 @@
 """Health of each job, judged by its expected fires.
 
-A job is *stale* when a fire was expected at ``t``, ``t + SLA`` is over, and no successful run has started since ``t``. So a job
-of working hours is never stale at night, a job that always fails is stale, and a job that never ran is counted.
-
-A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. Jobs that an operator
-holds and jobs that are not implemented yet do not count.
+A job is *stale* when a fire was expected at ``t``, ``t + SLA`` has passed, and no successful run has started since
+``t``. So a job of working hours is never stale at night, a job that always fails is stale, and a job that never ran
+is counted. A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed.
+Jobs that an operator holds and jobs that are not implemented yet do not count.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,7 +35,7 @@ NO_RUN = define("no_run", "no run since the last expected fire")
 
 
 class JobState(StrEnum):
-    """States of a job, worst first; the first that applies is shown."""
+    """States of a job, worst first. The first state that applies is shown."""
 
     STALE = "stale"
     UNFINISHED = "unfinished"
@@ -61,7 +60,7 @@ class JobHealth:
     state: JobState
     why: str | None  # why the job is not ok
     held: str | None  # why the job may not run now
-    expected_at: datetime | None  # the last fire whose SLA is over
+    expected_at: datetime | None  # the last fire whose SLA has passed
     next_at: datetime
 
     @property
@@ -82,7 +81,7 @@ class JobHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """True if a problem of now or of the last 24 hours needs an operator."""
+        """Whether a problem of now or of the last 24 hours needs an operator."""
         counts = self.facts.counts
         return (
             self.is_stale
@@ -93,7 +92,7 @@ class JobHealth:
 
 
 def find_expected(job: Job, since: datetime, now: datetime) -> datetime | None:
-    """The last fire whose SLA is over; None: no run is due yet."""
+    """Return the last fire whose SLA has passed, or None if no run is due yet."""
     overdue = now - job.sla
     if overdue <= since:
         return None
@@ -152,7 +151,7 @@ def level(healths: Collection[JobHealth]) -> Level:
 
 
 def nothing_works(healths: Collection[JobHealth]) -> bool:
-    """True if every job that should have run by now is stale."""
+    """Return whether every job that should have run until now is stale."""
     judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
     return bool(judged) and all(health.is_stale for health in judged)
 
@@ -160,7 +159,9 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """The expected fire of each job. ``otherwise``: the start for jobs that no scheduler has registered."""
+    """Return the expected fire of each job. ``otherwise`` is the start of expectations for jobs that no scheduler has
+    registered.
+    """
     found = {}
     for name, job in jobs.items():
         since = facts.get(name, Facts()).expected_since or otherwise
@@ -179,19 +180,21 @@ class JobsSeen:
 
 
 class JobHealthQuery:
-    """Judge every job of the active timetable."""
+    """Judges every job of the active timetable."""
 
     def __init__(
         self, registry: JobRegistry, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]
     ) -> None:
-        """``opened_at``: the start of expectations for jobs that no scheduler has registered, so that their absence shows."""
+        """Create the query. From ``opened_at()`` on it expects fires of jobs that no scheduler has registered, so that
+        a missing scheduler is visible.
+        """
         self._registry = registry
         self._log = log
         self._reports = reports
         self._opened_at = opened_at
 
     async def look(self, profile: str | None = None) -> JobsSeen:
-        """Assess every job. ``profile``: the timetable to judge; None: the active one."""
+        """Judge every job of the timetable ``profile``; None means the active one."""
         ledger = await self._log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self._registry.windows_now(controls)
@@ -219,9 +222,9 @@ class JobHealthQuery:
         )
 
 
-# A living scheduler renews its timetable every two seconds; two run leases later another version may take over.
+# A running scheduler renews its timetable every two seconds; two run leases later another release may take over.
 LIVES = timedelta(seconds=12)
-# A newer version that has been gone for longer than this was probably rolled back on purpose.
+# A newer release that stopped longer ago than this was probably rolled back on purpose.
 REMEMBERED = timedelta(hours=1)
 LOOKED_AT = 10
 SOURCE = "jobs"
@@ -229,7 +232,7 @@ SOURCE = "jobs"
 
 class Timetables(Protocol):
     async def newest(self, limit: int) -> Sequence[Timetable]:
-        """The newest timetables, newest first, including the active one."""
+        """Return up to ``limit`` timetables, newest first, including the active one."""
         ...
 
 
@@ -253,7 +256,7 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
 
 
 def _report_older_timetable(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
-    """Report that the schedulers of a newer version are gone and an older timetable fires again."""
+    """Report that no scheduler of a newer release runs any more and an older timetable fires again."""
     gone = [
         each
         for each in seen

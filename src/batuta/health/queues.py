@@ -1,4 +1,4 @@
-"""Health of a queue: the backlog counts *due* items only, not retries that wait; a dead worker's items are stuck."""
+"""Health of a queue. The backlog counts only *due* items, not retries that wait; items of a dead worker count as stuck."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,29 +11,29 @@ from batuta.kernel.clock import Clock, brief
 from batuta.queue.store import Unserved
 
 HOUR = timedelta(hours=1)
-# A rescuer should have released a lease that expired longer ago than this.
+# A lease that expired longer ago than this should have been released by a rescuer.
 STUCK_AFTER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """Exact counts of a queue, from indexes."""
+    """Exact counts of the items in a queue, read from indexes."""
 
     now: datetime  # the database's time, or the application's clock
     due: int
     oldest_due_at: datetime | None
-    stuck: int  # lease expired longer ago than the grace, and no rescuer released it
-    dead: int  # all dead items still stored
+    stuck: int  # the lease expired longer ago than the grace, and no rescuer released it
+    dead: int  # all dead items that are still stored
     dead_lately: int  # in the last hour
     running: int = 0
-    running_since: datetime | None = None  # start of the oldest running item
-    is_held: bool = False  # paused: no progress is expected
-    held_back: int = 0  # items leased or due before the clock was set back, not corrected yet
+    running_since: datetime | None = None  # start of the oldest item in progress
+    is_held: bool = False  # the queue is paused: no progress is expected
+    held_back: int = 0  # items whose lease or due time was written before the clock was set back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """Thresholds of a queue's health. A large backlog counts only if its oldest item has waited for ``slow_after``."""
+    """Thresholds of a queue's health. A large backlog counts only after its oldest item has waited for ``slow_after``."""
 
     backlog_warning: int = 1_000
     backlog_critical: int = 10_000
@@ -44,14 +44,14 @@ class QueueLimits:
     stuck_critical: int = 10
     dead_warning: int = 6  # per hour
     dead_error: int = 21
-    deserted_after: timedelta = timedelta(minutes=1)  # items due for this long while no worker lives
+    deserted_after: timedelta = timedelta(minutes=1)  # items are due for this long while no worker runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQueue:
-    """A queue to check. ``loops``: names of the loops that serve it; one of them must live in some process.
+    """A queue to check. ``loops`` are the names of the loops that serve it; some process must run one of them.
 
-    ``hands_over``: another process runs the claimed items, so a claimed item may still wait.
+    With ``hands_over`` another process runs the claimed items, so a claimed item may still wait.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _finding(
         value=value,
         threshold=threshold,
         since=pulse.oldest_due_at if what in ("deserted", "old", "backlog") else None,
-        # No worker lives: that finding explains these.
+        # The finding that no worker runs explains these.
         because=(f"queue.deserted.{queue.name}",) if what in ("backlog", "old", "stuck") else (),
     )
 
@@ -128,7 +128,7 @@ def _age(pulse: Pulse) -> timedelta:
     return timedelta(0) if pulse.oldest_due_at is None else max(timedelta(0), pulse.now - pulse.oldest_due_at)
 
 
-# A worker that knows a moved task moves its rows within a minute; rows left after this need an operator.
+# A worker that knows a moved task moves its rows within a minute; rows that remain longer than this need an operator.
 REPORTED_AFTER = timedelta(minutes=5)
 # Counting the items of removed stages reads the whole table of a pipeline.
 STAGES_EVERY = timedelta(minutes=5)
@@ -149,7 +149,7 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _PeriodicQuery:
-    """A query repeated every few minutes; in between, its last answer counts."""
+    """Repeats a query every few minutes and returns the last result in between."""
 
     def __init__(self, ask: Ask, clock: Clock) -> None:
         self._ask = ask
@@ -167,7 +167,9 @@ class _PeriodicQuery:
 
 
 def judge_unserved(found: Iterable[Unserved], living_loops: Collection[str], now: datetime) -> Report:
-    """Report items of queues that no process serves. During a deploy another version may serve them: its worker's loop lives."""
+    """Report items of queues that no process serves. During a deployment another release may serve them; then its
+    worker's loop is alive.
+    """
     by_queue: dict[str, list[Unserved]] = {}
     for each in found:
         if f"worker:{each.queue}" not in living_loops:

@@ -1,4 +1,6 @@
-"""Liveness of processes by heartbeats and restarts: three missed beats mean dead, repeated restarts a crash loop."""
+"""Health of processes by their heartbeats and restarts: three missed heartbeats mean dead, repeated restarts mean a
+crash loop.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +23,7 @@ def cause_of(role: str) -> str:
 
 
 def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
-    """Find crash loops. ``restarts``: newest first. A crash loop ends once the role has lived for COUNTED."""
+    """Report crash loops. ``restarts`` are newest first. A crash loop ends after the role has run for COUNTED."""
     recent = [each for each in restarts if each.loop is None and now - each.at < COUNTED]
     newest = {each.worker_name: each for each in reversed(recent) if each.restarts_in_window >= BUDGET.most}
     stuck = Counter(each.loop for each in restarts if each.loop is not None and now - each.at < COUNTED)
@@ -32,7 +34,7 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
 
 
 def _stuck_report(loop: str, count: int) -> Report:
-    """Report a loop that the watchdog restarted several times: the restarts do not help."""
+    """Report a loop that the watchdog restarted several times: restarts do not fix it."""
     finding = Finding(
         severity=Severity.ERROR,
         source=SOURCE,
@@ -64,11 +66,11 @@ def _report_crash_loop(last: Restart, now: datetime) -> Report:
     return Report(findings=(finding,), lost=15)
 
 
-# Three heartbeats and the time to write one.
+# Three intervals of heartbeats, plus the time to write one.
 DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
 # The scheduler's heartbeat may be late by one or two intervals; its dispatcher ticks every second.
 SILENT_AFTER = timedelta(seconds=45)
-# A dead process among several is reported for this long; later it was probably removed on purpose.
+# A dead process among several is reported for this long; an older one was probably removed on purpose.
 REMEMBERED = timedelta(hours=1)
 FORGOTTEN_AFTER = timedelta(hours=24)
 FAILING_AFTER = 3
@@ -103,11 +105,11 @@ class Beat:
 
     @property
     def is_offline(self) -> bool:
-        """True if the process ended in an orderly way."""
+        """Whether the process ended in an orderly way."""
         return self.status == Status.OFFLINE
 
     def works(self, now: datetime) -> bool:
-        """True if the process lives and its event loop answers."""
+        """Return whether the process is alive and its event loop responds."""
         return self.lives(now) and self.status != Status.STALLED
 
     def lives(self, now: datetime) -> bool:
@@ -116,14 +118,14 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """Heartbeats read at ``now``, by the clock that wrote them."""
+    """The heartbeats read at ``now``, an instant of the clock that wrote them."""
 
     now: datetime
     beats: tuple[Beat, ...]
 
     @property
     def living_loops(self) -> frozenset[str]:
-        """Loops of the processes that work, without loops that keep failing."""
+        """The loops of working processes, except loops that keep failing."""
         return frozenset(
             name
             for beat in self.beats
@@ -134,7 +136,7 @@ class Signs:
 
 
 class Beats(Protocol):
-    """The stored heartbeats of all processes."""
+    """Interface of the stored heartbeats of all processes."""
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         """Read the heartbeats of every process seen within this period."""
@@ -160,7 +162,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         return Report()
     last = max(beat.beat_at for beat in missing)
     is_deserted = not any(beat.lives(now) for beat in beats)
-    # A missing scheduler is reported by its silence, once.
+    # A missing scheduler has its own finding (``judge_scheduler``).
     if (is_deserted and role == "scheduler") or (not is_deserted and now - last > REMEMBERED):
         return Report()
     finding = Finding(
@@ -178,7 +180,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
 
 
 def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
-    """Dead processes without a successor; each process started later replaces one of them."""
+    """Return the dead processes without a successor. Each process that started later replaces one of them."""
     ordered = sorted(beats, key=lambda beat: beat.started_at)
     dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
     successors = list(ordered)
@@ -214,7 +216,7 @@ def _failing_loops(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
 
 
 def _stalled_reports(beats: Collection[Beat], now: datetime) -> Iterable[Report]:
-    """Report processes that live but make no progress: they beat, or their parent reports them; the event loop is blocked."""
+    """Report processes whose event loop is blocked although they still send heartbeats."""
     stalled = [beat for beat in beats if beat.lives(now) and not beat.works(now)]
     for role in sorted({beat.role for beat in stalled}):
         count = sum(beat.role == role for beat in stalled)
@@ -247,11 +249,12 @@ def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
-    """Report a missing scheduler. ``known_since``: since when runs are expected of this database; None: never.
+    """Report a missing scheduler. ``known_since`` is the instant since which runs are expected of this database; None
+    means never.
 
-    The oldest living process tells for how long a scheduler could have run, so a restart after a night raises no
-    alert about yesterday's last tick. A scheduler that replaced another one gets one more heartbeat: it writes its
-    first before its first tick.
+    The start of the oldest running process limits how long a scheduler could have run, so a restart after a night
+    raises no alert about the last tick of the day before. A scheduler that replaced another one gets one more
+    heartbeat of time, because it writes its first heartbeat before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

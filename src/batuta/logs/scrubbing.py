@@ -1,7 +1,8 @@
-"""Make values, log records and exceptions safe to show: hidden by field name, masked by content, plain for JSON.
+"""Make values, log records and exceptions safe to show: hide fields by name, mask contents, and reduce values to plain
+JSON types.
 
-The message of a foreign exception may quote input (``int('...')``, a refused row, a rejected field), so it is
-withheld. Frames show files, lines, functions and source, never a variable's value.
+The message of a third-party exception may quote input (``int('...')``, a refused row, a rejected field), so it is
+withheld. Frames show files, lines, functions and source, never the value of a variable.
 """
 
 import math
@@ -38,12 +39,12 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 
 
 def describe(error: BaseException) -> str:
-    """The full description: chained and grouped exceptions, each once, with their frames."""
+    """Return the full description of an error: chained and grouped exceptions, each once, with their frames."""
     return "\n".join(_describe_chain(error, set()))
 
 
 def summary(error: BaseException) -> str:
-    """One exception in one line, without its frames."""
+    """Return one exception in one line, without its frames."""
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     message = _message(error)
@@ -93,7 +94,7 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """The database's error code, which contains no personal data."""
+    """Return the database's error code, which contains no personal data."""
     for attribute in ("sqlstate", "sqlite_errorname"):
         code = getattr(error, attribute, None)
         if isinstance(code, str) and code.isascii() and code.replace("_", "").isalnum() and len(code) <= 40:
@@ -111,7 +112,7 @@ _LARGEST_NUMBER = 10**18
 
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
-    """Mask the value of a named field. Booleans and None stay; a number under `messages` is a count and stays."""
+    """Mask the value of a named field. Booleans and None stay; a number in a field for texts is a count and stays."""
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)
     if kind is None or value is None or isinstance(value, bool) or is_count:
@@ -138,7 +139,7 @@ def scrub(value: object, depth: int = _DEEPEST) -> object:
             named = ((_key(key), item) for key, item in mapping.items())
             return {name: scrub_field(name, item, depth - 1) for name, item in named}
         case [str() | bytes() as name, item] if kind_of(_key(name)) is not None:
-            return [_key(name), scrub_field(_key(name), item, depth - 1)]  # a pair, such as a header
+            return [_key(name), scrub_field(_key(name), item, depth - 1)]  # a pair of name and value, such as a header
         case list() | tuple() | set() | frozenset() as items:
             return [scrub(item, depth - 1) for item in items]
         case type() as kind:
@@ -148,18 +149,20 @@ def scrub(value: object, depth: int = _DEEPEST) -> object:
 
 
 def scrub_text(text: str) -> str:
-    """Mask text, limit its length and escape control characters."""
+    """Mask text, limit its length and replace control characters."""
     if not text.isprintable():
         text = text.encode("utf-8", "replace").decode().translate(_UNPRINTABLE)
     if len(text) <= _LONGEST_TEXT:
         return mask(text)
-    # Cut between words: the mask would miss half a number.
+    # Cut between words: the mask would not recognize half a number.
     kept, _, _ = text[:_LONGEST_TEXT].rpartition(" ")
     return f"{mask(kept)} [… {len(text) - len(kept)} caracteres]"
 
 
 def plain(value: object) -> object:
-    """Instants as ISO text, durations as seconds with milliseconds, records as dicts; anything else unchanged."""
+    """Convert instants to ISO text, durations to seconds with milliseconds, and records to dicts. Return other values
+    unchanged.
+    """
     match value:
         case Enum():
             return plain(value.value)
@@ -178,18 +181,18 @@ def plain(value: object) -> object:
 
 
 def is_structured(value: object) -> bool:
-    """True for containers, records and exceptions: their repr may hold personal data."""
+    """Return whether a value is a container, record or exception, whose repr may contain personal data."""
     return not isinstance(value, str) and (isinstance(value, BaseException | Collection) or is_dataclass(value))
 
 
 def _scrub_number(number: int | float) -> object:
-    """Mask a number that looks like a phone or an identity number: spreadsheets store these as int or float."""
+    """Mask a number that looks like a phone or identity number: spreadsheets store these as int or float."""
     if isinstance(number, float) and not (math.isfinite(number) and number.is_integer()):
         return number if math.isfinite(number) else str(number)
     if abs(number) > _LARGEST_NUMBER:
         return (
             number if isinstance(number, float) else hex(number)
-        )  # too long for a phone or identity number, and maybe for str()
+        )  # too long for a phone or identity number, and perhaps for str()
     digits = str(int(number))
     return number if mask(digits) == digits else mask(digits)
 
@@ -206,7 +209,7 @@ _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 
 def with_safe_message(record: LogRecord) -> LogRecord:
-    """A copy of the record with its arguments formatted into the message."""
+    """Return a copy of the record with its scrubbed arguments formatted into the message."""
     words = format_message(record.msg, record.args)
     if record.name == "asyncio":
         # Messages of asyncio show arguments of callbacks and results of tasks.
@@ -217,7 +220,7 @@ def with_safe_message(record: LogRecord) -> LogRecord:
 
 
 def format_message(message: object, arguments: object) -> str:
-    """``message % arguments`` with scrubbed arguments. The caller masks the whole line."""
+    """Return ``message % arguments`` with scrubbed arguments. The caller masks the whole line."""
     words = str(scrub(message)) if is_structured(message) else str(message)
     if not arguments:
         return words
@@ -236,7 +239,7 @@ def _scrub_arguments(arguments: object) -> object:
 
 
 def _scrub_argument(argument: object) -> object:
-    """Scrub containers and exceptions; numbers stay numbers, for %d."""
+    """Scrub containers and exceptions. Numbers stay numbers, so that %d works."""
     if isinstance(argument, BaseException):
         return summary(argument)
     return scrub(argument) if is_structured(argument) else argument

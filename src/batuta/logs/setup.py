@@ -1,9 +1,9 @@
-"""One handler for everything the process logs: ours, the libraries', asyncio's, warnings, uncaught exceptions.
+"""Configures one handler for all log lines of the process: the engine's, libraries', warnings and uncaught exceptions.
 
     structlog ──▶ stdlib logging ──▶ root ──▶ LineHandler ──▶ stream
-    any library ─────────┘                       └ LineFormatter: words, fields and traceback, each scrubbed, then rendered
+    any library ─────────┘                       └ LineFormatter: scrubs message, fields and traceback, then renders the line
 
-Values are masked before rendering: a mask over a finished JSON line could cut through its quotes.
+Values are masked before rendering, because a mask over a finished JSON line could remove its quotes.
 """
 
 import logging
@@ -24,12 +24,12 @@ from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_t
 from batuta.logs.subscriber import LOGGER, LogSubscriber, install_hooks
 from batuta.texts import Wording
 
-# Libraries that log at INFO what our events already report, or quote addresses.
+# Libraries whose INFO lines repeat our events or quote addresses.
 QUIET = ("httpcore2", "httpx2", "uvicorn")
 
 
 class Wanted(Protocol):
-    """The settings of the log."""
+    """The settings of the log that ``begin_logging`` needs."""
 
     @property
     def log_level(self) -> str: ...
@@ -44,7 +44,7 @@ class Wanted(Protocol):
 def begin_logging(
     events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo, wording: Wording | None = None
 ) -> None:
-    """Configure the log of this process and write its events to it. ``wording``: the application's phrases."""
+    """Configure the log of this process and write its events to it. ``wording`` contains the application's phrases."""
     configure(
         level=wanted.log_level,
         format=wanted.log_format,
@@ -65,9 +65,10 @@ def configure(
     colour: bool | None = None,
     zone: tzinfo = UTC,
 ) -> None:
-    """Log everything to ``stream``, replacing any earlier configuration.
+    """Write all logs to ``stream``, replacing any earlier configuration.
 
-    Colour is for terminals, unless ``colour`` says otherwise. Pretty lines show the time in ``zone``; JSON lines in UTC.
+    Lines have colour on a terminal; ``colour`` overrides that. Pretty lines show the time in ``zone``, JSON lines in
+    UTC.
     """
     threshold = _threshold(level)
     handler = LineHandler(stream)
@@ -76,7 +77,8 @@ def configure(
     logging.getLogger().setLevel(threshold)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
-    # The pool logs every attempt to reach a server that is down, with a traceback; the failing loop reports it once.
+    # The pool logs every attempt to reach a server that is down, with a traceback. The failing loop reports the outage
+    # once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     install_hooks()
     structlog.configure(
@@ -102,7 +104,7 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         return super().format(record if _is_from_structlog(record) else with_safe_message(record))
 
     def replacement(self, record: logging.LogRecord, error: BaseException | None) -> str:
-        """A line that replaces one that could not be formatted; it quotes nothing of it."""
+        """Return the line that replaces a record that could not be formatted. It quotes nothing of the record."""
         line = self._head(record, "a log line could not be written")
         line.update(of=f"{record.module}:{record.lineno}", because=type(error).__name__)
         return str(self._render(None, "error", line))
@@ -114,7 +116,7 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         line = self._head(record, format_message(given.pop("event", ""), given.pop("positional_args", ())))
         stack = given.pop("stack", None) or given.pop("stack_info", None)
         error = _error_in(given.pop("exc_info", None))
-        line = {**line, **_scrub_fields(given), **line}  # the head's names win and keep their place
+        line = {**line, **_scrub_fields(given), **line}  # the fields of the head win and stay first
         if stack:
             line["stack"] = scrub_text(str(stack))
         if error is not None:
@@ -134,8 +136,8 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
 
 class LineHandler(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Write a masked replacement for a record that cannot be formatted; the standard ``handleError`` prints the
-        arguments unmasked.
+        """Write a masked replacement for a record that cannot be formatted. The standard ``handleError`` would print
+        the arguments unmasked.
         """
         if not isinstance(self.formatter, LineFormatter):
             return
@@ -143,7 +145,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
             self.stream.write(self.formatter.replacement(record, sys.exc_info()[1]) + self.terminator)
             self.flush()
         except (OSError, ValueError):
-            return  # the stream is closed or broken: no place to report it
+            return  # the stream is closed or broken, so the error cannot be reported
 
 
 def _threshold(level: str) -> int:
@@ -167,7 +169,7 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
     )
 
     def render_line(logger: WrappedLogger, method: str, line: EventDict) -> str:
-        """Render a line without the fields that a reader at the terminal knows."""
+        """Render a line without the fields that a terminal does not need."""
         line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
         del line["service"]
         if line["logger"] == LOGGER:
@@ -183,7 +185,7 @@ def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:
 
 
 def _make_the_only_handler(handler: logging.Handler) -> None:
-    """Remove every other handler: it would write unmasked values."""
+    """Remove every other handler, because it would write unmasked values."""
     for known in [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]:
         if isinstance(known, logging.Logger):
             known.handlers.clear()
@@ -194,7 +196,9 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
 
 
 def _trace() -> dict[str, str]:
-    """Trace fields of the current context, read while the line is made, so that lines of libraries have them too."""
+    """Return the trace fields of the current context. They are read for each line, so that lines of libraries have them
+    too.
+    """
     here = current()
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}
 
@@ -204,7 +208,9 @@ def _is_from_structlog(record: logging.LogRecord) -> bool:
 
 
 def _error_in(exc_info: object) -> BaseException | None:
-    """The exception of ``exc_info``: an exception, a tuple of three, or True for the one being handled."""
+    """Return the exception of ``exc_info``, which is an exception, a tuple of three, or True for the exception being
+    handled.
+    """
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]
     elif exc_info and not isinstance(exc_info, BaseException):

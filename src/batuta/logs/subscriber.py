@@ -1,6 +1,7 @@
-"""One log line per event: the table gives its level and words, then the event's fields follow.
+"""Write one log line per event: a table gives the level and the message, and the event's fields follow.
 
-The hooks log warnings and uncaught exceptions, which the interpreter would print with the values they quote.
+The hooks log warnings and uncaught exceptions, which the interpreter would otherwise print with the values that they
+quote.
 """
 
 import logging
@@ -73,7 +74,7 @@ def _logger() -> logging.Logger:
 
 
 FAILED_OUTCOMES = frozenset({"error", "timeout"})
-# Operators search for these: an operation exceeded its limit, and the watchdog acted.
+# Tags that operators search for: an operation exceeded its time limit, or the watchdog acted.
 TIMEOUT, WATCHDOG = "[TIMEOUT]", "[WATCHDOG]"
 
 
@@ -85,7 +86,7 @@ class Line:
 
 
 class LogSubscriber:
-    """Write one line for each event: an error as its class and the safe part of its message, a crash with its frames."""
+    """Writes one line per event: an error as its class and the safe part of its message, a crash with its frames."""
 
     def __init__(self, wording: Wording | None = None) -> None:
         self._wording = wording or Wording()
@@ -110,14 +111,14 @@ def field_label(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
-# Fields left out of the log: durations per item, which only the metrics use, and details that another line has.
+# Fields omitted from the log: durations per item, which only the metrics use, and details that another line has.
 _OMITTED = {
     (events.ItemsClaimed, "waited"),
     (events.ItemsSettled, "took"),
     (events.ChildEnded, "how"),
     (events.LoopRestarted, "stack"),
 }
-# `name` counts as a person's name, and `event` is the line's message.
+# A field `name` would be masked as a person's name, and `event` is the line's message.
 _RENAMED = {(events.SettingWarned, "name"): "setting", (events.SubscriberFailed, "event"): "failed_on"}
 
 
@@ -179,7 +180,7 @@ _PHASES: Mapping[str, tuple[str, int]] = {
 
 
 def _loop_end_line(event: events.LoopEnded) -> Line:
-    # Debug level: an orderly shutdown has dozens of them.
+    # Debug level: an orderly shutdown has dozens of these lines.
     return (
         Line("loop ended", logging.DEBUG)
         if event.drained
@@ -190,7 +191,7 @@ def _loop_end_line(event: events.LoopEnded) -> Line:
 def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
-    # Debug level for health requests every few seconds, and for job calls, which are logged as runs.
+    # Debug level for frequent health requests and for job calls, which are also logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))
     return Line("request answered", logging.DEBUG if is_routine else logging.INFO)
 

@@ -1,4 +1,6 @@
-"""Metrics of this process, counted from its events. Labels are bounded: route templates, registered names, states."""
+"""Metrics of this process, counted from its events. The number of label values is bounded: route templates, registered
+names, states.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,11 +9,11 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from batuta.kernel import events
 
-# From a fast page to a job that takes its whole timeout.
+# Range from a fast page to a job that uses its whole timeout.
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 300)
-# From a punctual fire to one that waited for a scheduler.
+# Range from a punctual fire to a fire that waited for a scheduler.
 LATE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600)
-# HTTP allows any word as a method; others are counted together.
+# HTTP allows any word as a method; all other words share the label "other".
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -151,11 +153,11 @@ class _Factory:
 
 
 def family_of(circuit: str) -> str:
-    """``printer:5`` belongs to ``printer:*``."""
+    """Return the metric label of a circuit: ``printer:*`` for ``printer:5``, otherwise its own name."""
     family, colon, _ = circuit.partition(":")
     return f"{family}:*" if colon else circuit
 
 
 def _seconds(span: Any) -> float:
-    """Seconds, at least 0: the clock may have been set back."""
+    """Return the seconds of a duration, at least 0: the clock may have been set back."""
     return max(0.0, float(span.total_seconds()))

@@ -1,4 +1,5 @@
-"""Metrics read on request: within a time limit, cached for a few seconds, each independent of the others.
+"""Metrics read on request, within a time limit and cached for a few seconds. One failed reading does not affect the
+others.
 
 The last part adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
 """
@@ -29,7 +30,7 @@ from batuta.supervise.running import Running
 
 MetricReading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
 LIMIT = timedelta(seconds=3)
-# Concurrent or frequent readers cost the store one reading.
+# Concurrent or frequent scrapes cost the store one reading.
 CACHED_FOR = timedelta(seconds=5)
 
 
@@ -41,7 +42,9 @@ class CachedReading:
 
 
 class Readings(Collector):
-    """``refresh`` reads and ``collect`` returns the last result: prometheus-client cannot await."""
+    """Collects metrics from the store. ``refresh`` reads, and ``collect`` returns the last result, because
+    prometheus-client cannot await.
+    """
 
     def __init__(
         self, readings: Mapping[str, MetricReading], clock: Clock, registry: CollectorRegistry | None = None
@@ -55,7 +58,9 @@ class Readings(Collector):
             registry.register(self)
 
     async def refresh(self) -> None:
-        """Read the metrics if the cache is old. Concurrent callers share one reading; a cancelled caller does not cancel it."""
+        """Read the metrics if the cache has expired. Concurrent callers share one reading; a cancelled caller does not
+        cancel it.
+        """
         if self._clock.monotonic() < self._fresh_until:
             return
         if self._refreshing is None or self._refreshing.done():
@@ -133,7 +138,7 @@ def transaction_metrics(oldest: OpenTransaction | None) -> Sequence[Metric]:
 
 
 def circuit_metrics(circuits: Iterable[Circuit]) -> Sequence[Metric]:
-    """Count circuits by family: member names may contain phone numbers."""
+    """Return the number of circuits by family and state, because member names may contain phone numbers."""
     states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
     seen = collections.Counter((family_of(each.name), each.state.value) for each in circuits)
     for name in sorted({name for name, _ in seen}):
@@ -168,7 +173,7 @@ def process_registry(version: str, role: str) -> CollectorRegistry:
 
 
 def observe_databases(databases: Iterable[ObservedDatabase], registry: CollectorRegistry) -> None:
-    """Time every call by its kind: a single statement or a whole transaction."""
+    """Measure every database call by its kind: a single statement or a whole transaction."""
     calls = Histogram(
         "batuta_database_call_duration_seconds",
         "Duration of a database call",
@@ -182,7 +187,7 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
         calls.labels(call).observe(seconds)
         if isinstance(
             error, StoreError
-        ):  # an error of the application's code inside a transaction is not the database's
+        ):  # an error of the application's code inside a transaction is not a database error
             errors.labels(type(error).__name__).inc()
 
     for database in databases:

@@ -1,1 +1,1 @@
-"""Operating system processes: children, restarts, heartbeats, signals and exit."""
+"""Operating system processes: children, restarts, heartbeats, signals and exit codes."""

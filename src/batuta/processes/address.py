@@ -1,4 +1,4 @@
-"""The listening socket of a role. Only the api needs a web framework, so this module imports none."""
+"""The listening socket of a role. This module imports no web framework, because only the api role needs one."""
 
 import errno
 import socket
@@ -8,7 +8,9 @@ from batuta.kernel.reasons import Reason
 
 
 def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
-    """Bind the socket before anything else starts: a taken port is one error, not half a process tree."""
+    """Bind and return the listening socket. The parent calls it before it starts any child, so that a taken port is one
+    error instead of a half-started process tree.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:

@@ -1,8 +1,8 @@
-"""One child process and the reaper of orphans.
+"""A child process, and the helper that kills orphans.
 
-A child leads a process group and a session of its own: Ctrl-C reaches the parent alone, and the parent ends the whole group.
-The kernel ends a child with its parent (``die_with_parent``), but not the processes that the child started. A small helper
-process therefore waits on a pipe for the parent's end and then kills every registered group.
+A child leads its own process group and session: Ctrl-C reaches only the parent, and the parent ends the whole group.
+The kernel ends a child with its parent (``die_with_parent``), but not the processes that the child started. A small
+helper process therefore waits on a pipe for the parent's end and then kills every registered group.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ KILLED_BY = define("killed_by", "killed by {signal}")
 
 LONGEST_LINE = 64 * 1024
 MOST_WORDS = 400
-# Format of faulthandler: unlike a traceback, it has no comma before "in".
+# Format of faulthandler; unlike a traceback, it has no comma before "in".
 DUMP_BEGINS = re.compile(r"Fatal Python error: |Timeout \(\d+:\d\d:\d\d")
 DUMPED = re.compile(
     r'(?:Current thread|Thread) 0x[0-9a-f]+|  File ".*", line \d+ in |  <(?:no Python frame|tstate )|  \.\.\.$'
 )
-# States in which a process does not answer (proc(5)), as shown to operators.
+# Kernel states (proc(5)) in which a process does not respond, as shown to operators.
 STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk or a mount", "R": "busy"}
 STOPPED = STATES["T"]
 
 
 class ChildProcess(asyncio.SubprocessProtocol):
-    """``say`` receives its output lines, ``rouse`` is called when it has ended."""
+    """One child process. ``say`` receives each line of its output; ``rouse`` is called when the process has ended."""
 
     def __init__(self, say: Callable[[str], None], rouse: Callable[[], None]) -> None:
         self._say = say
@@ -52,7 +52,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
     async def start(
         cls, argv: Sequence[str], env: Mapping[str, str], say: Callable[[str], None], rouse: Callable[[], None]
     ) -> Self:
-        """Raises OSError if there is no room for another process, or no such program."""
+        """Start the program. Raise OSError if it does not exist or the system cannot create another process."""
         _, child = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(say, rouse),
             *argv,
@@ -67,17 +67,17 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code. None: still running. Negative: the signal that ended it."""
+        """The exit code; None while the process runs, negative for the signal that ended it."""
         return None if self._transport is None else self._transport.get_returncode()
 
     @property
     def stack(self) -> str | None:
-        """The stack that faulthandler wrote for it."""
+        """The stack that faulthandler wrote to the output of the process, or None."""
         return main_thread_first("\n".join(self._dump)) or None
 
     @property
     def state(self) -> str | None:
-        """Kernel state of the process; None: idle, or not available on this system."""
+        """The kernel state of the process for operators; None if it is idle or the system does not report it."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -85,32 +85,32 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return STATES.get(stat.rpartition(")")[2].split()[0])
 
     def forbid_cores(self) -> None:
-        """Forbid core dumps: a child that is asked for its stack must not write its memory, with personal data, to
+        """Forbid core dumps of the child: a dump after a request for its stack would write memory with personal data to
         disk.
         """
         if sys.platform == "linux":
             try:
                 resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
             except OSError:
-                return  # it has ended already
+                return  # the child has ended already
 
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
 
     def ask_for_stack(self) -> None:
-        """Ask the child for its stack and end it: faulthandler writes it even if no Python code can run."""
+        """Send SIGABRT, which ends the child with a stack: faulthandler writes it even if no Python code can run."""
         self._signal(signal.SIGABRT)
 
     def kill(self) -> None:
-        """Kill the child and everything it started."""
-        assert self.pid  # group 0 would be our own
+        """Kill the child and every process of its group."""
+        assert self.pid  # group 0 would be the parent's own group
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
 
     async def has_ended(self, within: float) -> bool:
-        """Whether the child has ended by then."""
+        """Wait up to ``within`` seconds and return whether the child has ended."""
         try:
             async with asyncio.timeout(within):
                 await self._has_ended.wait()
@@ -119,7 +119,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return True
 
     async def clean_up(self, timeout: float) -> None:
-        """End the processes that the child left behind and read its last lines, unless another process holds its pipe."""
+        """Kill the processes that the child left behind and read its last lines for up to ``timeout`` seconds; another
+        process may hold its pipe open.
+        """
         self.kill()
         try:
             async with asyncio.timeout(timeout):
@@ -152,7 +154,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._has_said_all.set()
 
     def process_exited(self) -> None:
-        """Handle the exit before the pipe closes: a process that the child started may hold the pipe open for ever."""
+        """Handle the exit before the pipe closes: a process that the child started may hold the pipe open forever."""
         self._has_ended.set()
         self._rouse()
 
@@ -182,7 +184,9 @@ REAPER_EXIT_TIMEOUT = 2.0
 
 
 class OrphanReaper:
-    """``stat`` always says all of them; the last word counts."""
+    """Starts a helper process that kills the registered groups when the parent dies. Each message contains all groups;
+    the last message counts.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -194,7 +198,7 @@ class OrphanReaper:
         self._say(" ".join(f"-{group}" for group in groups))
 
     def dismiss(self) -> None:
-        """End the helper: every child ended in order, and no group is left to kill."""
+        """End the helper. Called when every child has ended in order, so that no group remains to kill."""
         if self._process is None:
             return
         self._say("")
@@ -213,12 +217,10 @@ class OrphanReaper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a signal to the parent's group must not end it
+                start_new_session=True,  # a signal to the parent's group must not end the helper
             )
         except OSError:
-            return (
-                None  # no shell, or no room for another process: the kernel still ends the children with their parent
-            )
+            return None  # no shell, or no more processes allowed: the kernel still ends the children with their parent
         assert started.stdin is not None
         os.set_blocking(started.stdin.fileno(), False)
         return started
@@ -229,7 +231,7 @@ class OrphanReaper:
         try:
             self._process.stdin.write(f"{groups}\n".encode())
         except OSError:
-            return  # it has just ended: the next message starts another
+            return  # the helper has just ended: the next call of ``watch`` starts another
 
     def _close(self) -> None:
         if self._process is not None and self._process.stdin is not None:

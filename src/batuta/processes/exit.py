@@ -1,10 +1,11 @@
-"""The end of a process: the signals that ask for it, and a limit for threads and tasks that do not end.
+"""The end of a process: the signals that request it, and a time limit for threads and tasks that do not end.
 
-    work is over ──▶ tasks are cancelled, threads are awaited ──▶ exit
+    work ended ───▶ tasks are cancelled, threads are awaited ──▶ exit
                  └── one of them still runs after 3 s ───────────▶ exit, and report which one
 
-SIGTERM and Ctrl-C ask for an orderly end; the second signal ends the process at once. A closed terminal may send its signal twice.
-A process also drains and starts again when it is too large or too old, or when its database file was replaced.
+SIGTERM and Ctrl-C request an orderly end; the second signal ends the process immediately. SIGHUP never forces the
+exit, because a closed terminal may send it twice. A process also drains and restarts when it is too large or too
+old, or when its database file was replaced.
 """
 
 import asyncio
@@ -37,8 +38,8 @@ def run_to_exit(
     timeout: float = EXIT_GRACE,
     exit: Callable[[int], None] = leave,
 ) -> int:
-    """Run the main function of a process; its return value is the exit code. ``held`` receives the names of what
-    blocked the exit.
+    """Run the main coroutine of a process and return its exit code. ``held`` receives the names of the tasks or threads
+    that blocked the exit.
     """
     before = frozenset(threading.enumerate())
     last_call = _ForcedExit(before, held, timeout, exit)
@@ -59,7 +60,7 @@ async def _run(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") 
 
 
 class _ForcedExit:
-    """A daemon thread: the interpreter itself waits for other threads that still run."""
+    """Forces the exit from a daemon thread, because the interpreter waits for other threads that still run."""
 
     def __init__(
         self,
@@ -90,8 +91,8 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Return the names of tasks that still run. Skip asyncio's own task (``BaseEventLoop.…``), in which the loop waits
-    for threads.
+    """Return the names of tasks that still run. Skip asyncio's own task (``BaseEventLoop.…``), in which the event loop
+    waits for threads.
     """
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]
@@ -102,13 +103,13 @@ def _foreign_threads(before: Collection[threading.Thread]) -> list[threading.Thr
 
 
 ASKING = (signal.SIGTERM, signal.SIGINT)
-_HEARD: set[signal.Signals] = set()  # by this process
-_FORKING = threading.local()  # signals that a thread did not handle before it started to fork
+_HEARD: set[signal.Signals] = set()  # signals that this process handles
+_FORKING = threading.local()  # signal mask of a thread before it started to fork
 
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Set ``stop`` at the first signal and report it; exit at the second."""
+    """Set ``stop`` and call ``asked_to`` at the first signal; exit at the second."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
@@ -118,7 +119,9 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
             stop.set()
             asked_to()
 
-    heard = ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)  # nohup
+    heard = (
+        ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)
+    )  # nohup ignores SIGHUP
     _deafen_children()
     for number in heard:
         loop.add_signal_handler(number, on_signal, number)
@@ -133,8 +136,8 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
 
 @cache
 def _deafen_children() -> None:
-    """Detach a forked child from the pipe by which asyncio receives signals: a signal to the child would end this
-    process.
+    """Detach a forked child from the pipe by which asyncio receives signals; otherwise a signal to the child would end
+    this process.
     """
     os.register_at_fork(before=_hold_back, after_in_parent=_let_in, after_in_child=_forget)
 
@@ -165,7 +168,9 @@ TOO_OLD = define("process_too_old", "has run for {age}, longer than {longest}")
 
 @dataclass(slots=True, kw_only=True)
 class Recycler:
-    """Loop of the watchdog thread. ``recycle`` receives the reason, once. None: no such limit."""
+    """Loop of the watchdog thread that requests a restart of a process that is too large or too old. It calls
+    ``recycle`` once with the reason. A limit of None is off.
+    """
 
     most_megabytes: int | None
     longest: timedelta | None
@@ -194,18 +199,18 @@ class Recycler:
         return None
 
 
-# An idle process must notice within a second.
+# An idle process must notice a replaced file within a second.
 WATCHING_FILE = LoopPolicy(
     every=timedelta(milliseconds=500), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
-# Running work cannot be recorded any more, so the drain is short.
+# Results can no longer be stored in a replaced file, so the drain is short.
 REPLACED_FILE_GRACE = timedelta(seconds=3)
 
 
 @dataclass(slots=True, kw_only=True)
 class FileWatch:
-    """Loop. ``check`` raises StoreReplaced; then ``stop`` is called once, and the process ends after GRACE at the
-    latest.
+    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced; then ``stop`` is
+    called once, and the process ends after REPLACED_FILE_GRACE at the latest.
     """
 
     check: Callable[[], None]

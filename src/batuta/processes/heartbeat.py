@@ -1,4 +1,4 @@
-"""Heartbeat of a process: its loops, its memory and CPU, and the restarts of its loops."""
+"""The heartbeat of a process: the state of its loops, its memory and CPU, and the restarts of its loops."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def rss_bytes() -> int:
-    """Memory in use now; where the system does not report it, the peak."""
+    """Return the memory in use in bytes; if the system does not report it, return the peak."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
@@ -59,7 +59,7 @@ class Status(StrEnum):
     ONLINE = "online"
     DEGRADED = "degraded"  # a loop fails, is stuck or has ended
     DRAINING = "draining"
-    STALLED = "stalled"  # the event loop does not answer
+    STALLED = "stalled"  # the event loop does not respond
     OFFLINE = "offline"  # ended in order
 
 
@@ -78,7 +78,7 @@ class BeatStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Nothing to open."""
+    """Do nothing: the store is open already."""
 
 
 def _runs() -> Status | None:
@@ -87,10 +87,10 @@ def _runs() -> Status | None:
 
 @dataclass(slots=True, kw_only=True)
 class Heartbeat:
-    """Loop that reports all loops of the process, on any event loop.
+    """Loop that writes the state of all loops of the process, on any event loop, as its heartbeat.
 
-    ``running`` is called at each beat; ``now`` returns None for the database's time; ``state`` describes the whole
-    process, None if there is nothing to report; ``open`` is called before each beat.
+    ``running`` is called at each beat. ``now`` returns None for the database's time. ``state`` returns the state of
+    the whole process, or None to derive it from the loops. ``open`` is called before each beat.
     """
 
     worker_id: str
@@ -115,13 +115,13 @@ class Heartbeat:
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
-        """Write a last heartbeat that marks the process as ended in order."""
+        """Write the last heartbeat, which marks the process as ended in order."""
         await self.open()
         await self._write_restarts()
         await self._beat(Status.OFFLINE)
 
     def on_event(self, event: Event) -> None:
-        """Subscriber for the events of the loops' supervisor."""
+        """Record restarts from the events of the loops' supervisor."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
                 detail = NO_PROGRESS(silent=brief(silent))
@@ -135,7 +135,7 @@ class Heartbeat:
     def record(
         self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
     ) -> None:
-        """Record a restart from any thread; the next beat, which comes at once, writes it."""
+        """Record a restart from any thread and start a beat, which writes it."""
         self.pend(self.restart(reason, detail, loop=loop, stack=stack, restarts=restarts))
 
     def pend(self, restart: NewRestart) -> None:
@@ -143,7 +143,7 @@ class Heartbeat:
         self.wake()
 
     def wake(self) -> None:
-        """Start a beat now; callable from any thread."""
+        """Start a beat now. Callable from any thread."""
         if self._home is not None and not self._home.is_closed():
             self._home.call_soon_threadsafe(self.wakeup.set)
 
@@ -163,7 +163,7 @@ class Heartbeat:
         )
 
     async def write_last(self, restart: NewRestart, status: Status) -> None:
-        """Write a last heartbeat before the process exits by force."""
+        """Write a restart and the last heartbeat before the process exits by force."""
         await self.open()
         await self.restarts.add(restart, now=self.now())
         await self._beat(status)
@@ -200,7 +200,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
 
 
 def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
-    """Describe a loop by durations, not instants: clocks of two machines need not agree."""
+    """Describe a loop by durations instead of instants, because the clocks of two machines may differ."""
     return {
         "alive": running.is_alive and not running.is_stuck(passed),
         "last_ping_ago": _ago(running.last_beat or None, passed),

@@ -1,17 +1,17 @@
-"""Check from the watchdog thread whether the event loop of this process answers; end the process if it does not.
+"""Checks from the watchdog thread whether the event loop of this process responds, and ends the process if it does not.
 
-the process's thread                      the watchdog thread, with an event loop of its own
+the process's thread                      the watchdog thread, with its own event loop
 ┌───────────────────────────┐   ask     ┌──────────────────────────────────┐   alive   ┌────────┐
-│ event loop                │ ◀──────── │ monitor: does it answer?         │ ────────▶ │ parent │
+│ event loop                │ ◀──────── │ monitor: does it respond?        │ ────────▶ │ parent │
 │  ├ loops, watchdog        │ ────────▶ │ heartbeat: worker_heartbeats     │           └────────┘
-│  └ handlers, requests     │  answer   │  on a connection of its own      │
+│  └ handlers, requests     │  answer   │  on its own connection           │
 └───────────────────────────┘           └──────────────────────────────────┘
 
-answers ──▶ the parent gets a heartbeat
-silent: 2 of 15 s ──▶ a warning · half of it ──▶ its stack in the log, `stalled` in the heartbeat
-        15 s ──▶ a row with the stack, and the process ends with 75: its parent starts it again
-a thread holds the interpreter (a regular expression without end): the timer in C, re-armed each second, writes every stack into a
-file and ends the process; the next process finds the file
+responds ──▶ the parent gets a heartbeat
+no response: 2 of 15 s ──▶ a warning · half of it ──▶ the stack in the log, `stalled` in the heartbeat
+             15 s ──▶ a row with the stack, and the process exits with 75: its parent restarts it
+a thread holds the interpreter lock (an endless regular expression): faulthandler's timer, re-armed each second, writes every stack
+into a file and ends the process; the next process reports the file
 """
 
 import asyncio
@@ -36,14 +36,14 @@ from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import thread_stack
 from batuta.supervise.supervisor import Supervisor
 
-MARGIN = timedelta(seconds=1)  # margin of the timer in C over the thread, which ends the process more gently
+MARGIN = timedelta(seconds=1)  # the timer in C fires this much after the thread, which ends the process more gently
 REPORT_TIMEOUT = timedelta(seconds=3)
-# A sleep that took much longer than requested means that the whole process was stopped: no blame.
+# A sleep that took this much longer than requested means that the whole process was stopped.
 OVERSLEPT = timedelta(seconds=2)
 
 
 def leave(code: int) -> None:
-    """Exit now: work that cannot be cancelled or stopped would block a gentler end."""
+    """Flush the output and exit immediately. Used when work that cannot be cancelled would block an orderly exit."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -51,7 +51,7 @@ def leave(code: int) -> None:
 
 
 def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
-    """Interval of the checks, short enough for the limit and for the parent's timeout."""
+    """Return the policy of the monitor; its interval is short enough for the limit and for the parent's timeout."""
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
     return LoopPolicy(
         every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
@@ -60,23 +60,25 @@ def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class LoopMonitor:
-    """A loop of the watchdog thread. ``report_block`` receives the stack before the process ends."""
+    """Loop of the watchdog thread that monitors the event loop of the process. ``report_block`` receives the stack
+    before the process ends.
+    """
 
     home: asyncio.AbstractEventLoop
-    thread: int  # the thread that runs it
+    thread: int  # the thread that runs the event loop
     limit: timedelta
     clock: Clock
     events: Events
     notifier: Notifier
     report_block: Callable[[str, timedelta], Awaitable[None]]
-    noticed: Callable[[], None]  # called when the process state that operators see has changed
-    dump: TextIO | None  # file of the timer in C; None: there is no such timer
+    noticed: Callable[[], None]  # called when the state that operators see has changed
+    dump: TextIO | None  # file of faulthandler's timer; None: no timer
     exit: Callable[[int], None] = os._exit
     name: str = "event_loop_lag"
     wakeup: Wakeup = field(default_factory=Wakeup)
-    _asked_at: float | None = None  # None: answered
-    _last_look: "tuple[float, float] | None" = None  # the last look, and the processor time of the process then
-    _warnings: int = 0  # how much of it was reported already
+    _asked_at: float | None = None  # None: the event loop has responded
+    _last_look: "tuple[float, float] | None" = None  # instant of the last check and the CPU time at that instant
+    _warnings: int = 0  # number of warnings already reported
     _silent: timedelta = timedelta(0)
 
     @property
@@ -99,8 +101,8 @@ class LoopMonitor:
             faulthandler.cancel_dump_traceback_later()
 
     def _forgive_a_pause(self, now: float) -> None:
-        """Discount a pause of the whole process (stopped, or without processor time). A thread that holds the
-        interpreter uses processor time.
+        """Restart the measurement after a pause of the whole process (stopped, or without processor time). A thread
+        that holds the interpreter lock uses processor time.
         """
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
@@ -115,11 +117,11 @@ class LoopMonitor:
         self._asked_at = now
         try:
             self.home.call_soon_threadsafe(self._answer)
-        except RuntimeError:  # the watched loop has ended
+        except RuntimeError:  # the monitored event loop has ended
             self._asked_at = None
 
     def _answer(self) -> None:
-        """Answer on the watched event loop."""
+        """Record the response. Runs on the monitored event loop."""
         self._asked_at = None
 
     def _arm(self, silent: timedelta) -> None:
@@ -153,8 +155,8 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _leave(self, stack: str) -> None:
-        """Leave the record in a file if the database did not take it (this process may hold its lock): the next process
-        reports it.
+        """Write the stack into a file if the database did not accept it; this process may hold the database's lock. The
+        next process reports the file.
         """
         if self.dump is not None:
             with contextlib.suppress(OSError):
@@ -168,12 +170,12 @@ ENDS_WITHIN = 4.0  # seconds, part of the margin after the grace
 
 
 async def _nothing() -> None:
-    """Nothing to close."""
+    """Do nothing: there is nothing to close."""
 
 
 class WatchdogThread:
     def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]] = _nothing) -> None:
-        """``close``: called in the thread when everything in it has ended."""
+        """Create the thread. It awaits ``close`` after all supervisors have ended."""
         self._supervisors = supervisors
         self._close = close
         self._home: asyncio.AbstractEventLoop | None = None
@@ -186,9 +188,9 @@ class WatchdogThread:
         self._begun.wait(BEGINS_WITHIN)
 
     async def end(self) -> None:
-        """Stop its loops and wait for their last heartbeat, for a limited time."""
+        """Stop the loops of the thread and wait up to ENDS_WITHIN seconds for their last heartbeat."""
         if self._home is not None and self._stop is not None:
-            with suppress(RuntimeError):  # its loop has ended already
+            with suppress(RuntimeError):  # the thread's event loop has ended already
                 self._home.call_soon_threadsafe(self._stop.set)
         await asyncio.to_thread(self._thread.join, ENDS_WITHIN)
 

@@ -1,8 +1,9 @@
 """The sd_notify protocol between a parent and its children: ready, alive, stopping.
 
-The parent, systemd or ``batuta up``, names a datagram socket in ``NOTIFY_SOCKET`` and the longest silence it accepts in
-``WATCHDOG_USEC``. Without such a parent all of this does nothing, and no failure here reaches the work. On the parent's side the
-kernel names the sender of each datagram, so one process cannot speak for another; an abstract socket leaves no file behind.
+The parent (systemd or ``batuta up``) passes a datagram socket in ``NOTIFY_SOCKET`` and the longest accepted time
+between two heartbeats in ``WATCHDOG_USEC``. Without such a parent this module does nothing, and its errors never
+reach the work. The kernel identifies the sender of each datagram, so one process cannot send the heartbeat of
+another. The parent's abstract socket needs no file.
 """
 
 import os
@@ -21,7 +22,7 @@ LIMIT = "WATCHDOG_USEC"
 WHOSE = "WATCHDOG_PID"
 SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # variables that a parent must not pass to its own children
 
-LONGEST_LIMIT = 18  # digits of microseconds: more than thirty thousand years means no limit
+LONGEST_LIMIT = 18  # digits of microseconds: a longer number, over thirty thousand years, means no limit
 
 READY = "READY=1"
 ALIVE = "WATCHDOG=1"
@@ -33,12 +34,12 @@ EXTEND = "EXTEND_TIMEOUT_USEC="
 @dataclass(frozen=True, slots=True)
 class Notifier:
     address: str | None = None  # a path, or @name for an abstract socket; None: no parent listens
-    watchdog_limit: timedelta | None = None  # longest accepted silence; None: the parent expects no heartbeat
+    watchdog_limit: timedelta | None = None  # longest time between heartbeats; None: the parent expects none
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
-        """``env``: the process's own (``batuta.config.environment``). ``pid``: the process whose limit counts; None:
-        this one.
+        """Read the parent's socket and limit from ``env``. The limit applies to the process ``pid``; None means this
+        process.
         """
         address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
         is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
@@ -51,27 +52,29 @@ class Notifier:
 
     @property
     def watchdog_every(self) -> timedelta | None:
-        """Heartbeat interval: twice within the limit, so that one late heartbeat is harmless."""
+        """The interval of heartbeats: half the limit, so that one late heartbeat is harmless."""
         return None if self.watchdog_limit is None else self.watchdog_limit / 2
 
     def ready(self) -> bool:
         return self._tell(READY)
 
     def alive(self) -> bool:
-        """Send a heartbeat. Call it only while the process is well: the parent relies on it."""
+        """Send a heartbeat. Call it only while the process works: the parent relies on it."""
         return self._tell(ALIVE)
 
     def stopping(self, within: timedelta | None = None) -> bool:
-        """Announce a stop. ``within``: its longest duration; systemd then waits for it even beyond its own limit."""
+        """Announce a stop. ``within`` is its longest duration; systemd then waits that long even beyond its own limit."""
         extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
         return self._tell(STOPPING + extend)
 
     def status(self, text: str) -> bool:
-        """One status line for `systemctl status`."""
+        """Send a status line, which `systemctl status` shows."""
         return self._tell(STATUS + " ".join(text.split()))
 
     def _tell(self, words: str) -> bool:
-        """Send a datagram without waiting and return whether it was handed over: a full inbox is the parent's problem."""
+        """Send a datagram without waiting and return whether it was delivered. A full receive buffer counts as not
+        delivered.
+        """
         if self.address is None:
             return False
         address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
@@ -114,19 +117,19 @@ class NotifySocket:
 
     @classmethod
     def open(cls) -> Self | None:
-        """Open the socket; None if the system cannot identify senders: then silence proves nothing."""
+        """Open the socket, or return None if the system cannot identify senders; then missing heartbeats prove nothing."""
         if sys.platform != "linux":
             return None
         inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         inbox.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        inbox.bind("")  # Linux finds a free name
+        inbox.bind("")  # Linux assigns a free name
         return cls(inbox)
 
     def fileno(self) -> int:
         return self._inbox.fileno()
 
     def receive(self) -> Iterator[NotifyMessage]:
-        """All messages received so far."""
+        """Yield all messages received so far."""
         while (sign := self._next()) is not None:
             yield sign
 

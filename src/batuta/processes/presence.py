@@ -1,12 +1,15 @@
-"""Presence files: which lease owners run on this host, known to other processes without a statement.
+"""Presence files tell other processes which lease owners run on this host, without a database statement.
 
-Each lease owner has one empty file, named like it, in a folder of this user and this database. The file only says where to look;
-the kernel says whether the process has ended (``kernel.identity``). Where the folder cannot be used, the lease decides.
+Each lease owner has one empty file, named after the owner, in a folder of this user and this database. The name
+contains the process; the kernel reports whether that process has ended (``kernel.identity``). If the folder cannot
+be used, leases expire instead.
 
-    presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ a minute later remove the file
+    presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ remove the file
+after a minute
 
-``CrashWatch`` recovers more than once: the database may execute a statement of the process after its end, and recovery skips
-locked rows. The file stays for a minute because each role recovers its own kind of leases. A look costs no statement.
+``CrashWatch`` recovers several times, because the database may execute a statement of the process after its end, and
+recovery skips locked rows. The file stays for a minute because each role recovers its own kind of leases. A check
+needs no statement.
 """
 
 import asyncio
@@ -49,7 +52,9 @@ class PresenceFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "PresenceFolder":
-        """``where``: the address of the database. Preferably in /dev/shm, which services with a private /tmp share."""
+        """Return the folder for the database at the address ``where``, if possible in /dev/shm, which services with a
+        private /tmp share.
+        """
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
         return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
 
@@ -62,7 +67,9 @@ class PresenceFolder:
             self._remove_if_empty()
 
     def announce(self, owner: str) -> None:
-        """Write the presence file; repeated, because a cleaner of temporary folders may have removed it."""
+        """Write the presence file of ``owner``. Called repeatedly, because a cleaner of temporary folders may remove
+        the file.
+        """
         process = ProcessIdentity.parse(owner)
         if process is None or not process.is_provable:
             return
@@ -73,7 +80,7 @@ class PresenceFolder:
                 file.touch(mode=0o600)
 
     def withdraw(self, owner: str) -> None:
-        """Remove the file: the owner holds no lease any more. The folder goes with its last file."""
+        """Remove the file of an owner that holds no lease any more. The folder is removed with its last file."""
         if owner in self._announced:
             self._announced.remove(owner)
             self.forget(owner)
@@ -92,7 +99,7 @@ class PresenceFolder:
             self.withdraw(owner)
 
     def dead(self) -> list[str]:
-        """Announced owners whose processes have ended, proven by the kernel."""
+        """Return the announced owners whose processes have ended, proven by the kernel."""
         return [owner for owner, process in self._others() if self._judge(process) is Verdict.DEAD]
 
     def _others(self) -> Iterator[tuple[str, ProcessIdentity]]:
@@ -116,7 +123,7 @@ class PresenceFolder:
 
 
 class Announcement:
-    """Loop that keeps the presence file of a lease owner until the process has given up its leases."""
+    """Loop that keeps the presence file of a lease owner until the process has released its leases."""
 
     name = "presence"
 
@@ -142,7 +149,7 @@ CRASH_WATCHING = LoopPolicy(
     backoff=LOOK_EVERY,
     backoff_cap=timedelta(seconds=2),
 )
-MOST_BATCHES = 200  # in one recovery of a table
+MOST_BATCHES = 200  # most batches in one recovery of a table
 WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
@@ -178,7 +185,7 @@ class CrashWatch:
         self._crashes = {owner: self._crashes.get(owner) or Crash(now, now) for owner in self._presence.dead()}
         due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
         if due:
-            # Concurrently, and each to its end: a locked table delays no other recovery.
+            # Recover all tables concurrently and wait for all: a locked table delays no other recovery.
             results = await asyncio.gather(
                 *(_take_up(due, recover) for recover in self._recover), return_exceptions=True
             )
@@ -194,7 +201,7 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Recover batch after batch until nothing is left."""
+    """Recover batches until no work of these owners remains."""
     for _ in range(MOST_BATCHES):
         if not await recover(owners):
             return
@@ -203,9 +210,10 @@ async def _take_up(owners: Collection[str], recover: Recover) -> None:
 def crash_loops(
     presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock, *, starts_work: bool = False
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Loops of a process that holds leases as ``owner``: other processes see its crash, and it sees theirs.
+    """Yield the loops of a process that holds leases as ``owner``: one announces it, the other recovers the work of
+    crashed processes.
 
-    ``starts_work``: a recovery starts its work in this process, so a shutdown lets the current tick end.
+    With ``starts_work`` a recovery starts work in this process, so a shutdown lets the current tick end.
     """
     yield Announcement(presence, owner), ANNOUNCING
     yield CrashWatch(presence, recover, clock), replace(CRASH_WATCHING, finishes_tick=starts_work)

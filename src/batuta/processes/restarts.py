@@ -1,9 +1,9 @@
-"""Restarts of loops and processes: the record of each one, and the policy for a child that ended.
+"""The record of each restart of a loop or process, and the policy for a child that ended.
 
-The policy counts the ends of the last ten minutes, so a healthy stretch of that length restores the whole budget. Each restart
-waits longer than the one before. With the fifth the child is in a crash loop: the policy raises an alarm and retries at the
-longest wait. The first end of a child that worked for a minute restarts it at once, and so does a request to be recycled; both
-count for the alarm.
+The policy counts the exits of the last ten minutes, so ten minutes without an exit restore the whole budget. Each
+restart waits longer than the previous one. At the fifth exit the child is in a crash loop: the policy raises an
+alarm and retries at the longest wait. A restart is immediate after the first exit of a child that worked for a
+minute, and after a request to be recycled; both count for the alarm.
 """
 
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ class Reason(StrEnum):
     STUCK = "stuck"  # a loop recorded no progress for longer than allowed
     FAILED = "failed"  # a loop failed too often in a row; its process ends
     DEAF = "deaf"  # a task did not end when it was cancelled; its process ends
-    BLOCKED = "blocked"  # the event loop of a process did not answer
+    BLOCKED = "blocked"  # the event loop of a process did not respond
     STALLED = "stalled"  # a process sent its parent no heartbeat
     CRASHED = "crashed"  # a process ended by itself
     CRASH_LOOP = "crash_loop"  # a process ended too often: its parent waits longer and raises an alarm
-    RECYCLED = "recycled"  # a process ended in order, because it had grown too large or too old
+    RECYCLED = "recycled"  # a process ended in order because it was too large or too old
 
 
-# First words of Python's fault handler when its timer ends a process.
+# First word of faulthandler's dump when its timer ends a process.
 LEFT_BY_TIMEOUT = "Timeout"
 
 
 def reason_of_dump(stack: str) -> Reason:
-    """Reason in the first line of a dump by Python's fault handler."""
+    """Return the reason that the first line of a faulthandler dump states."""
     if stack.startswith(LEFT_BY_TIMEOUT):
         return Reason.BLOCKED
     return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED
@@ -39,7 +39,9 @@ def reason_of_dump(stack: str) -> Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRestart:
-    """``worker_id``: None if only ``host`` and ``pid`` are known, as for a parent. ``loop``: None is the whole process."""
+    """A restart to record. ``worker_id`` is None if only ``host`` and ``pid`` are known, as in the parent. ``loop`` is
+    None for the whole process.
+    """
 
     worker_name: str
     reason: Reason
@@ -71,16 +73,16 @@ class Restart:
 
 class RestartStore(Protocol):
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
-        """Add a restart and return its id. ``now``: None is the database's time."""
+        """Add a restart and return its id. ``now=None`` means the database's time."""
         ...
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
-        """Restarts, newest first."""
+        """Return the restarts since an instant, newest first."""
         ...
 
 
-EXIT_CONFIG = 2  # a restart cannot fix it
-EXIT_AGAIN = 75  # it drained and requests a restart
+EXIT_CONFIG = 2  # a restart cannot fix this error
+EXIT_AGAIN = 75  # the process drained and requests a restart
 
 NO_WAIT = timedelta(0)
 
@@ -90,15 +92,15 @@ class Budget:
     base: timedelta = timedelta(seconds=1)
     cap: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=10)
-    most: int = 5  # ends within the window that make a crash loop
-    # A child that ended sooner than this has not worked: it waits, even if it requested a restart.
+    most: int = 5  # exits within the window that make a crash loop
+    # A child that ended sooner than this has not worked: its restart waits, even if it requested one.
     too_young: timedelta = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class RestartDecision:
     wait: timedelta | None  # None: no restart
-    ends: tuple[float, ...]  # the instants that count, including this one
+    ends: tuple[float, ...]  # instants of the exits that count, including this one
     is_looping: bool
 
 
@@ -111,14 +113,15 @@ def decide_restart(
     chance: float,
     budget: Budget,
 ) -> RestartDecision:
-    """Decide about a child that ended. ``was_ready``: a child of this role has been ready before. ``ends``, ``passed``:
-    monotonic seconds.
+    """Decide whether and when to restart a child that ended. ``was_ready`` tells whether a child of this role was ready
+    before. ``ends`` and ``passed`` are monotonic seconds.
     """
     counted = (*count_recent(ends, passed, budget), passed)
     is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
         return RestartDecision(NO_WAIT, counted, is_looping)
-    # A configuration that worked before was changed: an operator will fix it, and the other children continue.
+    # After a first success a configuration error is a later change: an operator will fix it, and the other children
+    # continue.
     if exit_code == EXIT_CONFIG and not was_ready:
         return RestartDecision(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG

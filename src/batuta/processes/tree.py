@@ -1,13 +1,13 @@
-"""The parent of a process tree: starts its children, receives their heartbeats, ends silent ones and restarts ended
+"""The parent of a process tree: starts children, receives their heartbeats, kills silent children and restarts ended
 ones.
 
-    due ──▶ [ starting ] ── heartbeat ───▶ [ living ] ── silent for too long ──▶ [ asked for its stack ] ── 3 s ──▶ killed
+    due ──▶ [ starting ] ── heartbeat ───▶ [ living ] ── silent for too long ──▶ [ SIGABRT, for a stack ] ── 3 s ──▶ killed
      ▲                           │ ends        │ ends                                  │ ends                        │
      └── the wait that restarts.decide_restart gives ◀─────────────────────────────────┴─────────────────────────────┘
 
-``RestartLog`` writes the restarts when the database accepts them; the tree never waits for it.
+``RestartLog`` writes the restarts when the database is available; the tree never waits for it.
 
-A child that cannot start because of its configuration ends the whole tree with its exit code; no other end of one
+A child that cannot start because of its configuration ends the whole tree with its exit code. No other exit of a
 child ends the others.
 """
 
@@ -43,9 +43,11 @@ NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")
 PR_SET_PDEATHSIG = 1
 LOOK = timedelta(milliseconds=500)
 LAST_LINES = 1.0  # seconds to read the last lines of a child
-KILLING = timedelta(seconds=3)  # part of the tree's grace: to kill the remaining children and read their last lines
-TIMED_OUT = "Timeout"  # first words of faulthandler when its timer was not re-armed in time
-NOT_STARTED = 127  # exit code of a shell for a program that it could not start
+KILLING = timedelta(
+    seconds=3
+)  # part of the tree's grace: time to kill the remaining children and read their last lines
+TIMED_OUT = "Timeout"  # first word of faulthandler's dump when its timer was not re-armed in time
+NOT_STARTED = 127  # exit code of a shell for a program that cannot be started
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,16 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Longest silence of a child: while it starts, afterwards, when asked for its stack, and when killed."""
+    """Longest time without a heartbeat or exit of a child: while it starts, afterwards, after SIGABRT, and after
+    SIGKILL.
+    """
 
-    starting: timedelta = timedelta(seconds=120)  # a busy machine imports slowly, and an interrupted start helps no one
+    starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports slowly
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
     kill: timedelta = timedelta(seconds=10)  # longest time for SIGKILL to take effect
-    # If this process itself was away for this long (stopped, suspended), the silence was its own: no child is blamed.
+    # If the parent itself was stopped or suspended for this long, it does not count the time as silence of its
+    # children.
     absence: timedelta = timedelta(seconds=5)
 
 
@@ -79,15 +84,15 @@ class Child:
     due_at: float = 0.0
     started_at: float = 0.0
     heard_at: float = 0.0
-    is_ready: bool = False  # the current child
-    signs: bool = False  # the current child has sent a heartbeat, and must continue to
-    was_ready: bool = False  # the current child or an earlier one
-    silent_for: timedelta | None = None  # it was silent, and is being ended
+    is_ready: bool = False  # the current child is ready
+    signs: bool = False  # the current child has sent a heartbeat and must continue
+    was_ready: bool = False  # the current child or an earlier one was ready
+    silent_for: timedelta | None = None  # set while a silent child is being killed
     asked_at: float = 0.0
     state: str | None = None
     ends: tuple[float, ...] = ()
     is_looping: bool = False
-    has_ended: bool = False  # once, or more often
+    has_ended: bool = False  # at least once
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +104,17 @@ class End:
 
 
 class Recorder:
-    """Records restarts of children, and finds their stacks. This one does nothing."""
+    """Records restarts of children and returns their stacks. This base class does nothing."""
 
     def record_stall(self, host: str, pid: int) -> None: ...
     def record_restart(self, restart: NewRestart) -> None: ...
     def take_stack(self, role: str, pid: int) -> str | None:
-        """The stack that a process wrote into a file of its own before it ended."""
+        """Return the stack that a process wrote into its own file before it ended, or None."""
 
 
 @dataclass(slots=True)
 class ProcessTree:
-    """Loop: each tick checks the living children, cleans up the ended ones and starts those that are due."""
+    """Loop of the parent: each tick checks the running children, cleans up the ended ones and starts the due ones."""
 
     specs: Sequence[ChildSpec]
     clock: Clock
@@ -121,14 +126,14 @@ class ProcessTree:
     timeouts: Timeouts = field(default_factory=Timeouts)
     budget: Budget = field(default_factory=Budget)
     chance: Callable[[], float] = random.random
-    changed: Callable[[], None] = lambda: None  # called when a child is ready or has ended
-    lives: Callable[[], object] = lambda: None  # called at each tick: the parent's own heartbeat
+    changed: Callable[[], None] = lambda: None  # called when a child becomes ready or ends
+    lives: Callable[[], object] = lambda: None  # called at each tick to send the parent's own heartbeat
     name: str = "children"
     wakeup: Wakeup = field(default_factory=Wakeup)
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)
     _orphan_reaper: OrphanReaper = field(default_factory=OrphanReaper)
-    _undead: list[ChildProcess] = field(default_factory=list)  # children that SIGKILL has not ended so far
+    _undead: list[ChildProcess] = field(default_factory=list)  # children that SIGKILL has not ended yet
     _looked_at: float | None = None
 
     @property
@@ -137,7 +142,7 @@ class ProcessTree:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every child has been ready, or has at least been tried."""
+        """Whether every child has been ready or has ended at least once."""
         return bool(self._children) and all(child.was_ready or child.has_ended for child in self._children)
 
     async def tick(self) -> Pace:
@@ -152,7 +157,9 @@ class ProcessTree:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """Ask every child to end, all at the same time. Each has the whole grace, less the moment that a kill takes."""
+        """Send SIGTERM to all children at the same time. Each child has the whole grace except the time that a kill
+        needs.
+        """
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
         await asyncio.gather(*(process.clean_up(LAST_LINES) for process in self._undead))
@@ -212,7 +219,7 @@ class ProcessTree:
             child.process = await ChildProcess.start(
                 child.spec.argv, env, lambda line: self.say(name, line), self.wakeup.set
             )
-        except OSError as error:  # most likely no room for another process: the others continue
+        except OSError as error:  # most likely no more processes allowed: the other children continue
             self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
             return
         self._update_reaper()
@@ -229,7 +236,7 @@ class ProcessTree:
         self.events.emit(ChildSilent(child.spec.name, process.pid, silent_for, child.state))
         self.recorder.record_stall(socket.gethostname(), process.pid)
         if child.state == STOPPED:
-            process.kill()  # it could not answer
+            process.kill()  # a stopped process cannot write a stack
         else:
             process.ask_for_stack()
 
@@ -237,14 +244,15 @@ class ProcessTree:
         if asked_ago >= self.timeouts.stack:
             process.kill()
         if asked_ago >= self.timeouts.stack + self.timeouts.kill:
-            # In the kernel, waiting for a device. It ends when the device answers; another child takes its place.
+            # The process waits in the kernel for a device and ends when the device responds. Another child takes its
+            # place.
             self._undead.append(process)
             child.process = None
             how = UNKILLABLE(silent=brief(asked_ago), state=process.state or "D")
             self._decide(child, End(process.pid, -signal.SIGKILL, how))
 
     def _limit(self, child: Child) -> timedelta | None:
-        """Longest silence of a child; None: it never promised a heartbeat, so its silence means nothing."""
+        """Return the longest time without a heartbeat, or None for a child that sends no heartbeats."""
         if self.notify_socket is None or (child.is_ready and not child.signs):
             return None
         return self.timeouts.living if child.signs else self.timeouts.starting
@@ -263,12 +271,12 @@ class ProcessTree:
         passed = self.clock.monotonic()
         lived = timedelta(seconds=passed - child.started_at)
         decided = decide_restart(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
-        where = None if end.stack is None else main_thread_alone(end.stack)  # the rest is in the row
+        where = None if end.stack is None else main_thread_alone(end.stack)  # the row has the other threads
         self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, where))
         begins_to_loop = decided.is_looping and not child.is_looping
         if begins_to_loop:
             self.events.emit(ChildLooping(child.spec.name, len(decided.ends), self.budget.window, self.budget.cap))
-        asked = end.exit_code == EXIT_AGAIN  # then the child has recorded the reason itself
+        asked = end.exit_code == EXIT_AGAIN  # the child has recorded the reason itself
         if not asked or decided.is_looping:
             self._record(child, end, len(decided.ends), is_loop=begins_to_loop or asked)
         child.ends, child.is_looping, child.has_ended = decided.ends, decided.is_looping, True
@@ -322,26 +330,25 @@ class ProcessTree:
 
 
 def die_with_parent(parent: int) -> bool:
-    """Ask Linux to kill this process when its parent ends. False: the parent is gone already.
-
-    At once and not in order: no process is left to end it otherwise.
+    """Request a SIGKILL from Linux for the end of the parent, and return whether the parent still runs. A kill, because
+    no process would remain to enforce an orderly end.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Checked afterwards: a parent that dies in between is noticed by one of the two.
+    # Checked after prctl: the parent may have died before the call.
     return os.getppid() == parent
 
 
 MOST = 500  # the oldest are dropped first
 REPORT_TIMEOUT = timedelta(seconds=3)
-# A failed write is not the children's fault: this loop never ends the parent.
+# A failed write must not end the children, so this loop never ends the parent.
 WRITING = LoopPolicy(
     every=timedelta(minutes=1),
     stuck_after=timedelta(minutes=2),
     max_failures=FOR_EVER,
     max_restarts=FOR_EVER,
     backoff_cap=timedelta(seconds=10),
-    outlives=True,  # the end of the children is recorded too
+    outlives=True,  # the exits of the children are recorded too
 )
 
 
@@ -363,9 +370,8 @@ Entry: TypeAlias = Stall | NewRestart
 
 
 class RestartLog(Recorder):
-    """Loop that writes restarts. ``open`` is awaited before the first write, and again after the file was replaced.
-
-    ``found`` knows where processes leave their stacks.
+    """Loop that writes restarts to the database. ``open`` is awaited before the first write and after the file was
+    replaced. ``found`` returns the stack that a process left in a file.
     """
 
     name = "restart-log"
@@ -414,7 +420,7 @@ class RestartLog(Recorder):
         return Again()
 
     async def drain(self, grace: timedelta) -> None:
-        """Write the remaining restarts once more, for a short time."""
+        """Write the remaining restarts for up to REPORT_TIMEOUT; drop the others."""
         try:
             async with asyncio.timeout(min(grace, REPORT_TIMEOUT).total_seconds()):
                 for _ in range(len(self._waiting)):
@@ -434,5 +440,5 @@ class RestartLog(Recorder):
             case Stall(host, pid):
                 await self._stalls.record_stall(host=host, pid=pid)
             case NewRestart():
-                # A late row keeps its own time; otherwise the database's time.
+                # A delayed row keeps its own time; otherwise the database's time counts.
                 await self._restarts.add(entry, now=at if self._failed else self._now())
