@@ -1,16 +1,16 @@
 """Background work on one SQLite file or a PostgreSQL cluster.
 
-The names here are those of a first program. The others are in the modules below; everything else in the package is
-internal.
+This module has the names that a first program needs. The modules below have the others; everything else in the
+package is internal.
 
     batuta.jobs        options and calls of a job, windows         batuta.sql        databases, statements, migrations, audit
-    batuta.queues      a table of your own as a queue              batuta.reasons    codes and facts instead of sentences
+    batuta.queues      your own table as a queue                   batuta.reasons    codes and facts instead of sentences
     batuta.pipelines   stages of a queue                           batuta.errors     errors of the engine
     batuta.guards      hours, limits, switches, circuits           batuta.events     events of the engine
     batuta.loops       loops and their supervisor                  batuta.kernel     clock, ids, JSON, batches, deadlines
     batuta.extension   roles, commands, boards, texts, logs        batuta.config     settings from the environment
-    batuta.health      checks, findings, probes                    batuta.web        routes of your own beside the engine's
-    batuta.testing     clocks, recorders, contracts                batuta.cli        commands of your own beside the engine's
+    batuta.health      checks, findings, probes                    batuta.web        your own routes beside the engine's
+    batuta.testing     clocks, recorders, contracts                batuta.cli        your own commands beside the engine's
     batuta.arq         tasks that ARQ runs
 
 Each name is loaded on first use: ``import batuta`` does no work.
@@ -49,7 +49,7 @@ __all__ = [
     "note_progress",
 ]
 
-# The same as the imports above, for the interpreter; a test compares them.
+# The imports above for the interpreter; a test compares them.
 _HOMES: Final = {
     "batuta.dispatch.job": ("Run",),
     "batuta.engine.batuta": ("Batuta",),
@@ -59,7 +59,7 @@ _HOMES: Final = {
     "batuta.tasks.registry": ("TaskContext", "TaskStatus"),
 }
 
-if not TYPE_CHECKING:  # for the type checker every name would exist
+if not TYPE_CHECKING:  # otherwise the type checker would accept every name
 
     def __getattr__(name: str) -> object:
         for module, names in _HOMES.items():

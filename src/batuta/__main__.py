@@ -1,4 +1,4 @@
-"""``python -m batuta`` is the ``batuta`` command."""
+"""Entry point of ``python -m batuta``, the same as the ``batuta`` command."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""The only reader of the environment. Settings are checked at the door, then frozen.
+"""The only module that reads the environment. Settings are validated once, then frozen.
 
-``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may stand for ``NAME``: a file that holds the
-value, for secrets. An empty value is an unset one. An unknown ``BATUTA_*`` name is an error that names the nearest known
-one; any other name that looks like a misspelt setting is a warning.
+``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may replace ``NAME``: it names a
+file that contains the value, for secrets. An empty value counts as unset. An unknown ``BATUTA_*`` name is an error
+that names the nearest known one; any other name that looks like a misspelt setting is a warning.
 """
 
 import difflib
@@ -32,7 +32,7 @@ from batuta.texts import Language
 
 __all__ = ["EngineSettings", "Listed", "Zone", "environment", "load_settings"]
 
-# Read by the tests and by dev.py, never by a running system.
+# Read by the tests and by dev.py, never by a running process.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
 OURS = "BATUTA_"
 ENV_FILE = Path(".env")  # in the working folder
@@ -42,7 +42,7 @@ SHORTEST_TOKEN = 16
 
 @cache
 def _zones() -> frozenset[str]:
-    """Cached: each call reads a whole folder."""
+    """Return the names of all time zones. Cached, because each call reads a whole folder."""
     return frozenset(available_timezones())
 
 
@@ -88,7 +88,7 @@ class EngineSettings(BaseModel):
     )
 
     app_env: Literal["development", "production"] = "development"
-    """production refuses to start without API_TOKEN, and never migrates by itself"""
+    """production refuses to start without API_TOKEN and never migrates automatically"""
     database_url: SecretStr = SecretStr("sqlite:///data/batuta.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     database_direct_url: SecretStr | None = None
@@ -96,11 +96,11 @@ class EngineSettings(BaseModel):
     timezone: Zone = Field(default_factory=lambda: system_zone(environment()))
     """the time zone of schedules and displayed times; unset: the system's"""
     host: str = "127.0.0.1"
-    """address or port of the api"""
+    """address on which the api listens"""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
-    """address or port of the api"""
+    """port on which the api listens; 0 chooses a free one"""
     api_token: SecretStr | None = None
-    """a bearer token with every scope; `batuta token create` makes narrower ones"""
+    """a bearer token with every scope; `batuta token create` creates narrower ones"""
     secret_key: SecretStr | None = None
     """signs cookies and encrypts stored sessions"""
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = "INFO"
@@ -108,35 +108,38 @@ class EngineSettings(BaseModel):
     log_format: Literal["auto", "pretty", "json"] = "auto"
     """auto is pretty on a terminal and JSON elsewhere"""
     no_color: str | None = None
-    """any value: no colour"""
+    """any value disables colour"""
     force_color: str | None = None
-    """any value: colour even if the log does not go to a terminal"""
+    """any value enables colour even if the log does not go to a terminal"""
     run_mode: str | None = None
-    """a role or all: read by the image's entry point"""
+    """a role, or `all`; the entry point of the image reads it"""
     batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
-    """the language of commands and problems; unset: the system's, if it is one of these"""
+    """the language of commands and problems; unset: the system's language, or English"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
-    """a name of this deployment; a new name makes its schedules the active ones, also after a roll-back to older code"""
+    """the name of this deployment; a new name makes its schedules the active ones, also after a rollback to older code
+    """
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
     """PostgreSQL: maximum connections of a process for handlers, enqueueing and pages"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
     """PostgreSQL: maximum connections of a process reserved for renewals, settlements and rescues"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
-    """PostgreSQL: a transaction that stays open for longer and keeps dead rows from being removed is a finding"""
+    """PostgreSQL: health reports a transaction that stays open longer than this and keeps dead rows from being removed
+    """
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """how long a shutdown waits for running work"""
+    """longest time that a shutdown waits for work in progress"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
     """number of workers that `batuta up` starts"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
-    """`batuta up` restarts a child after this time without a sign of life"""
+    """`batuta up` kills and restarts a child after this time without a heartbeat"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
-    """a process ends if its event loop does not answer for this time; its stack goes to the log and the database"""
+    """a process ends if its event loop does not respond for this time; its stack is written to the log and the database
+    """
     batuta_recycle_mb: Annotated[int, Field(ge=16)] | None = None
-    """a process with more memory drains and restarts; unset: never"""
+    """a process with more memory than this drains and restarts; unset: never"""
     batuta_recycle_hours: Annotated[float, Field(gt=0)] | None = None
     """a process older than this drains and restarts; unset: never"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
-    """retention of executions; the newest of each job and status stays"""
+    """retention of executions; the newest one of each job and status is kept"""
     batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """port of GET /metrics of a scheduler or worker; under `batuta up` the parent uses it, the scheduler +1, workers from +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
@@ -145,19 +148,19 @@ class EngineSettings(BaseModel):
     """the largest arguments or result of a task, in bytes of JSON"""
 
     slack_webhook_url: SecretStr | None = None
-    """a Slack channel for alerts, and for reports"""
+    """address of a Slack webhook for alerts and reports"""
     alert_webhook_url: SecretStr | None = None
     """address that receives alerts as JSON"""
     deadman_url: SecretStr | None = None
-    """a dead man's switch, pinged every minute while the scheduler works"""
+    """address of a dead man's switch, pinged every minute while the scheduler works"""
     batuta_alert_critical_minutes: Positive = 15
-    """interval between alerts of one critical cause, at any hour"""
+    """minutes between two alerts of one critical cause, at any hour"""
     batuta_alert_error_minutes: Positive = 60
-    """interval between alerts of one error"""
+    """minutes between two alerts of one error"""
     batuta_alert_warning_minutes: Positive = 240
-    """interval between alerts of one warning"""
+    """minutes between two alerts of one warning"""
     batuta_alert_hours: Annotated[str, AfterValidator(_hours)] = "8-20"
-    """hours of alerts that are not critical, Monday to Friday, in TIMEZONE"""
+    """hours of alerts below critical, Monday to Friday, in TIMEZONE"""
 
     @property
     def zone(self) -> ZoneInfo:
@@ -183,7 +186,7 @@ SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
 
 
 def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
-    """Read and check the settings; ``env`` wins over ``env_file``."""
+    """Read and validate the settings. ``env`` has precedence over ``env_file``."""
     given = {name.upper(): value for name, value in {**in_file(env_file), **env}.items() if value}
     known = names(kind)
     refuse_unknown(given, known)
@@ -196,10 +199,12 @@ def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Pa
 
 
 def in_file(env_file: Path | None) -> dict[str, str]:
-    """Values of a ``.env`` file; empty if there is none. An unreadable line is an error, not a warning."""
+    """Return the values of a ``.env`` file, or an empty mapping if it does not exist. Raise InvalidSetting if a line is
+    invalid.
+    """
     if env_file is None or not env_file.is_file():
         return {}
-    from dotenv.parser import parse_stream  # most processes have no such file
+    from dotenv.parser import parse_stream  # imported here, because most processes have no such file
 
     try:
         with env_file.open(encoding="utf-8") as lines:
@@ -212,7 +217,7 @@ def in_file(env_file: Path | None) -> dict[str, str]:
 
 
 def unset(defaults: Mapping[str, str], env: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
-    """The given settings that neither the environment nor the file sets."""
+    """Return the entries of ``defaults`` that neither the environment nor the file sets."""
     given = {name.upper().removesuffix("_FILE") for name, value in {**in_file(env_file), **env}.items() if value}
     return {name: value for name, value in defaults.items() if name not in given}
 
@@ -224,7 +229,7 @@ def names(kind: type[EngineSettings]) -> frozenset[str]:
 def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
     for name in sorted(given):
         if name.startswith(OURS) and name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
-            # The common prefix of our names would make any name with it look similar.
+            # Compare without the common prefix, which would make all names look similar.
             near = nearest(name.removeprefix(OURS), sorted(each.removeprefix(OURS) for each in known))
             if near is None:
                 raise StrangeSetting(name=name)
@@ -232,7 +237,7 @@ def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
 
 
 def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[str, str]]:
-    """Unknown names that resemble a known setting, with that setting."""
+    """Return the unknown names that resemble a known setting, each with that setting."""
     found = []
     for name in sorted(given):
         if name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
@@ -242,7 +247,7 @@ def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[s
 
 
 def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str]:
-    """Put the content of every ``NAME_FILE`` under ``NAME``."""
+    """Return the settings with the content of every ``NAME_FILE`` under ``NAME``."""
     values = dict(given)
     for name in sorted(known):
         if (file := given.get(f"{name}_FILE")) is None:
@@ -264,12 +269,14 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """Reason of a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped by its type."""
+    """Return the reason of a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped by
+    its type.
+    """
     context = problem.get("ctx", {})
     given = getattr(context.get("error"), "args", ())
     if given and isinstance(given[0], Reason):
         return given[0]
-    # A sentence of the library may contain braces: it is a fact, not a template.
+    # A sentence of the library may contain braces, so it is a fact instead of a template.
     facts: dict[str, object] = {**context, "said": problem["msg"].removeprefix("Value error, ").rstrip("?.")}
     if "expected" in facts:
         facts["expected"] = str(facts["expected"]).replace(" or ", ", ")
@@ -285,18 +292,18 @@ def _setting_name(where: tuple[int | str, ...]) -> str:
 
 
 def environment() -> Mapping[str, str]:
-    """The environment of the process. All other code takes a mapping."""
+    """Return the environment of the process. All other code receives a mapping."""
     return dict(os.environ)
 
 
 def system_zone(env: Mapping[str, str], localtime: Path = Path("/etc/localtime")) -> str:
-    """The zone of this machine: TZ, else the target of ``localtime``, else UTC."""
+    """Return the zone of this machine: TZ, otherwise the target of ``localtime``, otherwise UTC."""
     linked = str(localtime.resolve()).rpartition("/zoneinfo/")[2]
     return next((name for name in (env.get("TZ", "").removeprefix(":"), linked) if name in _zones()), "UTC")
 
 
 def system_language(env: Mapping[str, str]) -> Language:
-    """Portuguese if the locale of messages is Portuguese, English otherwise."""
+    """Return Portuguese if the locale of messages is Portuguese, otherwise English."""
     locale = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), "")
     return "pt-BR" if locale.lower().startswith("pt") else "en"
 
@@ -304,6 +311,6 @@ def system_language(env: Mapping[str, str]) -> Language:
 def find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError, KeyError):  # the error of zoneinfo depends on the input
+    except (ValueError, OSError, KeyError):  # zoneinfo raises different errors for different inputs
         why = Reason("no_zone", "'{name}' is not a time zone; write one as in America/Sao_Paulo", name=name)
         raise InvalidSetting(name="timezone", why=why) from None

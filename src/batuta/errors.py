@@ -1,4 +1,4 @@
-"""The errors of the engine. Each sentence ends with the next step; all of them are a ``BatutaError``."""
+"""The errors of the engine. All of them are a ``BatutaError``, and each message ends with the next step."""
 
 from batuta.kernel import errors
 from batuta.kernel.errors import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Events of the engine: one frozen dataclass each. ``work.events.subscribe(function)`` receives them."""
+"""Events of the engine: one frozen dataclass per event. ``work.events.subscribe(function)`` receives them."""
 
 from batuta.kernel import events
 from batuta.kernel.events import *  # noqa: F403

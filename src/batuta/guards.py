@@ -1,4 +1,4 @@
-"""Guards: ask before the work, report after it. Hours, rate limits, switches and circuit breakers."""
+"""Guards that work calls before an effect and reports to afterwards: hours, rate limits, switches and circuit breakers."""
 
 from batuta.guard.base import (
     WORKED,

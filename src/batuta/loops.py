@@ -1,4 +1,4 @@
-"""Loops: a tick that the supervisor repeats, times and restarts."""
+"""Loops: work that the supervisor repeats, monitors and restarts."""
 
 from batuta.supervise.loop import Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.supervisor import Supervisor

@@ -1,4 +1,4 @@
-"""The ``batuta`` command, and the parts for commands of an application."""
+"""The ``batuta`` command, and helpers for commands of an application."""
 
 from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.cli.doctor import as_it_runs

@@ -1,4 +1,4 @@
-"""Shared parts of every command: the language, the application of ``--app``, and output."""
+"""Shared parts of every command: the language, the application of ``--app``, and the output."""
 
 import asyncio
 import getpass
@@ -24,7 +24,7 @@ from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.reasons import Reason
 from batuta.texts import LANGUAGES, Language, Texts
 
-# Exit codes, the same for every command; docs/reference.md has them too.
+# Exit codes of every command; docs/reference.md lists them too.
 DONE = 0
 FAILED = 1  # the command ran and found a problem
 REFUSED = 2  # the command did not run: the command line or the configuration is wrong
@@ -40,7 +40,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON d
 
 @dataclass(slots=True)
 class CliContext:
-    """State of one command line. ``lang``: the value of ``--lang``; None: not given."""
+    """State of one command line. ``lang`` is the value of ``--lang``, or None if it was not given."""
 
     lang: Language | None
     app_name: str | None
@@ -49,7 +49,7 @@ class CliContext:
     err: Console
     _work: Batuta | None = None
     unloaded: BatutaError | None = None
-    """Why the application could not be loaded; None: it was loaded."""
+    """The error that prevented loading the application; None if it was loaded."""
 
     def work(self) -> Batuta:
         if self._work is None:
@@ -57,7 +57,9 @@ class CliContext:
         return self._work
 
     def load(self) -> None:
-        """Load the application for its commands and its language; a failure stays in ``unloaded`` until a command needs it."""
+        """Load the application for its commands and its language. An error stays in ``unloaded`` until a command needs
+        the application.
+        """
         try:
             self.work()
         except BatutaError as error:
@@ -87,7 +89,7 @@ class CliContext:
         self.out.print_json(json.dumps(self.texts().render(document), ensure_ascii=False, default=str))
 
     def say(self, text: str) -> None:
-        """Print without wrapping; the terminal breaks lines."""
+        """Print text without wrapping, so that the terminal breaks lines."""
         self.out.print(text, soft_wrap=True)
 
     def say_wrong(self, sentence: str) -> None:
@@ -97,7 +99,7 @@ class CliContext:
         self.say_wrong(self.texts().error(error))
 
     def ask(self, act: Callable[[Batuta], Awaitable[T]]) -> T:
-        """Open the application, run ``act`` to its end and close the application."""
+        """Open the application, run ``act``, close the application and return the result."""
         return wait_for(self._ask(act))
 
     async def _ask(self, act: Callable[[Batuta], Awaitable[T]]) -> T:
@@ -105,31 +107,31 @@ class CliContext:
             return await act(work)
 
     def table(self, headings: str, columns: Iterable[str]) -> Table:
-        """A table without lines. The text of a heading is ``headings`` with the name of its column."""
+        """Return a table without lines. The text key of a heading is ``headings`` followed by the column's name."""
         texts = self.texts()
         return Table(*(texts(f"{headings}{column}") for column in columns), box=None, pad_edge=False)
 
     def iso(self, instant: datetime | None) -> str | None:
-        """An instant for JSON: to the second, in the application's zone."""
+        """Format an instant for JSON: to the second, in the application's zone."""
         return None if instant is None else instant.astimezone(self.work().zone).isoformat(timespec="seconds")
 
     def local(self, instant: datetime) -> str:
-        """An instant in the operator's zone and language."""
+        """Format an instant in the application's zone and the operator's language."""
         return self.texts().minute(instant.astimezone(self.work().zone))
 
     def moment(self, written: str | None) -> str:
-        """The same for an instant that a document has as ISO text; empty if it has none."""
+        """Format an instant given as ISO text like ``local``; return empty text for None."""
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 
 def cli_context(context: typer.Context) -> CliContext:
-    """The context of a command, from typer's."""
+    """Return the context of a command, which typer's context carries."""
     ctx: CliContext = context.obj
     return ctx
 
 
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine to its end. Its error is reported once: the log lines of asyncio and asyncpg about it are dropped."""
+    """Run the coroutine to its end. Its error is reported once: log lines of asyncio and asyncpg about it are dropped."""
     for name in ("asyncio", "asyncpg"):
         logging.getLogger(name).addHandler(_NOWHERE)
     return asyncio.run(_interruptible(running))
@@ -146,7 +148,7 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
 
 
 def current_user() -> str:
-    """The user who runs the command; ``uid:N`` in a container where the user has no name."""
+    """Return the name of the user who runs the command, or ``uid:N`` in a container where the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -154,7 +156,7 @@ def current_user() -> str:
 
 
 def load_app(name: str) -> Batuta:
-    """Import the Batuta at ``module:object``. The import may read the configuration and raise an error about it."""
+    """Import the Batuta object at ``module:object``. The import may read the configuration and raise its errors."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))
@@ -178,14 +180,16 @@ def load_app(name: str) -> Batuta:
 
 
 def default_app(start: Path) -> str:
-    """The value of ``[tool.batuta] app`` in the nearest pyproject.toml."""
+    """Return the value of ``[tool.batuta] app`` in the nearest pyproject.toml."""
     if (app := _project_option(start, "app")) is None:
         raise UnknownApp(app="", why=Reason("app_none", "no pyproject.toml here has [tool.batuta] app"))
     return app
 
 
 def language_here(env: Mapping[str, str]) -> Language:
-    """The language before an application is loaded: BATUTA_LANG, ``[tool.batuta] language``, the system's."""
+    """Return the language to use before an application is loaded: BATUTA_LANG, ``[tool.batuta] language``, or the
+    system's.
+    """
     try:
         own = env.get("BATUTA_LANG") or _project_option(Path.cwd(), "language")
     except UnknownApp:
@@ -216,18 +220,18 @@ def _options_in(file: Path) -> Mapping[str, Any]:
 def make_cli_context(argv: list[str]) -> CliContext:
     env = environment()
     lang = find_language(option(argv, "--lang"))
-    # Output to a file or a pipe has no terminal width: do not cut lines.
+    # A file or a pipe has no terminal width: do not cut lines.
     width = None if sys.stdout.isatty() else WIDE
     return CliContext(lang, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
 
 
 def _console(*, width: int | None = None, stderr: bool = False) -> Console:
-    """A console that prints text as it is, without markup: brackets and colons in it have no meaning."""
+    """Return a console that prints text unchanged: brackets and colons are not markup."""
     return Console(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def option(argv: list[str], name: str) -> str | None:
-    """Read a global option from ``argv`` directly: the command tree is built later, when the application has added its
+    """Read a global option directly from ``argv``. The command tree is built later, after the application has added its
     commands.
     """
     for place, word in enumerate(argv):

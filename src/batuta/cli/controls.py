@@ -1,4 +1,4 @@
-"""Guards as operators see and set them: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset NAME]`` and ``limits``."""
+"""Commands for guards: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset NAME]`` and ``limits``."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ from batuta.texts import Texts
 
 EVERYTHING = frozenset({"all", "tudo"})
 _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
-# A pause longer than a century has no end.
+# Upper limit of ``--for``: one century.
 LONGEST_PAUSE = timedelta(days=36500)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
@@ -35,16 +35,16 @@ Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the s
 @dataclass(frozen=True, slots=True)
 class SwitchChange:
     switch: Switch
-    before: Switch | None  # set if the switch was in this position already
+    before: Switch | None  # the earlier setting, if the switch was already in this position
     switches: Mapping[str, Switch]  # all switches after the change
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingHolds:
-    """Jobs that other switches still hold after one was lifted."""
+    """The switches that still hold jobs after one switch was lifted."""
 
     rules: Collection[SwitchRule]
-    every_job: bool  # True: every one of these jobs is still held
+    every_job: bool  # whether every one of these jobs is still held
 
 
 def add_to(cli: typer.Typer, texts: Texts) -> None:
@@ -99,7 +99,9 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
 
 
 def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
-    """The switch that ``word`` names: everything, a category, a job, a queue, or a switch of the application."""
+    """Return the rule of the switch that ``word`` names: everything, a category, a job, a queue, or a switch of the
+    application.
+    """
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")
@@ -124,7 +126,7 @@ def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
 
 
 def switch_key(work: Batuta, word: str) -> str:
-    """A switch by its key, or by the application's word for it."""
+    """Return the key of a switch, given the key itself or the application's word for it."""
     known = work.extension.switches
     keys = {rule.key for rule in known.values()} | {PAUSE_ALL}
     keys |= {pause_of_category(name) for name in work.registry.categories} | {
@@ -142,7 +144,7 @@ def switch_key(work: Batuta, word: str) -> str:
 def find_remaining_holds(
     jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime
 ) -> RemainingHolds:
-    """Find the switches that still hold the jobs which switch ``key`` can hold."""
+    """Return the switches that still hold jobs which the switch ``key`` can hold."""
 
     def holds(rule: SwitchRule) -> bool:
         return isinstance(judge_switch(rule, switches.get(rule.key), now), Hold)

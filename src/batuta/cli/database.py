@@ -1,4 +1,4 @@
-"""``batuta migrate``, ``batuta backup FILE`` and ``batuta restore FILE``."""
+"""The commands ``batuta migrate``, ``batuta backup FILE`` and ``batuta restore FILE``."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +38,7 @@ def restore(context: typer.Context, file: File, force: Force = False, as_json: J
 
 
 def _progress(ctx: CliContext, as_json: bool) -> Progress:
-    """Progress goes to the error output, so that the result can be piped."""
+    """Return a function that prints progress to the error output, so that the result can be piped."""
 
     def show(what: str, count: int) -> None:
         if count and not as_json:
@@ -75,7 +75,7 @@ def _print(ctx: CliContext, file: Path, report: RestoreReport) -> None:
     ctx.say(texts("cli.restore.done", **document))
     ctx.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
     own = "cli.restored.carried" if report.restored.has_old else "cli.restored.not_carried"
-    if text_of_app := texts.get(own, ""):  # the application's text for a fact that it carried over itself
+    if text_of_app := texts.get(own, ""):  # the application's text for data that it restored itself
         ctx.say(text_of_app)
     for name, count in report.counts.items():
         ctx.say(texts("cli.restore.count", what=texts.get(f"cli.restore.counts.{name}", name), count=count))

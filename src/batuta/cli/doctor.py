@@ -1,4 +1,4 @@
-"""``batuta doctor``: check everything that a start needs, with the next step for each problem."""
+"""The command ``batuta doctor``: checks everything that a start needs and shows the next step for each problem."""
 
 import platform
 from collections.abc import Iterator
@@ -65,7 +65,9 @@ async def examine(ctx: CliContext) -> list[Finding]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Use the settings that a running `batuta up` passed to its children instead of this terminal's defaults."""
+    """Return the application with the settings that a running `batuta up` passed to its children, instead of this
+    terminal's defaults.
+    """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
     is_up = answers(f"http://{settings.host}:{settings.port}") and all(_is_taken(*place) for place in places)
@@ -136,7 +138,7 @@ async def examine_database(work: Batuta, texts: Texts) -> list[Finding]:
 
 
 def _report_connection(work: Batuta, texts: Texts) -> Iterator[Finding]:
-    """Report how PostgreSQL is reached: session state does not survive a transaction pooler."""
+    """Report how PostgreSQL is reached, because session state does not survive a transaction pooler."""
     way = work.connections.way
     if way != "file":
         step = texts("doctor.way_pooler_polled_step") if way == "pooler_polled" else None
@@ -164,7 +166,7 @@ async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
     findings = []
     for name, part in (await look(probes, work.clock)).items():
         mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
-        # The text of the application names the setting to correct.
+        # The application's text can name the setting to correct.
         step = texts.get(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
         reason = None if part.why is None else texts.reason(part.why)
         why = reason if mark == "ok" or reason is None else f"{reason}: {step}"

@@ -1,4 +1,6 @@
-"""``batuta health``: the score, its reasons and the next steps. ``batuta incidents``: critical periods and their causes."""
+"""The commands ``batuta health`` (score, findings and next steps) and ``batuta incidents`` (critical periods and their
+causes).
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta

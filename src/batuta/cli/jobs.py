@@ -1,4 +1,4 @@
-"""``batuta jobs``, ``batuta run``, ``batuta executions``."""
+"""The commands ``batuta jobs``, ``batuta run`` and ``batuta executions``."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ ENDINGS = {
     "missed": "yellow",
     "running": "cyan",
 }
-# Later than any row, and valid in every time zone.
+# An instant later than any row, valid in every time zone.
 EVER = datetime.max.replace(tzinfo=UTC)
 LongestList = Annotated[int, typer.Option("--limit", min=1, max=1000)]
 
@@ -107,13 +107,14 @@ def executions(
 
 
 async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
-    """The jobs of this code, and the active timetable if it is that of another version."""
+    """Return the jobs of this release, and the active timetable if it belongs to another release."""
     work = ctx.work()
     known = None if profile is None else work.registry.require_profile(profile)
     async with work:
         seen = await work.job_health.look(known)
         active = next((each for each in await work.observability.timetables.newest(LOOKED_AT) if each.is_active), None)
-    # Compare as if the active timetable's release were ours: an operator's shell need not set the release.
+    # Compute our fingerprint with the release of the active timetable, because an operator's shell may not set the
+    # release.
     is_ours = active is None or work.registry.own(active.release).fingerprint == active.fingerprint
     return seen, None if is_ours else active
 

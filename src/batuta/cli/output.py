@@ -1,7 +1,8 @@
-"""Write the lines of several processes on one stream, each with the name of its process in front, and announce readiness.
+"""Writes the output lines of several processes to one stream, each prefixed with its process name, and announces
+readiness.
 
-A thread writes them, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the processes. Lines that do
-not fit are dropped and counted.
+A thread writes the lines, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the
+processes. Lines that do not fit into the queue are dropped and counted.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 
 MOST_LINES = 20_000
 MOST_CHARACTERS = 16 * 1024 * 1024
-FLUSH_TIMEOUT = 2.0  # seconds that the last lines may take
+FLUSH_TIMEOUT = 2.0  # seconds to write the last lines
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 FAINT = 2
 
@@ -38,29 +39,29 @@ class OutputMux:
         self._coloured = coloured
         self._lines: queue.Queue[str | None] = queue.Queue(most)
         self._most_characters = most_characters
-        self._queued = 0  # characters queued, and of these the characters written
+        self._queued = 0  # characters put into the queue since the start; ``_written`` counts the written ones
         self._written = 0
         self._dropped = 0
         self._writing = threading.Thread(target=self._write_lines, name="batuta-output", daemon=True)
         self._writing.start()
 
     def say(self, name: str, line: str) -> None:
-        """Queue a line of process ``name``; never blocks."""
+        """Queue a line of the process ``name``. Never blocks."""
         if self._dropped and not self._put(f"… {self._dropped} lines dropped: the terminal did not take them in time"):
             self._dropped += 1
             return
         self._dropped = 0 if self._put(self._prefix(name) + line) else self._dropped + 1
 
     def write(self, line: str) -> None:
-        """Queue a line for the person at the terminal, without a name in front."""
+        """Queue a line without a process name, for the operator at the terminal."""
         self._put(line)
 
     def stream(self, name: str) -> TextIO:
-        """A file-like object that queues each line written to it."""
+        """Return a file-like object that queues each line written to it as a line of the process ``name``."""
         return _OutputStream(self, name, self._out.isatty())
 
     def close(self) -> None:
-        """Write the queued lines, for at most FLUSH_TIMEOUT."""
+        """Write the queued lines for at most FLUSH_TIMEOUT seconds."""
         if self._put(None):
             self._writing.join(FLUSH_TIMEOUT)
 
@@ -91,13 +92,13 @@ class OutputMux:
                 if self._lines.empty():
                     self._out.flush()
             except (OSError, ValueError):
-                continue  # the reader is gone; keep the processes running
+                continue  # the reader of the output has disconnected; keep the processes running
             finally:
                 self._written += len(line)
 
 
 def _writable(line: str, encoding: str | None) -> str:
-    """Replace characters that the terminal's encoding does not have by escapes."""
+    """Replace characters that the terminal's encoding lacks by escapes."""
     return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
@@ -120,7 +121,7 @@ class _OutputStream(io.StringIO):
 
 
 class ReadyBanner:
-    """A loop that announces once: when ``is_complete`` holds and ``/health`` answers."""
+    """Loop that calls ``announce`` once, when ``is_complete`` returns true and ``/health`` responds."""
 
     name = "announcer"
 
@@ -141,7 +142,7 @@ class ReadyBanner:
 
 
 def answers(address: str) -> bool:
-    """True if a Batuta API answers at ``address``."""
+    """Return whether a Batuta API responds at ``address``."""
     try:
         with urllib.request.urlopen(f"{address}/health", timeout=1) as answer:  # noqa: S310 - our own address
             return bool(answer.status == 200) and b'"healthy"' in answer.read()

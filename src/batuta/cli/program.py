@@ -1,7 +1,7 @@
 """The command tree and its help. Every error becomes one sentence in the operator's language and an exit code.
 
-The parser's messages are English, so they are not shown: the exception class, the parameter that it names and the
-typed words give the same sentence in either language.
+The parser's messages exist only in English, so they are not shown. The sentence is built from the exception class,
+the parameter that it names and the typed words.
 """
 
 import os
@@ -25,15 +25,15 @@ from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, Migrati
 from batuta.kernel.options import nearest
 from batuta.texts import Texts
 
-# An instant to show a format: every part has two digits.
+# An example for formats: every part has two digits.
 _EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - typed dates have no zone
 WIDEST = 100
 
 
 def translate(command: Any, texts: Texts) -> Any:
-    """Give every command of the tree its help in one language.
+    """Set the help of every command of the tree in one language.
 
-    An option has the text ``cli.option.<command>_<option>`` if that exists, otherwise ``cli.option.<option>``.
+    An option uses the text ``cli.option.<command>_<option>`` if it exists, otherwise ``cli.option.<option>``.
     """
     for option in command.params:
         general = texts.get(f"cli.option.{option.name}", option.help or "")
@@ -114,7 +114,9 @@ def _parameter_help(texts: Texts, param: Any) -> str:
 def usage_sentence(
     texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
-    """Describe the mistake and what to type instead. ``unloaded``: why the application's own commands are missing."""
+    """Describe a usage error and what to type instead. ``unloaded`` is the reason why the application's own commands
+    are missing.
+    """
     context = getattr(mistake, "ctx", None)
     path, called, rest = _split(command, argv)
     path = path if context is None else context.command_path
@@ -130,7 +132,7 @@ def usage_sentence(
 
 
 def _unknown_command(mistake: typer.TyperException, context: Any, rest: Sequence[str]) -> str | None:
-    """The word that is not a command of the group; None for any other mistake."""
+    """Return the word that is not a command of the group, or None for any other usage error."""
     if type(mistake) is not exceptions.UsageError or context is None or not hasattr(context.command, "commands"):
         return None
     left = context.command.make_parser(context).parse_args(args=list(rest))[1]
@@ -158,7 +160,7 @@ def _problem(texts: Texts, mistake: typer.TyperException, called: Any, rest: Seq
 
 
 def _extra(context: Any, rest: Sequence[str]) -> Sequence[str]:
-    """The words that no argument takes."""
+    """Return the words that no argument accepts."""
     again = context.command.make_context(
         context.info_name, list(rest), parent=context.parent, resilient_parsing=True, allow_extra_args=True
     )
@@ -188,7 +190,9 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe a refused value. Our commands give the expected form as the message; the parser gives a validation error."""
+    """Describe a refused value. Our commands put the expected form into the message; the parser raises a validation
+    error.
+    """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
     cause, name, described = mistake.__cause__, _parameter_name(mistake.param), mistake.param.type_descriptor
@@ -227,12 +231,12 @@ def _wrong_with_file(value: str, wanted: Any) -> str:
 
 
 def _join_values(value: object) -> object:
-    """Join a list of values: the parser does not say which one is wrong."""
+    """Join a list of values, because the parser does not report which value is wrong."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _split(command: Any, argv: Sequence[str]) -> tuple[str, Any, list[str]]:
-    """The path of the command that the words name, the command, and the words after it."""
+    """Return the path of the command that the words name, the command itself, and the words after it."""
     names, rest = ["batuta"], list(argv)
     for place, word in enumerate(argv):
         if (below := getattr(command, "commands", {}).get(word)) is not None:
@@ -253,7 +257,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=ctx)
     except typer.TyperException as mistake:
-        if isinstance(mistake, NoArgsIsHelpError):  # its message is the help text
+        if isinstance(mistake, NoArgsIsHelpError):  # the message is the help text
             ctx.say(mistake.format_message())
         else:
             ctx.say_wrong(usage_sentence(ctx.texts(), command, argv, mistake, ctx.unloaded))
@@ -289,7 +293,7 @@ def tree(ctx: CliContext) -> typer.Typer:
 
 
 def _is_text(word: str) -> bool:
-    """False if the word has bytes that are not UTF-8: Python passes them as surrogates, which no database accepts."""
+    """Return whether the word is valid UTF-8. Python passes other bytes as surrogates, which no database accepts."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -310,6 +314,8 @@ def _options(
     lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Options read before the tree is built (``make_cli_context``); declared here for the help and the parser."""
+    """Declare the global options for the help and the parser. ``make_cli_context`` has read them before the tree is
+    built.
+    """
     if lang not in (None, "pt-BR", "en"):
         raise typer.BadParameter("pt-BR | en", param_hint="--lang")

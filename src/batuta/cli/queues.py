@@ -1,4 +1,4 @@
-"""``batuta queue list | show | retry | discard | rehome | unstick``."""
+"""The commands ``batuta queue list | show | retry | discard | rehome | unstick``."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.texts import Texts
 
-# Items moved or cancelled in one transaction, and the most transactions in one command.
+# Items changed in one transaction, and the largest number of transactions of one command.
 ACTION_BATCH = 1000
 MOST_STEPS = 10_000
 
@@ -144,10 +144,10 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 
 
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
-    """Return the state and its items.
+    """Return the state that was listed and its items.
 
-    ``state``: a name that every queue has, or one of the table's own. None: dead items, or ready ones of a queue without a
-    worker.
+    ``state`` is a state that every queue has, or one of the table's own. None means dead items, or ready items of a
+    queue without a worker.
     """
     async with ctx.work() as work:
         stranded = None if queue in work.queues else await _open_stranded(ctx, queue)
@@ -165,7 +165,7 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
 
 
 async def _open_stranded(ctx: CliContext, source: str) -> SqlQueue:
-    """The queue through which the items of ``source``, a queue that this version does not serve, are listed and changed."""
+    """Return the queue object that lists and changes the items of ``source``, a queue that this release does not serve."""
     stranded = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in stranded:
         raise unknown("queue", source, [*ctx.work().queues, *stranded])
@@ -225,7 +225,9 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
-    """Columns of an item that may be shown, by the engine's names. The payload is left out: it may hold personal data."""
+    """Return the columns of an item that may be shown, by the engine's names. The payload is omitted: it may contain
+    personal data.
+    """
     named = {
         "id": table.id,
         "name": "name",
@@ -262,7 +264,9 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[d
 
 
 def state_word(texts: Texts, state: str) -> str:
-    """A queue's state in the operator's language; a table's own state without a text stays as stored."""
+    """Return the word for a queue's state in the operator's language. A table's own state without a text is returned as
+    stored.
+    """
     return texts.get(f"item_state.{state}", state)
 
 

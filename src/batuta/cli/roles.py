@@ -1,6 +1,7 @@
-"""The roles: ``batuta api``, ``batuta worker`` and those of the application. ``batuta up`` starts them all.
+"""The commands that run one role: ``batuta api``, ``batuta worker``, and the application's own. ``batuta up`` starts
+all of them.
 
-A role without an API of its own serves ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT.
+A role without its own API serves ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ SIDECAR_GRACE = timedelta(seconds=1)
 async def serve_metrics(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
 ) -> AsyncIterator[None]:
-    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs; without the setting do nothing."""
+    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs. Do nothing without the setting."""
     port = settings.batuta_metrics_port
     if port is None:
         yield
@@ -62,7 +63,9 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """The metrics port of a child of `batuta up`: the parent has the port, the scheduler the next, the workers those after."""
+    """Return the metrics port of a child of `batuta up` as an environment: the parent uses the port itself, the
+    scheduler the next, the workers the following ones.
+    """
     port = settings.batuta_metrics_port
     after = {"scheduler": 1, "worker": 1 + number}.get(role)
     return {} if port is None else {"BATUTA_METRICS_PORT": "" if after is None else str(port + after)}
@@ -103,7 +106,7 @@ def _add_command(cli: typer.Typer, ctx: CliContext, name: str, command: Command)
 
 
 def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
-    """The roles of the application by name. ``notifier``: reports readiness to systemd."""
+    """Return the roles of the application by name. ``notifier`` reports readiness to the parent or systemd."""
     parent = notifier or Notifier()
     own = [
         Role("api", lambda stop: _serve_api(work, settings, stop, parent)),
@@ -148,7 +151,9 @@ async def _run_supervised(
 
 @asynccontextmanager
 async def _open(work: Batuta) -> AsyncIterator[None]:
-    """Open the application for the life of a process. A database that hangs delays the end only briefly."""
+    """Open the application for the life of a process. Closing has a time limit, so a database that hangs delays the
+    exit only briefly.
+    """
     await work.open()
     try:
         yield
@@ -157,14 +162,14 @@ async def _open(work: Batuta) -> AsyncIterator[None]:
 
 
 async def close_soon(closing: Awaitable[None]) -> None:
-    """Close connections within CLOSES_WITHIN; the operating system closes the rest."""
+    """Close connections within CLOSES_WITHIN. The operating system closes the remaining ones at exit."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
             await closing
 
 
 def longest_stop(settings: EngineSettings) -> timedelta:
-    """The longest time the process of one role may take to end; its parent kills it after this time."""
+    """Return the longest time that the process of one role may take to end. Its parent kills it after this time."""
     return timedelta(seconds=settings.batuta_drain_seconds) + MARGIN
 
 
@@ -201,7 +206,7 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
 
 
 async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
-    """Run a role that has no readiness of its own: ready at once, alive while its event loop runs."""
+    """Run an application's role. It counts as ready immediately, and as alive while its event loop runs."""
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:
         signs.add(WatchdogPing(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
@@ -232,7 +237,8 @@ async def run_role(
 ) -> None:
     """Run a process and announce its start and its end.
 
-    ``stops_within``: the longest time of a shutdown, reported to systemd. ``service``: the name in the log; None: the role.
+    ``stops_within`` is the longest time of a shutdown, reported to systemd. ``service`` is the name in the log; None
+    means the role's name.
     """
     begin_logging(
         work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording

@@ -1,4 +1,6 @@
-"""``batuta schedule`` (the day as a timeline), ``schedule use``, ``schedule compare``; ``batuta windows list | set``."""
+"""The commands ``batuta schedule`` (the fires of a day), ``schedule use``, ``schedule compare`` and ``batuta windows
+list | set``.
+"""
 
 from datetime import date, datetime
 from typing import Annotated, Any
@@ -12,9 +14,10 @@ from batuta.runlog.log import Controls
 from batuta.schedule.window import decode_window, encode_window
 from batuta.texts import Texts
 
-# A job with more fires in a day than this is shown as an interval, not as a list of times.
+# A job with more fires per day than this is shown with its schedule instead of a list of times.
 MOST_LISTED = 6
-# The next fire of a schedule may be decades ahead, and the calendar must still reach it.
+# Limits of ``--day``. The next fire of a schedule may be decades later, so the range ends long before the end of the
+# calendar.
 FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
 DAY = ["%Y-%m-%d", "%d/%m/%Y"]
 ProfileOption = Annotated[str | None, typer.Option("--profile")]

@@ -1,4 +1,4 @@
-"""``batuta token create | list | revoke``."""
+"""The commands ``batuta token create | list | revoke``."""
 
 import secrets
 from typing import Annotated, Any
@@ -50,7 +50,7 @@ def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 
 
 async def _revoke(work: Batuta, id: str) -> bool:
-    """Revoke a token. ``id``: the id or its beginning."""
+    """Revoke a token and return whether it existed. ``id`` is the token's id or the beginning of it."""
     found = [token.id for token in await work.tokens.all() if id and token.id[: len(id)] == id]
     if len(found) > 1:
         raise AmbiguousId(id=id, candidates=", ".join(found))

@@ -1,4 +1,4 @@
-"""``batuta up``: run every role as a child process, watch and restart it."""
+"""The command ``batuta up``: runs every role as a child process, watches and restarts it."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ from batuta.texts import Texts
 
 PARENT = "up"
 PAGES = "/painel"
-# The parent retries for ever: nothing else would restart the processes.
+# The parent retries without limit: no other process would restart the children.
 TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
@@ -77,7 +77,7 @@ class _Up:
             changed=lambda: _notify_systemd(tree, notifier),
             lives=notifier.alive,
         )
-        # All children drain at the same time; each has its drain time and the margin before it is killed.
+        # All children drain at the same time. Each has its drain time and the margin before it is killed.
         grace = longest_stop(self.settings) + KILLING
         supervisor = self._supervisor(tree, restart_log, output)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
@@ -118,7 +118,7 @@ class _Up:
         )
 
     async def _open_database(self) -> None:
-        """Open the database, also again after its file was replaced."""
+        """Open the database. Called again after its file was replaced."""
         await self.work.database.close()
         await self.work.database.open()
 
@@ -155,18 +155,22 @@ class _Up:
         return ChildSpec(role, argv, env, name)
 
     def _log_env(self) -> Mapping[str, str]:
-        """Settings of a child's log: it writes to a pipe and cannot see the terminal."""
+        """Return the log settings of a child, which writes to a pipe and cannot detect the terminal."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
 
 
 def command_here() -> str:
-    """How an operator calls this command in another terminal: by its name, or by its path from the current folder."""
+    """Return how an operator calls this command in another terminal: by its name, or by its path from the current
+    folder.
+    """
     return "batuta" if shutil.which("batuta") else os.path.relpath(Path(sys.executable).with_name("batuta"))
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the children to systemd. Ready once every child was started: one that fails does not hold up the others."""
+    """Report the children to systemd. The service is ready after every child was started; a failing child does not
+    delay that.
+    """
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]
     waiting = f"; waiting for {', '.join(missing)}" if missing else ""

@@ -1,4 +1,4 @@
-"""``batuta workers``: living processes, the state of their loops, and restarts."""
+"""The command ``batuta workers``: running processes, the state of their loops, and restarts."""
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ def workers(
 ) -> None:
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
-    # Processes whose parent reported the end before their heartbeat expired.
+    # Processes whose parent reported their exit before their heartbeat expired.
     ended = {each.worker_id for each in restarts if each.loop is None}
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, ended) or _is_missing(beat, signs)]
     processes = [
@@ -60,7 +60,7 @@ def _lives(beat: Beat, signs: Signs, ended: Container[str]) -> bool:
 
 
 def _is_missing(beat: Beat, signs: Signs) -> bool:
-    """True if the process died and no process of its role started after it."""
+    """Return whether the process died and no process of its role started after its last heartbeat."""
     return not beat.is_offline and not any(
         other.role == beat.role and other.started_at > beat.beat_at for other in signs.beats
     )

@@ -1,1 +1,1 @@
-"""The receiving side of a job: endpoints, idempotent calls and their answers."""
+"""The receiving side of a job: endpoints, idempotent calls and their replies."""

@@ -1,5 +1,6 @@
-"""The registry of job endpoints and their replies. ``POST /jobs/<endpoint>`` runs a registered handler and nothing else; one
-function derives the HTTP status from the outcome, so a failure never looks like a success.
+"""Registry of job endpoints, and the replies to their calls. ``POST /jobs/<endpoint>`` runs only registered handlers.
+
+One function derives the HTTP status from the outcome, so a failure never looks like a success.
 """
 
 import re
@@ -24,7 +25,7 @@ def reply_status(outcome: Outcome) -> int:
         case Done() | Partial() | Skipped() | Snooze() | Cancelled():
             return 200
         case Failed(permanent=True):
-            return 400  # a repeat of the same request cannot succeed
+            return 400  # a retry of the same request cannot succeed
         case Failed():
             return 500
         case TimedOut():
@@ -34,7 +35,7 @@ def reply_status(outcome: Outcome) -> int:
 
 
 def reply_body(outcome: Outcome) -> dict[str, Json]:
-    """The outcome in a form to send and store, with texts free of personal data."""
+    """Return the outcome as a JSON body to send and store, with masked texts."""
     match outcome:
         case Done(items=items, result=result):
             return {**_encode(result), "status": "ok", "items_processed": count(items)}
@@ -49,7 +50,9 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """The English sentence with its code and facts, if any: the caller renders them for its reader."""
+    """Return the English sentence, with its code and facts if it has them, so that the caller can render it in another
+    language.
+    """
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 
@@ -64,7 +67,7 @@ def _encode(result: Json) -> dict[str, Json]:
 
 
 def outcome_word(outcome: Outcome) -> str:
-    """One word for logs and counters."""
+    """Return one word for the outcome, for logs and counters."""
     match outcome:
         case Done():
             return "ok"
@@ -86,7 +89,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCall:
-    """One call of an endpoint, as its handler sees it. ``by``: the person who called, if any."""
+    """One call of an endpoint, as its handler receives it. ``by`` is the operator who called, if any."""
 
     key: str
     params: Mapping[str, str]
@@ -100,9 +103,10 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A registered endpoint. ``apart_by``: parameters that distinguish work, so that two calls may run side by side.
+    """A registered endpoint. Calls that differ in a parameter of ``apart_by`` are different work and may run at the
+    same time.
 
-    ``finished``: False if the handler answers that it is not implemented.
+    ``finished`` is false if the handler only reports that it is not implemented.
     """
 
     name: str
@@ -131,7 +135,7 @@ class JobEndpoints:
         apart_by: tuple[str, ...] = (),
         finished: bool = True,
     ) -> None:
-        """Register a handler. ``manual``: deliberately without a schedule."""
+        """Register a handler. ``manual`` marks an endpoint that deliberately has no schedule."""
         if not _FORM.match(name):
             raise InvalidName(name=name, kind="job endpoint", why="it is written in small letters and hyphens")
         if name in self._endpoints:

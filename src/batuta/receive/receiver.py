@@ -1,6 +1,7 @@
-"""Receive a call of a job: once per key, one at a time per subject, and never past its deadline.
+"""Receives calls of jobs: each key runs once, each subject one call at a time, and no call runs past its deadline.
 
-``JobCalls`` is the ledger: a repeated key gets the first answer, and one piece of work runs once at a time in all processes.
+``JobCalls`` stores the calls: a repeated key gets the first reply, and the same work runs once at a time over all
+processes.
 """
 
 import asyncio
@@ -25,14 +26,14 @@ from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """This process runs the call and closes it. ``at`` is the fence, by the deciding clock."""
+    """The call is new: this process runs and closes it. ``at`` is the fence, an instant of the database's clock."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The same key was answered before."""
+    """The key was used before and has a stored reply."""
 
     response_code: int
     response: Mapping[str, Json]
@@ -40,14 +41,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The same work is running: under this very key, or under another."""
+    """The same work is running, under this key (``same_key``) or another one."""
 
     same_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KeyReused:
-    """The same key came with other parameters: an error of the caller."""
+    """The same key was used with other parameters, which is an error of the caller."""
 
 
 CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
@@ -57,27 +58,25 @@ CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
 class NewCall:
     key: str
     endpoint: str
-    subject: str  # the work that must not run twice at a time
-    fingerprint: str  # the identity of a repeated call
-    lease: timedelta  # without a renewal for this long, its process counts as dead
+    subject: str  # the work that must not run twice at the same time
+    fingerprint: str  # hash of endpoint and parameters, to recognize a repeated call
+    lease: timedelta  # after this time without a renewal the process counts as dead
 
 
 class JobCalls(Protocol):
     async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
-        """Store the answer. ``opened_at`` is the fence: if another process has opened the key since, nothing is
-        written.
-        """
+        """Store the reply. ``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
         ...
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
-        """Remove a call that was cut off, so that a repeat may run it."""
+        """Delete a call that was interrupted, so that a retry may run it."""
         ...
 
 
-# A call whose process shows no heartbeat for this long may be run again by another.
+# Another process may run a call again if its lease was not renewed for this long.
 CALL_LEASE = timedelta(seconds=15)
 LONGEST_CALL = timedelta(hours=1)
 DEADLINE_PASSED = define("deadline_passed", "the deadline had passed before the call came")
@@ -110,7 +109,9 @@ class JobReceiver:
         deadline: datetime | None,
         by: str | None = None,
     ) -> Received:
-        """Receive a call. ``key`` None: a call by a person, always new. ``deadline`` None: the endpoint's own timeout."""
+        """Run a call and return its reply. ``key=None`` means a call by an operator, which is always new.
+        ``deadline=None`` means the endpoint's own timeout.
+        """
         now = self._clock.now()
         call = JobCall(
             key=key or self._ids.new(),
@@ -140,7 +141,7 @@ class JobReceiver:
             reply = self._reply(endpoint, outcome, call.started_at)
             await self._close(call, reply, opened_at)
         except BaseException:
-            # Cancelled from outside, most likely by a shutdown: hand the work back now, not when the lease ends.
+            # Cancelled from outside, most likely by a shutdown: release the work now instead of when the lease expires.
             await self._calls.forget(call.key, opened_at=opened_at)
             raise
         finally:

@@ -1,4 +1,4 @@
-"""Targets: delivery of a fire, and of alerts to services outside."""
+"""Targets: delivery of fires to functions and endpoints, and of alerts to outside services."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def http_caller(clock: Clock) -> "HttpCaller":
-    """Import the HTTP library only for programs that use HTTP."""
+    """Return an HTTP caller. The import is here so that only programs that use HTTP need the library."""
     try:
         from batuta.targets.http import HttpCaller
     except ModuleNotFoundError as missing:

@@ -1,4 +1,4 @@
-"""A fire as a call of a function in this process, and any target behind a circuit breaker."""
+"""Targets that call a function in this process, and a target behind a circuit breaker."""
 
 import asyncio
 import inspect
@@ -22,17 +22,17 @@ from batuta.runlog.execution import Ending, Status, hold_reason
 from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 from batuta.supervise.stacks import task_stack
 
-# A function that takes the run or nothing, and returns an outcome, a number of items, or None.
+# A function with the run as its argument or without arguments. It returns an outcome, a number of items, or None.
 JobFunction: TypeAlias = Callable[[], object] | Callable[[Run], object]
-# Most threads of one function that does not end.
+# Largest number of threads of one function that run past their deadline.
 MOST_LEFT_BEHIND = 4
 # Time that a cancelled function has to end.
 STUBBORN = MOST_CANCELS * CANCEL_GRACE
 
 
 class CallTarget:
-    """Call a function, with the run if it takes an argument. A plain ``def`` runs in a thread, which cannot be stopped
-    early.
+    """Calls a function, with the run if the function takes an argument. A plain ``def`` runs in a thread, which cannot
+    be stopped early.
     """
 
     repeatable = False
@@ -59,7 +59,7 @@ class CallTarget:
                 raise error
 
     async def _attempt(self, run: Run) -> Called:
-        """Run the function until the deadline. CancelIgnored: it was cancelled and continues."""
+        """Run the function until the deadline. Raise CancelIgnored if it was cancelled and still runs."""
         what, inside = f"job {run.execution.job}", list[asyncio.Task[Any] | None]()
 
         async def call() -> object:
@@ -87,7 +87,7 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Turn a return value into an outcome: None is done, a number is the item count, an outcome is itself."""
+    """Convert a return value to an outcome: None is done, a number is the item count, an outcome stays."""
     match returned:
         case None:
             return Done()
@@ -137,7 +137,7 @@ class BreakerTarget:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return _refusal(run, verdict)
-        # Shorter than the lifetime of a probe, so that there is never a second one.
+        # Shorter than the time limit of a probe, so that a second probe never starts meanwhile.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
@@ -150,7 +150,7 @@ class BreakerTarget:
 
 
 def report_of(ending: Ending) -> EffectReport | None:
-    """Report an ending as the health of the other side; None: it says nothing about it."""
+    """Return the outcome of a run as a report about the called service, or None if it allows no conclusion."""
     code = ending.response_code
     match ending.status:
         case Status.SUCCESS:
@@ -169,8 +169,8 @@ def report_of(ending: Ending) -> EffectReport | None:
 
 
 def _refusal(run: Run, hold: Hold) -> Ending:
-    """Ending of a refused delivery. A run that was delivered before and taken over may have happened, so it is not
-    skipped.
+    """Return the outcome of a delivery that the circuit held. A run that was taken over may have been delivered before,
+    so it is an error instead of skipped.
     """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)

@@ -1,8 +1,8 @@
-"""Deliver a fire as a POST. Every kind of end has its own reason; none takes longer than the deadline.
+"""Delivers a fire as an HTTP POST. Every outcome has its own reason, and no call takes longer than the deadline.
 
-The execution's id is sent as ``Idempotency-Key``: a delivery that is repeated after a crash has one effect. The
-remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the other side stops when the scheduler stops
-waiting, independent of its clock; ``X-Batuta-Deadline`` is the same as an instant of the scheduler's clock.
+The execution's id is sent as ``Idempotency-Key``, so a delivery that is repeated after a crash has one effect. The
+remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the endpoint stops when the scheduler stops
+waiting, independent of its clock. ``X-Batuta-Deadline`` is the same limit as an instant of the scheduler's clock.
 """
 
 import json
@@ -29,7 +29,7 @@ from batuta.runlog.execution import Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
 STILL_RUNNING = "/problemas/still_running"
-# Errors that prove that nothing was sent: a retry is safe.
+# Errors that prove that nothing was sent, so a retry is safe.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
 CONNECT_SECONDS = 5.0
@@ -43,15 +43,15 @@ AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reaso
 class Answer:
     status: int
     body: Mapping[str, Any]
-    is_object: bool = True  # False: there was a body, and it is not a JSON object
+    is_object: bool = True  # False: the body is not a JSON object
     too_long: bool = False
-    lost: str | None = None  # the error that ended the connection before the answer was complete
+    lost: str | None = None  # the error that ended the connection before the response was complete
     retry_at: datetime | None = None  # Retry-After, as received
 
 
 class HttpCaller:
-    """One client for all targets of a process: no redirects, no proxies from the environment, a size limit on the
-    answer.
+    """The HTTP client of all targets in a process: no redirects, no proxies from the environment, a size limit for
+    responses.
     """
 
     def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
@@ -71,7 +71,7 @@ class HttpCaller:
             return replace(_answer(response.status_code, bytes(body)), retry_at=self._retry_at(response))
 
     async def send(self, method: str, url: str, body: bytes | None = None) -> int:
-        """Post and return the status; the body is not read."""
+        """Send a request and return the status. The response body is not read."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         async with self._open().stream(method, url, headers=headers, content=body) as response:
             return response.status_code
@@ -88,7 +88,7 @@ class HttpCaller:
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
-            # No timeout per read: a slowly dripping answer would outlive it. The deadline around the call counts.
+            # No timeout per read: a slow response could reset it forever. The deadline around the call limits it.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=timeout)
         return self._client
@@ -108,12 +108,12 @@ class HttpTarget:
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver; retry while nothing was sent, while the other side still works on this run, and when it asks for a
-        retry.
+        """Deliver the run. Retry while nothing was sent, while the endpoint still works on this run, and when it sends
+        Retry-After.
         """
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
-        was_sent = run.execution.attempt > 1  # it may have been sent; then the run is not recorded as skipped
+        was_sent = run.execution.attempt > 1  # the run may have been sent before; then it is not recorded as skipped
         while True:
             tries += 1
             rest = exponential(tries, FIRST_REST, LONGEST_REST)
@@ -126,11 +126,11 @@ class HttpTarget:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
                     return Ending(status=Status.SKIPPED, reason=execution.hold_reason(held))
-                # The limit is for the work: the wait for a connection does not count.
+                # The time limit is for the work: the wait for a connection does not count.
                 deadline = clock.now() + rest + run.timeout
             else:
                 if answer.retry_at is not None and answer.retry_at < connect_by:
-                    # With jitter: all other callers received the same instant.
+                    # Jitter, because all other callers received the same instant.
                     rest = answer.retry_at - clock.now() + full_jitter(LONGEST_REST, self._caller.chance())
                     deadline = clock.now() + rest + run.timeout
                 elif answer.body.get("type") != STILL_RUNNING:
@@ -158,7 +158,7 @@ class HttpTarget:
 
 
 def retry_at(header: str, now: datetime) -> datetime | None:
-    """Instant of a ``Retry-After`` header, given in seconds or as a date. None: it cannot be parsed."""
+    """Return the instant of a ``Retry-After`` header, given in seconds or as a date, or None if it cannot be parsed."""
     if header.isdecimal():
         return now + min(timedelta(seconds=int(header[:9])), LONGEST_ASKED)
     try:
@@ -169,7 +169,7 @@ def retry_at(header: str, now: datetime) -> datetime | None:
 
 
 def _content_length(headers: httpx2.Headers) -> int:
-    """Announced length of the answer; 0: not announced."""
+    """Return the announced length of the response in bytes; 0 if it is not announced."""
     header = headers.get("content-length", "")
     return int(header) if header.isdecimal() else 0
 
@@ -188,13 +188,15 @@ def ending_of(answer: Answer) -> Ending:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
-        # For example the page of a proxy: it must not pass for success.
+        # For example the page of a proxy, which must not count as success.
         return Ending(status=Status.ERROR, response_code=code, error=execution.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
 
 def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
-    """Ending of a 2xx answer. An endpoint outside Batuta answers nothing, or an object without a status: success."""
+    """Return the outcome of a 2xx response. An endpoint outside Batuta may return no body or an object without a
+    status; both mean success.
+    """
     items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
         case "ok":
@@ -232,7 +234,7 @@ def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
 
 
 def _reason(body: Mapping[str, Any]) -> str:
-    """The reason of the other side, with its code and its facts if it sent them."""
+    """Return the reason in the endpoint's response, with its code and facts if they were sent."""
     said = body.get("reason")
     if not said or not isinstance(said, str):
         return execution.NO_REASON()
@@ -240,7 +242,9 @@ def _reason(body: Mapping[str, Any]) -> str:
 
 
 def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
-    """Add the text of the other side, if it is a string: a list of validation errors would repeat the request."""
+    """Add the endpoint's own text if it is a string. A list of validation errors is omitted, because it would repeat
+    the request.
+    """
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)
     if not isinstance(said, str):
@@ -249,7 +253,7 @@ def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], 
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Fields beyond the agreed ones."""
+    """Return the fields of the response beyond the agreed ones, or None."""
     return {name: value for name, value in body.items() if name not in AGREED} or None
 
 
@@ -258,7 +262,7 @@ def _answer(status: int, body: bytes) -> Answer:
         return Answer(status, {})
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):  # invalid JSON or UTF-8, a number out of range, or lists nested too deeply
+    except (ValueError, RecursionError):  # invalid JSON or UTF-8, a number out of range, or too deep nesting
         found = None
     return Answer(status, found) if isinstance(found, dict) else Answer(status, {}, is_object=False)
 
@@ -273,7 +277,7 @@ RECOVERED = ":large_green_circle:"
 
 @dataclass(frozen=True, slots=True)
 class SlackSink:
-    """``service``: the name of the service that raises the alert."""
+    """Sends alerts to a Slack channel. ``service`` is the name of the service that raises the alert."""
 
     url: str
     caller: HttpCaller

@@ -1,5 +1,5 @@
-"""Helpers for an application's tests: a clock that a test moves and one that runs fast, a recorder of events, loops
-that tick, hang and fail on request, and the contracts of a store.
+"""Helpers for an application's tests: clocks, a recorder of events, loops that tick, hang and fail on request, and
+contracts of a store.
 """
 
 from batuta.testing.clock import FakeClock, FastClock

@@ -1,5 +1,5 @@
-"""Clocks for tests: FakeClock moves only on request; FastClock runs faster than real time and can be shared by several
-processes.
+"""Clocks for tests. FakeClock moves only on request; FastClock runs faster than real time, and several processes can
+share it.
 """
 
 import asyncio
@@ -13,12 +13,14 @@ from pathlib import Path
 from batuta.kernel.clock import Clock, SystemClock
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo
-# Turns of the event loop after a step, so that everything that became ready has run.
+# Iterations of the event loop after a step, so that every task that became ready has run.
 TURNS = 50
 
 
 class FakeClock:
-    """A Clock. ``advance`` moves both times and wakes the sleepers that are due, in order; ``step`` moves the wall alone."""
+    """A clock that a test moves. ``advance`` moves both times and wakes due sleepers in order; ``step`` moves only the
+    wall clock.
+    """
 
     def __init__(self, start: datetime = START) -> None:
         self._now = start
@@ -34,14 +36,14 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
-            await asyncio.sleep(0)  # a turn for other tasks, without time
+            await asyncio.sleep(0)  # let other tasks run, without advancing the clock
             return
         due = asyncio.Event()
         heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), due))
         await due.wait()
 
     async def advance(self, by: timedelta | float) -> None:
-        """Let this much time pass, and wake each sleeper at its own instant."""
+        """Advance the clock by this much time and wake each sleeper at its own instant."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else float(by)
         ends = self._monotonic + seconds
         await settle()
@@ -54,7 +56,7 @@ class FakeClock:
         await settle()
 
     def step(self, by: timedelta) -> None:
-        """Move the wall clock, as an operator does; no time passes."""
+        """Move only the wall clock, as an operator does. The monotonic clock stays."""
         self._now += by
 
     def _pass(self, seconds: float) -> None:
@@ -63,16 +65,17 @@ class FakeClock:
 
 
 async def settle() -> None:
-    """Let everything that is ready run."""
+    """Run the event loop until every ready task has run."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastClock:
-    """A Clock that runs ``rate`` times faster from ``origin`` on, which was ``since`` on the machine's monotonic clock.
+    """A clock that runs ``rate`` times faster than real time.
 
-    ``steps``: a file with the seconds by which the wall clock was moved; durations are unaffected.
+    It shows ``origin`` at the instant ``since`` of the machine's monotonic clock. ``steps`` is a file with the
+    seconds by which the wall clock was moved; durations are unaffected.
     """
 
     origin: datetime
@@ -87,7 +90,7 @@ class FastClock:
 
     @classmethod
     def from_text(cls, text: str) -> "FastClock":
-        """Read a clock that another process wrote. The two agree only on the same machine."""
+        """Read a clock that another process wrote with ``text``. The clocks agree only on the same machine."""
         words = json.loads(text)
         steps = None if words["steps"] is None else Path(words["steps"])
         origin = datetime.fromisoformat(words["origin"])
@@ -107,7 +110,7 @@ class FastClock:
         await self.machine.sleep(seconds / self.rate)
 
     def step(self, by: timedelta) -> None:
-        """Move the wall clock for every process that reads the file."""
+        """Move the wall clock for every process that reads the file ``steps``."""
         if self.steps is None:
             raise ValueError("a clock without a file for its steps cannot be put forward or back")
         written = self.steps.with_suffix(".next")

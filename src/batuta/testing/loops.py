@@ -1,4 +1,4 @@
-"""Loops in tests: one tick, a tick that hangs or fails, and a supervisor on a clock that the test moves.
+"""Run loops in tests: a single tick, a tick that hangs or fails, and a supervisor on a clock that the test moves.
 
 outbound = Puppet(*loops_of(work)["outbound"])
 async with supervise(outbound, clock=clock, events=events):
@@ -25,7 +25,7 @@ WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
-    """An event sink, usable as a subscriber of a Fanout as well."""
+    """Records events. It is an event sink and can also subscribe to a Fanout."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -41,7 +41,9 @@ class EventRecorder:
         return [event for event in self.all if isinstance(event, kind)]
 
     async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
-        """The first such event, past or future. Waits in real time, bounded: a test that waits in vain fails."""
+        """Return the first event of this kind, past or future. The wait in real time is bounded, so a test that waits
+        in vain fails.
+        """
         async with asyncio.timeout(WAIT_TIMEOUT):
             while not (found := [event for event in self.of(kind) if where(event)]):
                 self._more.clear()
@@ -50,18 +52,18 @@ class EventRecorder:
 
 
 GRACE = timedelta(seconds=1)
-# Multiple of the grace that a shutdown may take: its deadline, cancelled ticks that do not end, and loops that outlive
-# the others.
+# Multiple of the grace that a shutdown may take, including cancelled ticks that do not end and loops that outlive the
+# others.
 TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Every loop of a role by its name, with its policy: the registered ones and the engine's own."""
+    """Return every loop of a role with its policy, by name: the registered loops and the engine's own."""
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 
 
 async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
-    """Run one tick of a registered loop as the supervisor would; its error is raised."""
+    """Run one tick of a registered loop as the supervisor would, and raise its error."""
     loops = loops_of(work, role)
     if name not in loops:
         raise unknown("loop", name, loops)
@@ -69,7 +71,7 @@ async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
 
 
 class Puppet:
-    """A loop around another: its next ticks do what the test sets, and then their usual work."""
+    """Wraps a loop: its next ticks hang or fail as the test requests, and later ticks do their usual work."""
 
     def __init__(self, loop: Loop, policy: LoopPolicy) -> None:
         self.name = loop.name
@@ -85,7 +87,7 @@ class Puppet:
         return self._loop.wakeup
 
     def hang(self, times: int = 1) -> None:
-        """Make the next ticks wait for ever and end when cancelled."""
+        """Make the next ticks wait forever and end when cancelled."""
         self._hangs += times
         self.wakeup.set()
 
@@ -106,9 +108,10 @@ class Puppet:
 
 @asynccontextmanager
 async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
-    """Supervise loops while the block runs. A hanging tick is cut off at its end; time passes for that too.
+    """Supervise loops while the block runs. At the end of the block a hanging tick is cancelled, for which the clock
+    advances.
 
-    Rests after a failure have their full length: no randomness.
+    Rests after a failure have their full length, without jitter.
     """
     supervisor = Supervisor(clock, events, chance=lambda: 1.0)
     for puppet in puppets:

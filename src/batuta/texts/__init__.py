@@ -1,7 +1,7 @@
 """Texts for operators: one table of strings per language, and one format each for dates, durations, numbers and money.
 
-An error and a reason hold their English sentence; the Portuguese one is found by the class of the error or the code
-of the reason. A key that ends in ``_one`` replaces its key if the fact ``count`` is 1.
+An error or reason contains its English sentence; the Portuguese sentence is found by the class of the error or the
+code of the reason. If the fact ``count`` is 1, a key with the suffix ``_one`` is used instead.
 """
 
 import string
@@ -22,29 +22,33 @@ from batuta.kernel.reasons import Reason, Reasons, code_of
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
-ERROR = "error."  # prefix of error codes; every other code is under "reason."
+ERROR = "error."  # prefix of error codes; every other code has the prefix "reason."
 
 
 class Texts:
     """Texts for people in one language: errors, reasons, findings, dates."""
 
     def __init__(self, language: Language, folders: Sequence[Path] = ()) -> None:
-        """``folders``: tables of the application; they may add keys but not change the engine's."""
+        """Load the texts of a language. ``folders`` contain the application's tables, which may add keys but not change
+        the engine's.
+        """
         self.language = language
         self._table: dict[str, str] = {}
         for folder in (*reversed(folders), HERE):
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        """The text of ``key``, with reasons, errors, instants and durations among the facts in this language."""
+        """Return the text of ``key``. Reasons, errors, instants and durations among the facts are rendered in this
+        language.
+        """
         return self._sentence(key, facts).format(**{name: self._fact(fact) for name, fact in facts.items()})
 
     def get(self, key: str, otherwise: str) -> str:
-        """The text of ``key``; ``otherwise`` if the table lacks it."""
+        """Return the text of ``key``, or ``otherwise`` if the table lacks it."""
         return self._table.get(key, otherwise)
 
     def category(self, name: str) -> str:
-        """The application's text for a category of jobs (``category.<name>``); without one, its name."""
+        """Return the application's text for a category of jobs (``category.<name>``), or its name."""
         return self.get(f"category.{name}", name)
 
     def error(self, error: BatutaError) -> str:
@@ -54,7 +58,7 @@ class Texts:
         )
 
     def reason(self, reason: str) -> str:
-        """The reason in this language; its stored text if it has no code or the code is unknown."""
+        """Return the reason in this language, or its stored text if it has no code or the code is unknown."""
         code = code_of(reason) or ""
         key = code if code.startswith(ERROR) else f"reason.{code}"
         if not isinstance(reason, Reason) or key not in self._table:
@@ -65,7 +69,7 @@ class Texts:
         return sentence.format(**{name: self._fact(fact) for name, fact in reason.facts.items()})
 
     def render(self, document: Any) -> Any:
-        """Translate every reason in a JSON document."""
+        """Return a JSON document with every reason translated."""
         match document:
             case Reason():
                 return self.reason(document)
@@ -80,14 +84,14 @@ class Texts:
         return day.strftime(self._table["format.day"])
 
     def minute(self, at: datetime) -> str:
-        """Date and time in the zone of ``at``."""
+        """Format the date and time in the zone of ``at``."""
         return at.strftime(self._table["format.minute"])
 
     def second(self, at: datetime) -> str:
         return at.strftime(self._table["format.second"])
 
     def short_minute(self, at: datetime) -> str:
-        """Day, month and time, for tables."""
+        """Format the day, month and time, for tables."""
         return at.strftime(self._table["format.short_minute"])
 
     def short_second(self, at: datetime) -> str:
@@ -138,13 +142,13 @@ def fields_of(sentence: str) -> frozenset[str]:
 
 @cache
 def read_table(folder: Path, language: Language) -> Mapping[str, str]:
-    """Read the table of a language; cached, because parsing takes longer than most commands."""
+    """Read the table of a language. Cached, because parsing takes longer than most commands."""
     file = folder / f"{language.replace('-', '_')}.toml"
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
 
 def choose_language(accept_language: str, otherwise: Language) -> Language:
-    """The first supported language of an Accept-Language header, which lists the preferred one first."""
+    """Return the first supported language of an Accept-Language header, or ``otherwise``."""
     for asked in accept_language.split(","):
         tag = asked.partition(";")[0].strip().lower()
         for language in LANGUAGES:
@@ -163,11 +167,10 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """An application's own words for log lines and fields of documents; the engine's words are English.
+    """An application's own words for log lines and fields of documents. The engine's words are English.
 
-    ``phrases``: the text of a log line, by the class of its event; its level and its fields stay the engine's.
-
-    ``fields``: other names for fields, by the engine's name, in log lines and JSON documents.
+    ``phrases`` maps the class of an event to the text of its log line; level and fields stay the engine's.
+    ``fields`` maps the engine's names of fields to other names, in log lines and JSON documents.
     """
 
     phrases: Mapping[type[Any], Callable[..., str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Findings as texts."""
+"""Render findings as texts for JSON documents and alerts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,7 +21,7 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
 def describe_findings(
     assessment: Assessment, texts: Texts, show_instant: Callable[[datetime | None], str | None]
 ) -> list[dict[str, Any]]:
-    """The findings for JSON documents, worst first."""
+    """Return the findings for JSON documents, worst first."""
     return [
         {
             "severity": finding.severity.value,
@@ -39,7 +39,7 @@ def describe_findings(
 
 
 class FindingWords:
-    """Findings as texts of alerts."""
+    """Renders findings as texts of alerts."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

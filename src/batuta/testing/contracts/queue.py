@@ -1,4 +1,4 @@
-"""The contract of a queue store.
+"""The contract of a queue store, as tests.
 
 A subclass provides a fixture ``queue``: an empty ``QueueFixture`` on the store under test, whose clock the test
 moves.
@@ -25,7 +25,9 @@ DEAD = Settlement(state=ItemState.DEAD, error="no")
 
 @dataclass
 class QueueFixture(ABC):
-    """A store under test. ``item`` makes an item of its table; ``state`` reads one back in the contract's terms."""
+    """A store under test. ``item`` builds an item of its table; ``state`` reads the state of an item in the contract's
+    terms.
+    """
 
     store: QueueStore
     clock: FakeClock
@@ -35,7 +37,7 @@ class QueueFixture(ABC):
 
     @abstractmethod
     async def state(self, id: str) -> str | None:
-        """ready, running, done, dead or cancelled; None: it does not exist."""
+        """Return ready, running, done, dead or cancelled, or None if the item does not exist."""
 
     @abstractmethod
     async def pause(self, on: bool) -> None: ...
@@ -48,7 +50,7 @@ class QueueFixture(ABC):
         return list((await self.store.settle_and_claim([], lease_holder, limit, **options)).leases)
 
     async def settle(self, leases: Sequence[Lease], settlement: Settlement = DONE) -> list[str]:
-        """Settle and return the ids that were lost."""
+        """Settle the leases and return the ids whose lease was lost."""
         result = await self.store.settle_and_claim([(lease, settlement) for lease in leases], ANN, 0)
         return [lease.id for lease in result.lost]
 
@@ -183,7 +185,7 @@ class QueueContract:
         assert (rescued.id, rescued.state, rescued.crashes) == (stale[0].id, ItemState.READY, 1)
         assert await queue.store.rescue_owned([ANN.owner], 10) == []
         assert await queue.store.rescue_owned([], 10) == []
-        # The other owner keeps its items, and the dead one can write nothing more.
+        # The other owner keeps its items, and the dead owner can no longer write.
         assert [lease.id for lease in await queue.claim(BEN)] == [stale[0].id]
         assert await queue.settle(stale) == [stale[0].id]
         assert [await queue.state(id) for id in (mine, other)] == ["running", "running"]
@@ -260,7 +262,7 @@ class QueueContract:
         assert list((await queue.store.renew(leases, ANN)).cancelled) == [id]
 
     async def test_a_cancelled_item_does_not_return(self, queue: QueueFixture) -> None:
-        """Neither a retry nor a dead worker brings a cancelled item back."""
+        """Neither a retry nor the death of a worker returns a cancelled item to the queue."""
         retried, orphaned = await queue.put(queue.item(), queue.item())
         leases = {lease.id: lease for lease in await queue.claim()}
         for id in (retried, orphaned):
@@ -300,10 +302,10 @@ class QueueContract:
         for limit in (0, 10):
             result = await queue.store.settle_and_claim([(stale[0], emitting), (fresh[0], DONE)], ANN, limit)
             assert stale[0] in result.lost
-            assert list(result.leases) == []  # the follow-ups of the stale settlement are missing
+            assert list(result.leases) == []  # the follow-ups of the stale settlement were not written
         assert await queue.state(id) in ("done", None)
 
-    async def test_an_item_reports_that_one_crash_is_left(self, queue: QueueFixture) -> None:
+    async def test_an_item_reports_its_last_allowed_crash(self, queue: QueueFixture) -> None:
         await queue.put()
         seen = []
         for _ in range(3):
@@ -314,7 +316,7 @@ class QueueContract:
         assert seen == [False, False, True]
 
     async def test_the_orderly_end_of_an_attempt_resets_the_crash_count(self, queue: QueueFixture) -> None:
-        """One crash a week over many good runs must not make an item dead."""
+        """One crash a week among many good runs must not make an item dead."""
         await queue.put()
         snoozed = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, error="later")
         for _ in range(4):
@@ -384,7 +386,7 @@ class QueueContract:
         emitting = Settlement(state=ItemState.DONE, follow_ups=(queue.item(), queue.item()))
         await queue.settle(leases, emitting)
         assert len(await queue.claim()) == 2
-        await queue.settle(leases, emitting)  # stale by now
+        await queue.settle(leases, emitting)  # the leases are stale now
         assert await queue.claim() == []
 
     async def test_settle_and_claim_are_one_step(self, queue: QueueFixture) -> None:
