@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Entry point for a fresh clone: `python3 dev.py WORD`.
 
-Needs Python 3.11 and pip, nothing else: no venv package, no uv, no make, no root. Each word makes the environment it
+Needs only Python 3.11 and pip: no venv package, no uv, no make, no root. Each word creates the environment that it
 needs in `.venv` from a hashed lock file, once, and then does its work.
 """
 
@@ -22,13 +22,14 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 RUN_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
-# Other task queues, for the benchmark alone, each in its own environment.
+# Other task queues, only for the benchmark, each in its own environment.
 PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
 
-# The parts of `test`: a name, the selection of pytest, and the number of tests at once on each core. A test mostly waits for
-# a database, a browser or a process, so more tests than cores run at once. A calm fault has a close limit in real time: these
-# run last, one on each core, with nothing beside them. `check` runs beside the first part.
+# The parts of `test`: a name, the selection of pytest, and the number of concurrent tests per core. A test mostly waits
+# for a database, a browser or a process, so more tests than cores run at the same time. Calm faults have a tight limit
+# in real time: they run last, one per core, and nothing else runs then. `check` runs at the same time as the first
+# part.
 TEST_PHASES = (
     ("tests", ["-m", "not calm"], 3),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
@@ -97,17 +98,17 @@ def run_phase(times: "Times", name: str, selection: list[str], per_core: float) 
     workers = min(8, max(1, int(per_core * (os.cpu_count() or 1))))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TEST_TIMES"] = f"{folder}/times"
-        # Workers take single tests from each other: a file as a whole would run alone at the end.
+        # Workers take single tests from each other; otherwise one file would run alone at the end.
         code = times.run(name, str(PYTHON), "-m", "pytest", *selection, "-n", str(workers), "--dist", "worksteal")
         times.read(Path(folder) / "times")
     return code
 
 
 class Times:
-    """The duration of each phase and of each test."""
+    """Measures the duration of each phase and of each test."""
 
     def __init__(self) -> None:
-        self.phases: dict[str, tuple[float, float]] = {}  # seconds, and seconds of a processor
+        self.phases: dict[str, tuple[float, float]] = {}  # seconds, and processor seconds
         self.tests: dict[str, float] = {}
         self._began = time.monotonic()
 
@@ -121,7 +122,9 @@ class Times:
         return abs(process.returncode)
 
     def read(self, file: Path) -> None:
-        """Read one test a line: its seconds, a space, its name. Without a file, pytest ended before its summary."""
+        """Read the duration of each test: one line per test with its seconds, a space and its name. Without a file,
+        pytest ended before its summary.
+        """
         lines = file.read_text().splitlines() if file.exists() else []
         self.tests |= {name: float(seconds) for seconds, _, name in (line.partition(" ") for line in lines)}
 
@@ -131,7 +134,7 @@ class Times:
             file = name.partition("::")[0]
             files[file] = files.get(file, 0.0) + seconds
         total = (time.monotonic() - self._began, sum(busy for _, busy in self.phases.values()))
-        phases = [*self.phases.items(), ("total", total)]  # phases overlap: the total is less than their sum
+        phases = [*self.phases.items(), ("total", total)]  # phases overlap, so the total is less than their sum
         return "\n".join(
             [
                 "seconds  of a processor  phase",
@@ -188,7 +191,7 @@ def demo(rest: list[str]) -> int:
 
 
 def wheel(rest: list[str]) -> int:
-    """Build the library alone, without application, tests and examples. Needs the package index for hatchling."""
+    """Build the wheel of the library, without application, tests and examples. Needs the package index for hatchling."""
     uv = shutil.which("uv")
     pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "-q", "-w", "dist", "."]
     done = subprocess.run([uv, "build", "-q", "--wheel", "-o", "dist", "."] if uv else pip, check=False)
@@ -204,7 +207,7 @@ def setup(rest: list[str]) -> int:
 
 
 def lock(rest: list[str]) -> int:
-    """Write names, versions and hashes only: a lock must never record where a package came from."""
+    """Rewrite the lock files with names, versions and hashes only: a lock must never record where a package came from."""
     ensure(DEV_LOCK)
     compile_ = ["-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes"]
     nameless = ["--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
@@ -218,7 +221,7 @@ def lock(rest: list[str]) -> int:
 
 
 def ensure(lock_file: Path) -> None:
-    """Make `.venv` hold what `lock_file` pins. The development lock contains the other one."""
+    """Install the packages that `lock_file` pins into `.venv`. The development lock contains the other one."""
     wanted = fingerprint(lock_file)
     stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (RUN_LOCK, DEV_LOCK)}
     enough = stamps[lock_file].exists() and stamps[lock_file].read_text() == wanted
@@ -258,7 +261,7 @@ def fingerprint(lock_file: Path) -> str:
 
 def make_environment(lock_file: Path) -> None:
     if not PYTHON.exists() or not works(PYTHON):
-        # Without pip inside: ensurepip is a separate package on Debian, and this environment does not need it.
+        # Without pip inside: ensurepip is a separate package on Debian, and this environment does not need pip.
         venv.EnvBuilder(with_pip=False, clear=True).create(VENV)
     install(lock_file, PYTHON)
     site_packages = next((VENV / "lib").glob("python3*/site-packages"))
@@ -308,7 +311,9 @@ def pip_hint() -> str:
 
 
 def call(*arguments: str, quiet: bool = False) -> int:
-    """Run the environment's Python. `quiet`: show its output only if it fails."""
+    """Run the environment's Python and return its exit code. With `quiet` the output is shown only if the command
+    fails.
+    """
     done = subprocess.run(
         [str(PYTHON), *arguments],
         check=False,
@@ -321,9 +326,9 @@ def call(*arguments: str, quiet: bool = False) -> int:
 
 
 def keep_compiled() -> None:
-    """Keep compiled bytecode: the tests start hundreds of processes, and each would compile everything again.
+    """Keep compiled bytecode, because the tests start hundreds of processes and each would compile everything again.
 
-    With PYTHONDONTWRITEBYTECODE set, the bytecode goes into the environment instead of beside the sources.
+    With PYTHONDONTWRITEBYTECODE set, the bytecode is stored in the environment instead of beside the sources.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(VENV / "compiled")

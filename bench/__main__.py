@@ -1,4 +1,4 @@
-"""`python -m bench [store] [scheduler] [queue]`: figures of one run on one machine, next to bare drivers and peers."""
+"""`python -m bench [store] [scheduler] [queue]`: measure this machine once, next to bare drivers and other task queues."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ from tests.servers import postgres_server
 
 FULL = Effort(repeats=3, seconds=0.5)
 QUICK = Effort(repeats=3, seconds=0.05)
-# Well above the usual duration: a run that hangs also ends.
+# Much longer than a usual run; it also ends a run that hangs.
 LIMIT = 600.0
 # The queue has many contenders, and with --million two tables of two million rows.
 QUEUE_LIMIT = 1_200
@@ -83,7 +83,9 @@ async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: b
 
 
 def measure_queue(folder: Path, options: argparse.Namespace) -> None:
-    """Measure with real processes and no event loop here: every exit passes through the blocks that stop them."""
+    """Measure the queue with real processes and without an event loop here, so that every exit runs the blocks that
+    stop them.
+    """
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGALRM, overdue)
     signal.alarm(QUEUE_LIMIT)
@@ -110,7 +112,7 @@ def overdue(number: int, frame: FrameType | None) -> None:
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:
-    # Before, between and after: the disk is shared, and its speed changes during the run.
+    # Measured before, between and after: the disk is shared, and its speed changes during the run.
     syncs = [syncs_per_second(folder, effort.seconds)]
     await measure_sqlite(folder, effort)
     syncs.append(syncs_per_second(folder, effort.seconds))

@@ -1,4 +1,6 @@
-"""How fast appointments are accepted and read, on one SQLite file: ``python -m bench.agendamentos [FILE.xlsx]``."""
+"""Measure how fast appointments are accepted and read, on one SQLite file: ``python -m bench.agendamentos
+[FILE.xlsx]``.
+"""
 
 import asyncio
 import resource
@@ -53,7 +55,7 @@ async def _measure(content: bytes) -> None:
 
 
 async def _uploaded(api: Any, content: bytes) -> dict[str, Any]:
-    """Upload as a client does: multipart, with a token, answered when every row is stored."""
+    """Upload the file as a client does: multipart, with a token. The response comes when every row is stored."""
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=api), base_url="http://bench", timeout=60
     ) as client:
@@ -95,7 +97,7 @@ async def _through_the_queue(work: Batuta, agendamentos: Agendamentos) -> None:
 
 
 def _processor() -> float:
-    """Processor seconds of this process and of its finished children."""
+    """Return the processor seconds of this process and of its finished children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 

@@ -1,7 +1,8 @@
-"""Appointments read by a model with two seconds of latency, by one ARQ worker: ``python -m bench.agendamentos_llm``.
+"""Measure appointments read by a model with two seconds of latency, by one ARQ worker: ``python -m
+bench.agendamentos_llm``.
 
 Only the model is simulated: Redis, the database, the HTTP calls and ``arq app.workers.config.WorkerSettings`` are
-real processes. ``[ROWS] [sqlite|postgres]``.
+real processes. Arguments: ``[ROWS] [sqlite|postgres]``.
 """
 
 import asyncio
@@ -82,7 +83,7 @@ async def _measure(name: str, url: str, redis: str, rows: int, folder: Path) -> 
 
 
 def _unclear(n: int) -> dict[str, str | None]:
-    """An address without a street, which the rules cannot read."""
+    """Return an appointment whose address has no street, which the rules cannot read."""
     return {"nome_paciente": f"Pessoa Fictícia {n:06d}", "endereco_completo": f"a casa verde {n} em Recife"}
 
 
@@ -94,7 +95,9 @@ async def _think(model: str) -> None:
 
 
 async def _through(agendamentos: Agendamentos, rows: int) -> float:
-    """Rate from the first read row to the last; the start of the process is measured elsewhere."""
+    """Return the seconds from the first row in progress to the last finished one. The start of the process is not
+    included.
+    """
     began, counts = None, {"completed": 0, "failed": 0}
     while counts["completed"] + counts["failed"] < rows:
         await asyncio.sleep(0.25)
@@ -149,7 +152,7 @@ def _memory(pid: int) -> int:
 
 
 def _processor(pid: int) -> float:
-    """Processor seconds, user and system."""
+    """Return the processor seconds of a process, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,6 +1,6 @@
 """The contenders: our store, and bare drivers that do the same work with the least code of equal durability.
 
-Every contender starts with an empty table of its own and reports success only when the row is on disk.
+Every contender starts with its own empty table and reports success only when the row is on disk.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ COUNT = query_of("count", "SELECT count(*) AS entries FROM entries", writes=Fals
 
 class Contender(Protocol):
     async def insert(self, number: int) -> None:
-        """Insert one row in a transaction of its own."""
+        """Insert one row in its own transaction."""
         ...
 
     async def insert_together(self, numbers: Sequence[int]) -> None:
@@ -44,15 +44,17 @@ class Contender(Protocol):
         ...
 
     async def read_then_insert(self, seen: int, number: int) -> None:
-        """Run one transaction of two statements, in which the second depends on the answer of the first."""
+        """Run one transaction of two statements, in which the second depends on the result of the first."""
         ...
 
     async def read(self, number: int) -> None:
-        """Read one row by its key while others write."""
+        """Read one row by its key while other tasks write."""
         ...
 
     async def insert_until(self, ends: float, numbers: Iterator[int]) -> int:
-        """Insert rows while others read, and return their number. ``ends`` is an instant of the performance counter."""
+        """Insert rows while other tasks read, and return their number. ``ends`` is an instant of the performance
+        counter.
+        """
         ...
 
     async def count(self) -> int: ...
@@ -142,7 +144,7 @@ class BareSqlite:
 
 
 class SameThread:
-    """SQLite on the event loop's thread: the loop is blocked meanwhile, so no server could work like this."""
+    """SQLite on the event loop's thread. It blocks the event loop, so no server could work like this."""
 
     def __init__(self, file: Path) -> None:
         self._here = BareSqlite(file)
@@ -183,7 +185,7 @@ class SameThread:
 
 
 class ExecutorThread:
-    """SQLite in an asyncio program: one writer thread, one reader thread, one thread switch per statement."""
+    """SQLite in an asyncio program: one writer thread, one reader thread, and one thread switch per statement."""
 
     def __init__(self, file: Path) -> None:
         self._writer, self._reader = BareSqlite(file), BareSqlite(file)
@@ -249,7 +251,7 @@ class BareAsyncpg:
     async def insert_together(self, numbers: Sequence[int]) -> None:
         rows = [(number, NOTE) for number in numbers]
         async with self._connections.acquire() as connection:
-            # One implicit transaction: asyncpg sends all rows before it ends it.
+            # One implicit transaction: asyncpg sends all rows before it commits.
             await connection.executemany("INSERT INTO entries (id, note) VALUES ($1, $2)", rows)
 
     async def read_then_insert(self, seen: int, number: int) -> None:
@@ -276,7 +278,7 @@ async def _insert(connections: Connections, number: int) -> None:
 
 
 class OneConnection:
-    """One connection shared by all tasks in turn: asyncpg refuses a second statement while one runs."""
+    """One connection that all tasks use in turn, because asyncpg refuses a second statement while one runs."""
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
@@ -305,7 +307,7 @@ async def bare_asyncpg_connection(url: str) -> AsyncIterator[Contender]:
 async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
     import asyncpg
 
-    # As many connections as ours, and no clean-up statement on release, like ours: a ratio against a pool that does
+    # As many connections as ours, and no cleanup statement on release, like ours. A comparison with a pool that does
     # more work would flatter us.
     size = Limits().readers + 1
     async with asyncpg.create_pool(url, min_size=size, max_size=size, reset=_leave_as_it_is) as pool:
@@ -314,4 +316,4 @@ async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
 
 
 async def _leave_as_it_is(connection: "Connection") -> None:
-    """Skip the reset: no contender leaves state behind its transaction."""
+    """Skip the reset of a released connection: no contender leaves session state after its transaction."""

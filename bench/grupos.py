@@ -1,4 +1,4 @@
-"""Rate of group messages through every stage, by rules, on one SQLite file: ``python -m bench.grupos``."""
+"""Measure the rate of group messages through every stage, by rules, on one SQLite file: ``python -m bench.grupos``."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from batuta.engine.extension import Extension
 from batuta.kernel.clock import SystemClock
 
 BAR = 300
-# Six of ten messages are chatter, as in real groups; each offer is new, or repeats one of the last fifty.
+# Six of ten messages are chatter, as in real groups. Each offer is new or repeats an earlier one.
 CHATTER = (
     "Bom dia grupo!",
     "Alguém sabe se o pagamento já caiu?",

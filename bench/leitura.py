@@ -1,5 +1,5 @@
-"""Speed of the rule-based reader: ``python -m bench.leitura``. Messages per second, and the time for a long text and
-twice it.
+"""Measure the rule-based reader: ``python -m bench.leitura`` prints messages per second, and the time for long texts of
+doubling size.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Cost of hostile files, each read in a fresh process: ``python -m bench.planilhas_hostis``.
+"""Measure the cost of hostile files, each read in a fresh process: ``python -m bench.planilhas_hostis``.
 
 Memory is counted above the idle process: its own growth, plus the whole child process that opens the file.
 """
@@ -23,7 +23,7 @@ from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
 from tests.julia.agendamentos.test_planilhas_hostis import hostile, with_sheet
 
 MOST_MIB, MOST_SECONDS = 150, 5.0
-# A harmless file, for comparison.
+# A harmless file with the largest number of rows, for comparison.
 LARGEST = "(as many rows as may be)"
 HERE = Path(__file__).parents[1]
 
@@ -70,7 +70,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 async def _read(path: Path) -> dict[str, object]:
     content, leitura = path.read_bytes(), LeitorDeArquivos(SystemClock())
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from this point
     idle, began, watch = _memory("VmRSS"), time.perf_counter(), Watch()
     watch.start()
     try:
@@ -88,8 +88,8 @@ async def _read(path: Path) -> dict[str, object]:
 
 
 class Watch(threading.Thread):
-    """Peak memory of a child process, sampled every few milliseconds: the system's figure for a finished child includes
-    its parent's.
+    """Thread that samples the peak memory of child processes every few milliseconds. The system's figure for a finished
+    child would include memory of its parent.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Watch(threading.Thread):
                     with suppress(OSError, StopIteration):  # the child has just ended
                         if (
                             Path(f"/proc/{child}/cmdline").read_bytes() != self._own
-                        ):  # until then the child is a copy of this process
+                        ):  # until its exec the child is a copy of this process
                             self.peak = max(self.peak, _memory("VmHWM", child))
 
 

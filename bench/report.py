@@ -27,7 +27,7 @@ def spread(rates: Sequence[float]) -> str:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> str:
-    """Median of the ratios within each repeat, whose two figures were taken within seconds."""
+    """Return the median of the ratios of each repeat. The two figures of a repeat were taken within seconds."""
     ratios = [one / other for one, other in zip(of, to, strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
@@ -58,11 +58,11 @@ def cpu_model() -> str:
 
 
 def filesystem(folder: Path) -> str:
-    """Kind of filesystem, or "unknown"."""
+    """Return the kind of filesystem of a folder, or "unknown"."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     except OSError:
         return "unknown"
     over = [(len(point), kind) for _, point, kind, *_ in mounts if folder.resolve().is_relative_to(point)]
-    # The deepest mount above the folder counts, and the later of two at one place.
+    # The deepest mount above the folder counts; of two at the same place, the later one.
     return max(enumerate(over), key=lambda numbered: (numbered[1][0], numbered[0]))[1][1] if over else "unknown"

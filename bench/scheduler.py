@@ -1,4 +1,5 @@
-"""Figures of the scheduler: lateness of a fire, cost of many fires at once, and the effect of batch jobs on live work.
+"""Figures of the scheduler: lateness of a fire, cost of many simultaneous fires, and the effect of batch jobs on live
+work.
 
 A minute passes in one second here (``RATE``); every figure is in real milliseconds.
 """
@@ -46,7 +47,7 @@ async def figures(url: str, *, quick: bool) -> str:
 
 
 def next_fires() -> str:
-    """The next fire of many different schedules."""
+    """Return the time to compute the next fire of many different schedules."""
     chance = random.Random(7)
     texts = [f"{chance.randrange(60)} {chance.randrange(24)} * * {chance.randrange(7)}" for _ in range(CRONS)]
     crons = [parse(text) for text in texts]
@@ -65,7 +66,7 @@ async def catalogue(url: str, seconds: float) -> str:
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
-    """One live job a minute, next to batch jobs that fill their lane."""
+    """Measure the lateness of one live job per minute, next to batch jobs that fill their lane."""
     work = Batuta(url, clock=FastClock.start(MONDAY, RATE), lease=timedelta(minutes=10))
     work.job("* * * * *", name="mensagens", category="critico")(nothing)
     for number in range(flood):
@@ -74,7 +75,7 @@ async def live(url: str, flood: int, seconds: float) -> str:
 
 
 async def crowd(url: str) -> str:
-    """The dispatcher's own work at that instant, without the jobs."""
+    """Measure the dispatcher's own work at an instant with many fires, without the jobs."""
     clock = FakeClock()
     work = Batuta(url, timezone="UTC", clock=clock)
     for number in range(CROWD):
@@ -101,7 +102,7 @@ async def lateness(work: Batuta, seconds: float) -> list[float]:
 
 
 async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
-    """Delay of each job from its instant to its delivery, in real milliseconds."""
+    """Return the delay of each job from its fire to its delivery, in real milliseconds."""
     found: list[tuple[str, float]] = []
 
     def listen(event: Event) -> None:
@@ -123,7 +124,7 @@ async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
 
 @asynccontextmanager
 async def fresh(work: Batuta) -> AsyncIterator[None]:
-    """Open a database without rows of earlier measurements."""
+    """Open the database without rows of earlier measurements."""
     async with work:
         for table in ("job_executions", "job_schedules"):
             await work.database.script(f"DELETE FROM {table};")

@@ -1,7 +1,7 @@
-"""Small transactions, alone and together, and reads next to them.
+"""Measure small transactions, alone and concurrent, and reads next to them.
 
 Each repeat runs every contender of a contest through every workload, one right after the other, so that disturbances
-of the machine hit them alike; the order changes between repeats.
+of the machine affect all of them. The order changes between repeats.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ OURS = "batuta"
 LOADED = 1_000  # rows loaded before the clock starts, for readers
 TOGETHER = 50
 READERS = Limits().readers
-WARM_UP = 0.15  # share of the measured time: connections are opened and statements prepared before the clock starts
+WARM_UP = 0.15  # share of the measured time before the clock starts, to open connections and prepare statements
 PAGE = 4096
 LOG_PAGES = 1_000  # the limit to which SQLite lets its log grow
 A_PAGE = b"x" * PAGE
@@ -42,7 +42,7 @@ Figures: TypeAlias = dict[str, dict[str, list[float]]]  # row title → contende
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Contenders by name, ours first. Their figures are comparable with each other only."""
+    """Contenders by name, ours first. Their figures are comparable only with each other."""
 
     title: str
     contenders: Mapping[str, Opening]
@@ -56,7 +56,9 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """``fresh``: unused numbers; ``loaded``: cycles through the rows that exist from the start."""
+    """Row numbers of a workload. ``fresh`` yields unused numbers; ``loaded`` cycles through the rows that exist from
+    the start.
+    """
 
     fresh: Iterator[int]
     loaded: Iterator[int]
@@ -82,7 +84,7 @@ def sqlite_contest(title: str, folder: Path) -> Contest:
 
 
 def without(file: Path) -> Path:
-    """Empty file under the same name: a file that has grown already is faster to write to."""
+    """Delete the file and return its path: a file that has grown already is faster to write to."""
     for left in file.parent.glob(f"{file.name}*"):
         left.unlink()
     return file
@@ -172,14 +174,14 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> float:
-    """Operations per second. Every started operation is awaited and counted, and so is its time."""
+    """Return the operations per second. Every started operation is awaited and counted, including its time."""
     started = time.perf_counter()
     done = await asyncio.gather(*(count_until(started + seconds, act) for _ in range(tasks)))
     return sum(done) / (time.perf_counter() - started)
 
 
 def syncs_per_second(folder: Path, seconds: float) -> float:
-    """Syncs per second of the disk at this moment, with one sync per commit: pages of a log, overwritten in place."""
+    """Return the syncs per second of the disk now, with one sync per commit: log pages, overwritten in place."""
     with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as log:
         log.write(bytes(LOG_PAGES * PAGE))
         os.fsync(log.fileno())

@@ -1,4 +1,6 @@
-"""Durable tasks: `python -m examples.addresses` enqueues three, `batuta --app examples.addresses:work worker` runs them."""
+"""Example of durable tasks: `python -m examples.addresses` enqueues three, `batuta --app examples.addresses:work
+worker` runs them.
+"""
 
 import asyncio
 
@@ -16,7 +18,8 @@ async def normalise(context: TaskContext, text: str) -> str | Failed:
 
 async def main() -> None:
     async with work:
-        # `enqueue` returns when the task is synced to disk. While a task with this key is alive, the second call returns its id.
+        # `enqueue` returns when the task is synced to disk. While a task with this key is unfinished, a second call
+        # returns its id.
         first = await work.enqueue(normalise, "  rua   das flores ", key="address-1")
         again = await work.enqueue(normalise, "  rua   das flores ", key="address-1")
         others = await work.enqueue_many(normalise, [["av. brasil"], [""]])

@@ -1,4 +1,6 @@
-"""A task behind guards: it delivers in opening hours, at a limited rate, and pauses while the gateway is broken."""
+"""Example of a task behind guards: it delivers in opening hours, at a limited rate, and pauses while the gateway is
+broken.
+"""
 
 from datetime import time, timedelta
 

@@ -1,4 +1,4 @@
-"""A supervised loop with a durable pause switch: `batuta --app examples.pulse:work worker`."""
+"""Example of a supervised loop with a durable pause switch: `batuta --app examples.pulse:work worker`."""
 
 from batuta import Batuta, Idle
 from batuta.guards import Hold, SwitchGuard
@@ -19,6 +19,6 @@ async def pulse() -> Idle | None:
 
 
 async def hold(reason: str) -> None:
-    """Set the switch from any process that opens the same file; the loop obeys within a second."""
+    """Set the switch from any process that opens the same file. The loop pauses within a second."""
     async with work:
         await work.switches.set("pulse.pause", True, by="me", reason=reason, now=work.clock.now())

@@ -1,4 +1,4 @@
-"""Jobs on a schedule, in this process and by HTTP: `batuta --app examples.reports:work scheduler`."""
+"""Example of scheduled jobs, in this process and over HTTP: `batuta --app examples.reports:work scheduler`."""
 
 from batuta import Batuta, Done, Run, Skipped
 

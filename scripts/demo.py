@@ -1,9 +1,9 @@
 """``python3 dev.py demo``: a small campaign through the simulated WhatsApp, and group messages, in under a minute.
 
-The simulator and two workers run as processes of their own on loopback, with a temporary SQLite file and fictitious
-people, on a clock that runs thirty times faster than real time. Answers are lost, a recipient opts out, everything
-is paused for a while, a worker is killed. At the end the demo compares the simulator's receipts with the queue: no
-recipient got a message twice or unasked.
+The simulator and two workers run as processes on loopback, with a temporary SQLite file and fictitious people, on a
+clock that runs thirty times faster than real time. Responses are lost, a recipient opts out, everything is paused
+for a while, and a worker is killed. At the end the demo compares the simulator's receipts with the queue: no
+recipient got a message twice or against their will.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ LONGEST = 50.0  # seconds of real time
 ZONE = ZoneInfo("America/Sao_Paulo")
 CAMPAIGN = 1
 GROUPS = tuple(f"12036300000000000{n}@g.us" for n in range(1, 4))
-# Braces hold days after the start.
+# Numbers in braces are days after the start.
 FORWARDED = "[DEMONSTRAÇÃO] Plantão de pediatria no Hospital Fictício, dia {9}, 19h às 7h, R$ 1.500, PJ"
 LISTED = "[DEMONSTRAÇÃO] *UPA Imaginária* - clínica médica\n- {10} SD\n- {11} SN\nR$ 1.300 cada"
 DOUBTFUL = "[DEMONSTRAÇÃO] Vaga de ortopedia\nLocal: Vila Inventada\n{12} SN, valor a combinar"
@@ -74,7 +74,7 @@ class Show:
     names: dict[str, str] = field(default_factory=dict)  # by phone
     receipts_shown: int = 0
     lost: int = 0  # lost answers
-    shown: dict[str, str] = field(default_factory=dict)  # by message: the last key shown
+    shown: dict[str, str] = field(default_factory=dict)  # message id to the last text key shown
     shut: list[Shut] = field(default_factory=list)
 
     def say(self, key: str, **facts: object) -> None:
@@ -152,7 +152,7 @@ class Show:
 
 
 def _said(row: Mapping[str, Any]) -> str | None:
-    """The key of the sentence about a message; None: its receipt is enough."""
+    """Return the key of the sentence about a message, or None if its receipt is enough."""
     if row["envio_estado"] is not None and row["envio_estado"] != "intent":
         return "in_doubt"
     match row["status"]:
@@ -189,7 +189,7 @@ async def perform(show: Show) -> None:
 
 
 async def _talk(show: Show) -> None:
-    """Post in three groups: an offer that all of them forward, a list, a doubtful offer, and chatter."""
+    """Post messages in three groups: an offer that all of them forward, a list, a doubtful offer, and chatter."""
     now, groups = show.clock.now(), julia_of(show.work).groups.grupos
     for n, (group, text) in enumerate((each, said) for each in GROUPS for said in SAID[each]):
         fato = DeGrupo(
@@ -202,12 +202,12 @@ async def _talk(show: Show) -> None:
 
 
 def _days(begins: datetime) -> list[str]:
-    """Dates of the offers, by days after the start."""
+    """Return the dates of the offers, by days after the start."""
     return [f"{begins + timedelta(days=n):%d/%m}" for n in range(13)]
 
 
 async def _vagas(show: Show) -> list[str]:
-    """Show the vacancies read from the groups; return a sentence for each mistake."""
+    """Print the vacancies read from the groups and return a sentence for each mistake."""
     stages = {row["estagio"] for row in await show.ask("SELECT DISTINCT estagio FROM fila_processamento_grupos")}
     rows = await show.ask(
         "SELECT status, hospital_raw, especialidade_raw, data, periodo_raw, valor, qtd_fontes"
@@ -230,7 +230,7 @@ async def _vagas(show: Show) -> list[str]:
 
 
 async def _opt_out(show: Show) -> None:
-    """Opt the last recipient out before the message to them is due."""
+    """Opt the last recipient out before their message is due."""
     last, now = show.accepted[-1], show.clock.now()
     (row,) = await show.ask("SELECT cliente_id FROM fila_mensagens WHERE id = :id", id=last.id)
     async with show.work.database.transaction() as transaction:
@@ -249,7 +249,8 @@ async def _pause(show: Show) -> None:
     await show.watch()
     until = show.clock.now()
     await show.work.switches.set("pause.all", False, by="demo", reason="demonstração", now=until)
-    # Messages in flight at the pause may still arrive; a real second is thirty on this clock.
+    # Messages that were being sent when the pause began may still arrive; a real second is thirty seconds on this
+    # clock.
     show.shut.append(Shut(since + timedelta(seconds=RATE), until))
     show.say("resumed")
 
@@ -320,7 +321,7 @@ async def _answers(show: Show) -> None:
 
 
 def _beginning(now: datetime) -> datetime:
-    """Ten o'clock today, or on Monday at a weekend: campaigns are sent on working days."""
+    """Return ten o'clock today, or on Monday if today is a weekend day: campaigns are sent on working days."""
     ahead = next(n for n in range(3) if (now + timedelta(days=n)).weekday() < 5)
     return (now + timedelta(days=ahead)).replace(hour=10, minute=0, second=0, microsecond=0)
 

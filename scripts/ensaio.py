@@ -1,7 +1,7 @@
 """A rehearsal: the simulated WhatsApp, the API and the workers as processes on loopback, on one clock that may run
 fast.
 
-The demonstration and the fault tests use it. Nothing leaves the machine.
+The demonstration and the fault tests use it. Nothing is sent outside the machine.
 """
 
 import asyncio
@@ -37,15 +37,17 @@ from simulador.main import create_app as simulated_app
 from simulador.main import keeper
 
 GRACE = timedelta(seconds=5)
-# High enough that no other limit holds a message back.
+# High enough that no other limit holds a message.
 WIDE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plano:
-    """Settings of a rehearsal; times are seconds of its clock. ``api`` 0: no process receives the gateway's webhooks.
+    """Settings of a rehearsal. Times are seconds of its clock. With ``api=0`` no process receives the gateway's
+    webhooks.
 
-    ``most``: the only limit apart from the chips' own, as messages in ``per``; None: the limits of the product.
+    ``most`` is the only limit apart from the chips' own, as messages in ``per``; None means the limits of the
+    product.
     """
 
     url: str
@@ -101,7 +103,7 @@ def plano_of(encoded: Mapping[str, Any]) -> Plano:
 
 
 def office(plano: Plano) -> Batuta:
-    """Build Julia on the plan's clock."""
+    """Build Julia on the plan's clock and return the engine."""
     work = build(plano.settings, clock=FastClock.from_text(plano.clock), pace=plano.pace).work
     work.queue_lease = timedelta(seconds=plano.lease)
     looks = timedelta(seconds=plano.looks_every)
@@ -144,7 +146,7 @@ async def _answer(plano: Plano) -> None:
 
 
 def simulate(encoded: Mapping[str, Any]) -> None:
-    """Run the simulator's process."""
+    """Run the simulator process."""
     plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(_simulate(plano))
@@ -168,7 +170,9 @@ async def _simulate(plano: Plano) -> None:
 
 
 def note(plano: Plano, *words: str) -> None:
-    """Append one line with one write: lines of several processes do not mix, and a killed process leaves whole lines."""
+    """Append one line with one write, so that lines of several processes do not mix and a killed process leaves whole
+    lines.
+    """
     file = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())

@@ -1,8 +1,8 @@
-"""Lists phrases that the house rule for prose rejects: `python3 scripts/language.py [PATH …]`.
+"""List the phrases that the house rule for prose rejects: `python3 scripts/language.py [PATH …]`.
 
-Reads docstrings, comments, sentences in string literals, text files, templates, documents and names of functions, classes,
-arguments and variables. Prints FILE:LINE, the phrase and a suggestion for each hit, then the totals of each folder.
-Code in Markdown fences and between backticks is exempt.
+The script reads docstrings, comments, sentences in string literals, text files, templates, documents and names of
+functions, classes, arguments and variables. It prints FILE:LINE, the phrase and a suggestion for each hit, then the
+totals of each folder. Code in Markdown fences and between backticks is exempt.
 """
 
 import ast
@@ -20,7 +20,7 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("src/batuta", "app", "simulador", "tests", "docs", "scripts", "bench", "examples", "deploy")
 OTHER = "(root)"
-# String literals of these folders reach operators; those of tests are data.
+# String literals of these paths reach operators; string literals of tests are data.
 SPOKEN = ("src/batuta", "app", "simulador", "scripts", "dev.py")
 HASH_COMMENTS = {".yaml", ".yml", ".sh", ".service", ".in"}
 WORD_LISTS = (  # their strings are data
@@ -29,7 +29,7 @@ WORD_LISTS = (  # their strings are data
     "app/contexts/leitura_grupos/dados/palavras.toml",
     "app/contexts/nomes/nomes.toml",
 )
-CONTEXT = 120  # characters of the line
+CONTEXT = 120  # characters of the line to print
 MIGRATION = re.compile(r"\d{4}_\w+\.sql")
 LINES = {".j2", ".html", ".js", ".css"}
 
@@ -38,7 +38,7 @@ Kind = Literal["docstring", "comment", "text", "document", "name"]
 
 @dataclass(frozen=True)
 class Prose:
-    """A run of text and the line of the file it begins on. Newlines in ``text`` are lines of the file."""
+    """A piece of text and the line of the file on which it begins. Newlines in ``text`` are lines of the file."""
 
     file: str
     line: int
@@ -94,7 +94,7 @@ RULES = (
     rule(r"\Atest (?:what|those)\b", "name the component that keeps the promise", "name"),
 )
 
-# A cheap search before a file is parsed: a file without a match has no hit.
+# A fast search before a file is parsed: a file without a match has no hit.
 SUSPECT = re.compile(
     r"(?i:whom?ever|(?:some|no)body|told|anew|besides|\b(?:is|are|was|were)\W+no\b|\b(?:he|him|his|himself)\b|goes\W+on"
     r"|all\W+the\W+same|next\W+to\W+nothing|not\W+without|one['’]s|test\W+(?:what|those)\b)"
@@ -113,7 +113,9 @@ def main(arguments: list[str]) -> int:
 
 
 def files(paths: Iterable[Path] = (ROOT,)) -> list[Path]:
-    """Files of the repository at or below these paths, without hidden ones and migrations, whose checksum forbids edits."""
+    """Return the files of the repository at or below these paths, without hidden files and migrations, whose checksums
+    forbid edits.
+    """
     known = chain(
         (file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.is_file()),
         (file for file in ROOT.iterdir() if file.is_file()),
@@ -141,7 +143,7 @@ def folder(file: str) -> str:
 
 
 def table(found: Iterable[Prose], hits: Iterable[Hit]) -> str:
-    """Hits and sentences of each folder; a name is not a sentence."""
+    """Return a table of hits and sentences per folder; a name is not a sentence."""
     sentences: Counter[str] = Counter()
     for prose in found:
         if prose.kind != "name":
@@ -163,7 +165,7 @@ def table(found: Iterable[Prose], hits: Iterable[Hit]) -> str:
 
 
 def read(file: Path) -> Iterator[Prose]:
-    """Prose of one file, by its kind of file; a file of another kind has none."""
+    """Return the prose of one file, by the type of the file. Files of unknown types have none."""
     name = file.relative_to(ROOT).as_posix()
     if file.suffix == ".py":
         return _python(name, file.read_text(encoding="utf-8"))
@@ -193,7 +195,7 @@ def _hits(prose: Prose) -> Iterator[Hit]:
 
 
 def _without_code(text: str) -> str:
-    """Replace code between backticks by blanks: lines keep their number."""
+    """Replace code between backticks by underscores, so that lines keep their number."""
     return re.sub(r"(`+)(?!`)(.+?)\1", lambda match: re.sub(r"\S", "_", match[0]), text, flags=re.DOTALL)
 
 
@@ -231,7 +233,7 @@ def _defined(node: ast.AST) -> str | None:
 
 
 def _words(identifier: str) -> str:
-    """Split an identifier: `_is_open` is 'is open', `LeaseLost` is 'lease lost'."""
+    """Split an identifier into words: `_is_open` is 'is open', `LeaseLost` is 'lease lost'."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier).replace("_", " ").strip().lower()
 
 
@@ -249,7 +251,7 @@ def _python_comments(name: str, text: str) -> Iterator[Prose]:
 
 
 def _blocks(name: str, lines: Iterable[tuple[int, str]], kind: Kind) -> Iterator[Prose]:
-    """Join lines that follow one another: a phrase may break over two."""
+    """Join consecutive lines, because a phrase may break over two lines."""
     block: list[str] = []
     start = 0
     for row, content in lines:
@@ -292,7 +294,7 @@ def _toml(name: str, text: str) -> Iterator[Prose]:
 
 
 def _markdown(name: str, text: str) -> Iterator[Prose]:
-    """Paragraphs, list items, cells and headings, each alone; fenced code is left out."""
+    """Yield paragraphs, list items, cells and headings separately, without fenced code."""
     paragraph: list[tuple[int, str]] = []
     fenced = False
     for row, line in enumerate(text.splitlines(), 1):

@@ -1,8 +1,8 @@
-"""Measures the source with `ast` and prints one table: sizes, nesting, broad catches, waiting loops, names.
+"""Measure the source with `ast` and print one table: sizes, nesting, broad catches, waiting loops, names.
 
 ``python3 -m scripts.measure [--at REVISION ...]``
 
-Each `--at` adds the columns of another revision, read with `git archive`, so the same code measures both.
+Each `--at` adds the columns of another revision, read with `git archive`, so the same code measures all revisions.
 """
 
 import argparse
@@ -84,7 +84,7 @@ class Module:
 
     @property
     def code_lines(self) -> int:
-        """Lines that hold a token other than a comment; docstrings count."""
+        """The number of lines with a token other than a comment; docstrings count."""
         held: set[int] = set()
         for token in self.tokens:
             if token.type not in LAYOUT:
@@ -114,7 +114,7 @@ def measure_revision(revision: str, repository: Path = ROOT) -> dict[str, dict[s
 
 
 def measure(root: Path) -> dict[str, dict[str, str]]:
-    """Metrics by tree, then by name."""
+    """Return the metrics by tree, then by name."""
     return {tree: dict(metrics(read_modules(root / folder))) for tree, folder in TREES.items()}
 
 
@@ -193,7 +193,7 @@ def length(function: Function | ast.ClassDef) -> int:
 
 
 def depth(node: ast.AST, level: int = 0) -> int:
-    """Depth of nested blocks in the syntax tree: each `elif` is one deeper than its `if`."""
+    """Return the depth of nested blocks in the syntax tree. Each `elif` is one deeper than its `if`."""
     below = (depth(child, level + isinstance(child, BLOCKS)) for child in ast.iter_child_nodes(node))
     return max(below, default=level)
 
@@ -225,7 +225,7 @@ def waits(loop: ast.While) -> bool:
 
 
 def is_participle(name: str) -> bool:
-    """Tell whether a name begins or ends with a past participle: `_told`, `loop_ended`; not `is_written` or `feed`."""
+    """Return whether a name begins or ends with a past participle: `_told`, `loop_ended`; not `is_written` or `feed`."""
     words = name.strip("_").split("_")
     if words[0] in ("is", "has", "are", "was", "test"):
         return False

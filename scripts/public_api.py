@@ -28,12 +28,12 @@ PUBLIC = (
     "batuta.cli",
     "batuta.testing",
 )
-# These have sections of their own.
+# These modules have their own sections.
 LISTED_BELOW = {"batuta.errors": "Errors", "batuta.events": "Events"}
 
 
 def list_events() -> list[type[events.Event]]:
-    """Every kind of event, in the order of the source."""
+    """Return every class of event, in the order of the source."""
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)]
     return [kind for kind in kinds if kind is not events.Event]
 
@@ -88,7 +88,7 @@ def _what(value: Any) -> str:
 
 
 def _parameters(value: Any) -> str:
-    """Names of a function's parameters. The parameters of a class are its fields, listed elsewhere."""
+    """Return the names of a function's parameters. A class has none here: its fields are listed elsewhere."""
     if inspect.isclass(value) or not inspect.isroutine(value):
         return ""
     parts: list[str] = []
@@ -105,7 +105,7 @@ def _parameters(value: Any) -> str:
 
 
 def first_sentence(documented: Any) -> str:
-    """First sentence of an object's own docstring; empty for the signature that a dataclass gets by default."""
+    """Return the first sentence of an object's own docstring; empty for the signature that a dataclass gets by default."""
     text = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
     if inspect.isclass(documented) and text.startswith(f"{documented.__name__}("):
         return ""

@@ -1,5 +1,5 @@
-"""Writes docs/queue-sql.md from the code: the statements of a queue as the database receives them, for the engine's
-`tasks`.
+"""Write docs/queue-sql.md from the code: the statements of a queue as the database receives them, for the engine's
+table `tasks`.
 """
 
 import re
@@ -21,7 +21,7 @@ from batuta.tasks.registry import TASKS
 from scripts.sql_layout import layout
 
 FILE = Path(__file__).parents[1] / "docs" / "queue-sql.md"
-# Columns that `enqueue` fills: one value for each row, and one value for the whole batch.
+# Columns that `enqueue` fills: with one value per row, and with one value for the whole batch.
 OWN, SHARED = ("id", "args", "unique_key"), ("queue", "name", "priority")
 # Columns that a worker reads of a task, with the types that the table declares.
 GIVEN = {"id": "UUID", "name": "TEXT", "args": "JSONB", "created_at": "TIMESTAMPTZ"}
@@ -72,7 +72,7 @@ def queries(dialect: Dialect) -> Iterator[Query]:
 
 
 def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
-    """Description above each statement. Statements that need groups are left out."""
+    """Yield the name and description of each statement. Statements that need groups are omitted."""
     for file in (STATEMENTS / "queue.sql", STATEMENTS / f"queue_on_{dialect}.sql", STATEMENTS / "queue_clock.sql"):
         text = file.read_text(encoding="utf-8")
         headers = list(_HEADER.finditer(text))
@@ -84,5 +84,5 @@ def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
 
 
 def _without_header(text: str) -> str:
-    """Remove the header comment of a statement: its text stands above the statement in the document."""
+    """Remove the header comment of a statement, because the document shows it above the statement."""
     return re.sub(r"\A(?:--[^\n]*\n)+", "", text)

@@ -1,4 +1,5 @@
-"""Writes docs/reference.md (settings, commands, HTTP, Python, errors, events), docs/jobs-schedule.md and docs/queue-sql.md.
+"""Write docs/reference.md (settings, commands, HTTP, Python, errors, events), docs/jobs-schedule.md and
+docs/queue-sql.md.
 
 ``python -m scripts.reference [--check]``
 """
@@ -32,7 +33,7 @@ HEAD = """# Reference
 [Settings](#settings) · [Commands](#commands) · [Exit codes](#exit-codes) · [HTTP](#http) · [Python](#python) · [Errors](#errors) ·
 [Events](#events)
 """
-# A program on the engine alone: everything beyond it is Julia's.
+# A program that uses only the engine: everything beyond it belongs to Julia.
 ENGINE_ONLY = "examples.shop:work"
 
 

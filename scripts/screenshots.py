@@ -1,7 +1,7 @@
-"""The pictures of the documents: `python -m scripts.screenshots`, about two minutes, needs Chromium.
+"""Take the screenshots of the documents: `python -m scripts.screenshots`, about two minutes, needs Chromium.
 
-The pictures show real pages. `jobs.png` is a small shop whose last day the engine ran on a fake clock; the others are Julia as
-`make run` starts her. Everything runs on 127.0.0.1 with temporary databases.
+The screenshots show real pages. `jobs.png` is a small shop whose last day the engine ran on a fake clock; the others
+show Julia as `make run` starts it. Everything runs on 127.0.0.1 with temporary databases.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ PICTURES = ROOT / "docs" / "pictures"
 LARGEST = 250_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# Until the demonstration has sent and received its first messages.
+# Time until the demonstration has sent and received its first messages.
 DEMONSTRATION = timedelta(seconds=75)
 
 
 def shop(clock: Clock | None = None) -> Batuta:
-    """A program with a job in each of the states that the page distinguishes."""
+    """Return a program with a job in each of the states that the page distinguishes."""
     work = Batuta(os.environ["SHOP_URL"], timezone="UTC", clock=clock)
 
     @work.job("*/15 * * * *", category="reports")
@@ -78,7 +78,7 @@ def shop(clock: Clock | None = None) -> Batuta:
 
 
 async def record_a_day(now: datetime) -> None:
-    """Run the shop's scheduler on a clock that the loop moves, minute by minute, up to now."""
+    """Run the shop's scheduler for one day up to ``now``, on a clock that the loop moves minute by minute."""
     clock = FakeClock((now - DAY).replace(second=0, microsecond=0))
     async with shop(clock) as work:
         scheduler = work.scheduler()
@@ -142,7 +142,7 @@ async def draw_shop(browser: Browser, folder: Path) -> None:
     process = start(*app, "up", PORT="8771", BATUTA_LANG="en", TZ="UTC", DATABASE_URL=os.environ["SHOP_URL"])
     try:
         await wait_until_ready(8771)
-        await asyncio.sleep(20)  # until every process has shown its first heartbeat
+        await asyncio.sleep(20)  # until every process has written its first heartbeat
         await picture(browser, "http://127.0.0.1:8771/painel", "jobs.png", locale="en-US")
     finally:
         process.send_signal(signal.SIGINT)
@@ -171,7 +171,7 @@ async def main() -> None:
 
 
 def __getattr__(name: str) -> Batuta:
-    """`shop_of_today`: the shop on the machine's clock, made when `batuta up` asks for it."""
+    """Return the shop on the machine's clock for the name `shop_of_today`, which `batuta up` imports."""
     if name != "shop_of_today":
         raise AttributeError(name)
     return shop()

@@ -1,4 +1,4 @@
-"""Breaks and indents an SQL statement. Only white space changes: the tokens stay as they are."""
+"""Break and indent an SQL statement. Only white space changes; the tokens stay the same."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ CLAUSES = {
     *("INSERT", "UPDATE", "DELETE", "SET", "ON", "RETURNING"),
 }
 JOINS = {"LEFT", "CROSS", "JOIN"}
-# A word that begins a clause, unless the word before it makes it part of the current clause.
+# Words that begin a clause, with the preceding words after which they belong to the current clause.
 INSIDE = {
     "UPDATE": {"FOR", "KEY", "DO"},
     "JOIN": JOINS,
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|[:$]?\w+|::|->>|->|\|\||
 @dataclass(frozen=True)
 class Token:
     text: str
-    is_spaced: bool  # white space stands before it
+    is_spaced: bool  # white space precedes the token
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _long_clause(parts: Sequence[Part], indent: str) -> Iterator[str]:
 
 
 def _expanded(parts: Sequence[Part], indent: str) -> Iterator[str]:
-    """Print one item per line, with the content of each long pair of brackets indented below its opening."""
+    """Yield one item per line, with the content of each long pair of brackets indented below its opening."""
     line: list[Part] = []
     for place, part in enumerate(parts):
         if isinstance(part, Token) and part.text.startswith("--"):

@@ -1,4 +1,4 @@
-"""Writes docs/jobs-schedule.md from the catalogue: categories, the day as a timeline, wake-ups before and after."""
+"""Write docs/jobs-schedule.md from the catalogue: categories, the day as a timeline, and a comparison of the profiles."""
 
 from collections.abc import Collection, Iterator
 from datetime import date
@@ -15,7 +15,7 @@ from batuta.schedule.due import fires_per_week
 
 FILE = Path(__file__).parents[1] / "docs" / "jobs-schedule.md"
 MONDAY = date(2026, 1, 5)
-# A job with more fires a day than this is described by its interval.
+# A job with more fires per day than this is shown with its schedule instead of a list of times.
 OFTEN = 6
 HEAD = """# Schedule de jobs
 

@@ -1,1 +1,1 @@
-"""Stand-ins on loopback for the external services, for development and tests. They send nothing outside."""
+"""Simulated external services on loopback, for development and tests. They send nothing outside."""

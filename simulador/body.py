@@ -1,4 +1,4 @@
-"""Read the body of a request."""
+"""Reads the JSON body of a request."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,8 @@ class NotAnObject(Exception):
 async def json_object(request: Request) -> Mapping[str, Json]:
     try:
         parsed = loads(await request.body())
-        # Reject values that cannot be serialised again (NaN, half a surrogate pair): /recebidos could not show them.
+        # Reject values that cannot be serialised again (NaN, an incomplete surrogate pair), because /recebidos could
+        # not show them.
         dumps(parsed).encode()
     except (ValueError, RecursionError):
         raise NotAnObject from None

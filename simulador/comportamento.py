@@ -1,4 +1,4 @@
-"""Behaviour of the simulated services, with randomness that depends on the seed alone and not on the order of calls."""
+"""Behaviour of the simulated services. Its randomness depends only on the seed, not on the order of calls."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,15 +13,17 @@ class Unheard(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comportamento:
-    """Shares run from 0 (never) to 1 (always). By default everything works and no person answers."""
+    """Settings of the simulated WhatsApp. Shares range from 0 (never) to 1 (always). By default everything works and
+    nobody replies.
+    """
 
     # Sends
-    lost_answers: float = 0.0  # the message is sent, and the connection breaks before the answer
-    broken_answers: float = 0.0  # the message is sent, and the answer is 500
+    lost_answers: float = 0.0  # the message is sent, and the connection breaks before the response
+    broken_answers: float = 0.0  # the message is sent, and the response is 500
     connection_closed: bool = False  # nothing is sent: 500 "Connection Closed", while the state is open
     too_many: int = 0  # nothing is sent: 429, with this Retry-After in seconds
     licence: bool = False  # nothing is sent: 503 LICENSE_REQUIRED, for every call except the welcome page
-    slow_seconds: float = 0.0  # the message is sent at once, and its answer follows after this time
+    slow_seconds: float = 0.0  # the message is sent immediately, and its response follows after this time
     restricted: tuple[str, ...] = ()  # instances that send nothing: 400 without a reason
     unknown_numbers: tuple[str, ...] = ()  # numbers that are not on WhatsApp
     # Webhooks
@@ -33,10 +35,10 @@ class Comportamento:
     late: float = 0.0  # delivered out of order
     lost: float = 0.0  # never posted
     # People
-    reply_share: float = 0.0  # of the messages
-    opt_out_share: float = 0.0  # of the messages, instead of another reply
+    reply_share: float = 0.0  # share of messages that people reply to
+    opt_out_share: float = 0.0  # share of messages whose reply is an opt-out
     reply_after: float = 10.0
-    hidden_share: float = 0.0  # of what people write: from an address that hides the number (@lid)
+    hidden_share: float = 0.0  # share of replies from an address that hides the number (@lid)
     # Groups
     group_messages_per_minute: float = 0.0
 
@@ -84,7 +86,7 @@ SHARES = frozenset(
 
 
 class Chance:
-    """Deterministic randomness: ``of(words)`` returns the same number from 0 to 1 for the same seed and words."""
+    """Deterministic randomness. ``of(words)`` returns the same number from 0 to 1 for the same seed and words."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

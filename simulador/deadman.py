@@ -1,4 +1,4 @@
-"""Dead man's switch: an external service that raises an alarm when the pings stop. This one counts the pings."""
+"""Simulated dead man's switch. The real service raises an alarm when the pings stop; this one counts the pings."""
 
 from collections import Counter
 

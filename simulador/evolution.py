@@ -1,9 +1,9 @@
-"""WhatsApp gateway: the part of Evolution API v2 (2.3.7) that Julia uses.
+"""Simulated WhatsApp gateway: the part of Evolution API v2 (2.3.7) that Julia uses.
 
-The paths, the order of the checks and the shape of the errors follow the original, odd corners included: a client
-that works here works there. Nothing leaves this machine: an accepted message is recorded (``vida``), its
-acknowledgements and answers are posted to the instance's webhook (``carteiro``), and ``controle`` sets how the
-gateway misbehaves. Pairing succeeds two seconds after the code is requested. Media are not simulated.
+The paths, the order of the checks and the shape of the errors follow the original, including its oddities, so that a
+client that works here works with the original. Nothing is sent outside this machine. An accepted message is recorded
+(``vida``), its acknowledgements and replies are posted to the instance's webhook (``carteiro``), and ``controle``
+sets how the gateway misbehaves. Pairing succeeds two seconds after the code is requested. Media are not simulated.
 """
 
 import math
@@ -28,7 +28,7 @@ from simulador.recebidos import Recebidos
 from simulador.schema import Schema, complaints
 from simulador.vida import FINAL_CODES, GROUP_NAMES, Answer, Falatorio, Vida, key_of
 
-# Key of every instance. It protects nothing real, so the start-up output prints it.
+# API key of every instance. It protects nothing real, so the start-up output prints it.
 KEY = "simulador"
 DEFAULT_INSTANCE = "julia-sim"
 DEFAULT_NUMBER = "5511900000000"
@@ -39,7 +39,7 @@ PAIRED_AFTER = 2.0
 
 
 class Refused(Exception):
-    """An answer of 400 or more, in the envelope of the original."""
+    """A response with status 400 or more, in the envelope of the original."""
 
     def __init__(self, status: HTTPStatus, message: Json, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -49,11 +49,11 @@ class Refused(Exception):
 
 
 class Unlicensed(Exception):
-    """Answer of versions 2.4 and later until they are activated."""
+    """The response of versions 2.4 and later until they are activated."""
 
 
 class CutOff(Response):
-    """Break the connection in the middle of the answer: its length header announces more than is sent."""
+    """A response that breaks the connection: its length header announces more bytes than are sent."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
@@ -75,8 +75,8 @@ class Evolution:
         webhook: Mapping[str, Json] | None = None,
         instances: Sequence[str] = (),
     ) -> None:
-        """``webhook``: set on the instances that exist from the start; ``instances``: the names added to the default
-        one.
+        """Create the gateway. ``webhook`` is set on the instances that exist from the start; ``instances`` are names in
+        addition to the default one.
         """
         self.recebidos = Recebidos(clock)
         self._clock = clock
@@ -116,11 +116,11 @@ class Evolution:
         return Mount(self.path, Starlette(routes=routes, exception_handlers=handlers))
 
     def forget(self) -> None:
-        """Forget received calls. Instances and their messages stay: they belong to the gateway."""
+        """Delete the received calls. Instances and their messages stay, because they belong to the gateway."""
         self.recebidos.clear()
 
     async def welcome(self, request: Request) -> Response:
-        index = str(request.base_url)  # serves as the manual
+        index = str(request.base_url)  # the address also serves as the manual
         return JSONResponse(
             {
                 "status": 200,
@@ -157,7 +157,7 @@ class Evolution:
     async def fetch_instances(self, request: Request) -> Response:
         self._require_licence()
         asked = request.query_params
-        # An instance's own token shows that instance alone, for any query.
+        # The token of one instance shows only that instance, for any query.
         name = asked.get("instanceName") if _key(request) == KEY else self._owner_of(_key(request)).name
         if name and name not in self._instances:
             raise Refused(HTTPStatus.NOT_FOUND, [f'Instance "{name}" not found'])
@@ -175,7 +175,7 @@ class Evolution:
         return JSONResponse({"instance": {"instanceName": instance.name, "state": instance.state}})
 
     async def connect(self, request: Request) -> Response:
-        """Return a pairing code. The simulated phone reads it, unless the number is banned."""
+        """Return a pairing code. The simulated phone scans it, unless the number is banned."""
         instance = self._instance_of(request)
         if instance.state == "open":
             return await self.connection_state(request)
@@ -240,7 +240,7 @@ class Evolution:
         self._instance_of(request)
         body = await _body(request)
         if wrong := complaints(body, bodies.NUMBERS):
-            # The only call that answers the bare error without the envelope.
+            # The only route that returns the bare error without the envelope.
             bad = HTTPStatus.BAD_REQUEST
             return JSONResponse({"status": bad, "error": bad.phrase, "message": [wrong]}, bad)
         numbers = body["numbers"]
@@ -299,7 +299,9 @@ class Evolution:
         return {"jid": jid, "exists": is_on_whatsapp(jid) and jid not in unknown, "number": number}
 
     def _instance_of(self, request: Request) -> Instance:
-        """Find an instance before checking the key: an unknown instance is 404 even without a key."""
+        """Return the instance of the request. The name is checked before the key: an unknown instance is 404 even
+        without a key.
+        """
         self._require_licence()
         name = request.path_params["instance"]
         instance = self._instances.get(name)
@@ -347,7 +349,7 @@ class Evolution:
         }
 
     async def _type_for(self, delay: Json) -> None:
-        """Delay the reply while the gateway simulates typing; the message leaves at the end."""
+        """Wait while the gateway simulates typing. The message is sent after this delay."""
         if isinstance(delay, int) and delay > 0:
             await self._clock.sleep(delay / 1000)
 
@@ -374,7 +376,7 @@ def _unauthorized() -> Refused:
 
 
 async def _body(request: Request) -> Mapping[str, Json]:
-    """Read the body; an empty one is an empty object, as in the original."""
+    """Read the JSON body. An empty body is an empty object, as in the original."""
     if not await request.body():
         return {}
     try:
@@ -385,7 +387,7 @@ async def _body(request: Request) -> Mapping[str, Json]:
 
 def _check(body: Mapping[str, Json], schema: Schema) -> None:
     if wrong := complaints(body, schema):
-        # A list in a list: every other error has its sentences one level higher.
+        # Schema errors are a list inside a list; all other errors have their sentences one level higher.
         raise Refused(HTTPStatus.BAD_REQUEST, [wrong])
 
 
@@ -414,7 +416,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    """Answer a known path with another method as an unknown route, as the original does, not with 405."""
+    """Return 404 for a known path with another method, as the original does, instead of 405."""
     path = request.url.path.removeprefix(request.scope["root_path"])
     return _envelope(HTTPStatus.NOT_FOUND, [f"Cannot {request.method} {path}"])
 

@@ -10,7 +10,7 @@ from batuta.kernel import Json
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
 
-# As in the original, which stores sent messages in a database.
+# The original stores sent messages in a database, so many are kept here too.
 MESSAGES_KEPT = 50_000
 
 CLIENT = "simulador"
@@ -37,7 +37,9 @@ def positive(value: Json, otherwise: int) -> int:
 
 
 def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
-    """Match by parts of the message's key. A false or empty part matches everything, as in the original."""
+    """Return whether a message matches the parts of its key in the query. A false or empty part matches everything, as
+    in the original.
+    """
     where = query.get("where")
     wanted = where.get("key") if isinstance(where, Mapping) else None
     key = message["key"]
@@ -48,7 +50,7 @@ def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
 
 
 def stored(instance: Instance, message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Row as in the gateway's own database: the status lives in the updates."""
+    """Return the row of a message as in the gateway's own database, which stores the status in separate updates."""
     key = message["key"]
     assert isinstance(key, Mapping)
     shown = {name: value for name, value in message.items() if name != "status"}

@@ -1,4 +1,4 @@
-"""Conversion of a number to a WhatsApp address (JID) as in the Evolution API, and the list of registered numbers."""
+"""Conversion of a number to a WhatsApp address (JID) as in the Evolution API, and the rule for registered numbers."""
 
 import re
 
@@ -8,7 +8,7 @@ BROADCAST = "@broadcast"
 HIDDEN = "@lid"
 
 _GROUP_DIGITS = 18
-_PHONE_DIGITS = range(8, 16)  # from the shortest national number in use to the longest of E.164
+_PHONE_DIGITS = range(8, 16)  # from the shortest national number in use to the longest number of E.164
 _BRAZILIAN_MOBILE = re.compile(r"55(?P<ddd>\d{2})9(?P<line>\d{8})")
 
 
@@ -22,20 +22,26 @@ def jid_of(number: str) -> str:
 
 
 def is_on_whatsapp(jid: str) -> bool:
-    """Every valid telephone number is registered here, and so is every group, list and hidden address."""
+    """Return whether an address is registered. Every valid phone number is, and so is every group, list and hidden
+    address.
+    """
     phone, _, _ = jid.partition("@")
     return not jid.endswith(PERSON) or len(phone) in _PHONE_DIGITS
 
 
 def lookup_order(jid: str) -> int:
-    """Order of the answers in the original: broadcasts, groups, people, for any order of the request."""
+    """Return the position of an address in the original's responses: broadcasts, groups, people, for any order of the
+    request.
+    """
     if jid.endswith(BROADCAST):
         return 0
     return 1 if jid.endswith(GROUP) else 2
 
 
 def _as_registered(digits: str) -> str:
-    """WhatsApp registers most Brazilian mobiles without the ninth digit, except in the older area codes (DDD below 31)."""
+    """Return the number as WhatsApp registers it: most Brazilian mobiles have no ninth digit, except in area codes
+    below 31.
+    """
     mobile = _BRAZILIAN_MOBILE.fullmatch(digits)
     if mobile is None or int(mobile["ddd"]) < 31 or int(mobile["line"][0]) < 7:
         return digits

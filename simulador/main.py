@@ -1,9 +1,9 @@
-"""The simulator: one small ASGI application that stands in for every external service.
+"""The simulator: one small ASGI application that replaces every external service.
 
-State lives in memory on purpose: a restart is a clean world, and no test finds leftovers of another. Therefore it
-runs as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` the calls each received, ``DELETE
-/recebidos`` forgets them. ``/controle/evolution`` sets how the WhatsApp gateway misbehaves (see ``controle``) and
-lists the messages really sent. It has no authentication: bind it to loopback.
+Its state is in memory on purpose, so that each restart begins empty and no test finds data of another. Therefore the
+simulator runs as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` lists the calls that each
+received, and ``DELETE /recebidos`` deletes them. ``/controle/evolution`` sets how the WhatsApp gateway misbehaves
+(see ``controle``) and lists the messages really sent. The simulator has no authentication, so bind it to loopback.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,12 +45,11 @@ def create_app(
     webhook: Mapping[str, Json] | None = None,
     instances: Sequence[str] = (),
 ) -> Starlette:
-    """Build the simulator. ``at_rest``: default behaviour of the gateway; ``webhook``: set on its instances from the
-    start.
+    """Build the simulator.
 
-    ``instances``: connected instances in addition to the default one.
-
-    Run ``app.state.loops`` beside the application: they deliver acknowledgements and answers.
+    ``at_rest`` is the default behaviour of the gateway, ``webhook`` is set on its instances from the start, and
+    ``instances`` are connected instances in addition to the default one. Run ``app.state.loops`` beside the
+    application: they deliver acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
     stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock), OpenAI(clock))
@@ -84,7 +83,7 @@ def create_app(
 
 
 def keeper(app: Starlette, clock: Clock) -> Supervisor:
-    """Supervisor of the application's loops."""
+    """Return a supervisor with the application's loops."""
     supervisor = Supervisor(clock, Fanout())
     for loop in app.state.loops:
         supervisor.add(

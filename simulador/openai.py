@@ -1,4 +1,4 @@
-"""Language model API: the structured chat completions that Julia uses. It returns prepared answers."""
+"""Simulated language model API: the structured chat completions that Julia uses, with prepared answers."""
 
 from collections import deque
 
@@ -36,9 +36,9 @@ class OpenAI:
         self._next.clear()
 
     async def prepare(self, request: Request) -> Response:
-        """Set the answers, each ``{"status": 200, "content": …, "seconds": 0}``; the last one repeats.
+        """Set the answers, each ``{"status": 200, "content": …, "seconds": 0}``. The last answer repeats.
 
-        ``content``: the answer, text or JSON. ``seconds``: the delay before it.
+        ``content`` is the answer as text or JSON; ``seconds`` is the delay before it.
         """
         try:
             body = await json_object(request)

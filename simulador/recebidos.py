@@ -1,4 +1,4 @@
-"""Record of the calls that a stand-in received."""
+"""Record of the calls that a simulated service received."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ KEPT = 1_000
 
 
 class Recebidos:
-    """The newest ``KEPT`` calls, oldest first, each with its time of arrival."""
+    """Stores the newest ``KEPT`` calls, oldest first, each with its time of arrival."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

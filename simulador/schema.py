@@ -26,7 +26,7 @@ class Schema:
 
 
 def complaints(value: Json, schema: Schema) -> list[str]:
-    """One sentence for each error in ``value``; an empty list: the value is valid."""
+    """Return one sentence for each error in ``value``; an empty list means that the value is valid."""
     return list(_complaints(value, schema, "instance"))
 
 

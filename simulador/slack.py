@@ -1,4 +1,6 @@
-"""Slack's incoming webhooks. As in the original, answers are plain words instead of JSON, and any path is a webhook."""
+"""Simulated incoming webhooks of Slack. As in the original, responses are plain words instead of JSON, and any path is
+a webhook.
+"""
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response

@@ -1,5 +1,5 @@
-"""Events behind the gateway: messages are delivered and read, people answer, groups talk, connections break. All people
-are fictitious.
+"""Simulates the world behind the gateway: messages are delivered and read, people reply, groups talk, connections
+break. All people are fictitious.
 """
 
 from collections import Counter, deque
@@ -37,7 +37,7 @@ Answer = Literal["answered", "cut", "500"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A message that was really sent. ``answer``: the answer that its sender received."""
+    """A message that was really sent. ``answer`` is the response that its sender received."""
 
     n: int
     at: str
@@ -69,7 +69,7 @@ class Vida:
         self._counts: Counter[str] = Counter()
 
     def left(self, instance: Instance, number: str, message: Mapping[str, Json], answer: Answer) -> None:
-        """Record a message as sent, whatever answer its sender receives."""
+        """Record a message as sent, independent of the response that its sender receives."""
         instance.messages.append(message)
         id, jid = key_of(message)
         text = str(_mapping(message["message"]).get("conversation", ""))
@@ -135,13 +135,13 @@ class Vida:
             self._carteiro.tell(instance, "status.instance", closed)
 
     def flap(self, instance: Instance, times: int, every: float) -> None:
-        """Alternate between connecting and open, and end open."""
+        """Alternate the connection between connecting and open. It ends open."""
         for n in range(times):
             self._carteiro.later(2 * n * every, lambda: self.connection(instance, "connecting"))
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
 
     def new_id(self, instance: Instance, jid: str) -> str:
-        """Id of the nth message between an instance and a person, independent of other traffic."""
+        """Return the id of the nth message between an instance and a person, independent of other traffic."""
         whose = f"{instance.name} {jid}"
         return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"
 
@@ -202,7 +202,7 @@ class Vida:
 
 
 class Falatorio:
-    """Loop in which groups talk at the set rate, through the newest connected instance."""
+    """Loop that posts group messages at the configured rate, through the newest connected instance."""
 
     name = "falatorio"
 
@@ -227,7 +227,7 @@ class Falatorio:
 
 
 def hidden_jid(number: str) -> str:
-    """Address that hides the number, always the same for the same person."""
+    """Return the address that hides a number, always the same for the same person."""
     return f"{999_000_000_000_000 + int(number[-9:] or 0)}{HIDDEN}"
 
 

@@ -1,5 +1,5 @@
-"""`python -m bench.queue.claims [--beside CHECKOUT]`: a claim with one priority and with 30,000, in wall and processor
-time.
+"""`python -m bench.queue.claims [--beside CHECKOUT]`: measure a claim with one priority and with 30,000, in wall and
+processor time.
 
 ``--beside`` measures another checkout of this repository in the same run: one process of each per repeat, in turn.
 The processor time is that of the client and of the server's processes; a busy machine affects it less than wall
@@ -23,8 +23,8 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).parents[2]
 WAITING = 30_000
 CLAIMED = 10
-CALLS = 40  # with the warm-up, fewer items than the 500 that are due in one scene
-# Priority and due time of the i-th waiting row; ``{ago}`` and ``{later}`` are instants.
+CALLS = 40  # including the warm-up, fewer items than the 500 that are due in one scene
+# Expressions for priority and due time of the i-th waiting row; ``{ago}`` and ``{later}`` are instants.
 SCENES = {
     "one priority, all due": ("0", "{ago}"),
     "one priority, none due": ("0", "{later}"),
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
 
 Figures: TypeAlias = dict[
     str, dict[str, list[tuple[float, float]]]
-]  # row → checkout → ms and processor ms of each repeat
+]  # row → checkout → wall and processor milliseconds of each repeat
 
 
 def compared(checkouts: dict[str, Path], repeats: int, home: Callable[[str, int], str]) -> Figures:
@@ -117,7 +117,7 @@ def show(title: str, found: Figures) -> None:
 
 
 async def measured(url: str) -> dict[str, tuple[float, float]]:
-    """Median wall time and mean processor time of each call in each scene, in milliseconds."""
+    """Return the median wall time and mean processor time of each call in each scene, in milliseconds."""
     from batuta.kernel.clock import SystemClock
     from batuta.kernel.events import Fanout
     from batuta.kernel.ids import Ids
@@ -164,7 +164,9 @@ async def _took(act: Callable[[], Awaitable[object]], calls: int, server: Sequen
 
 
 async def _server_pids(database: Any) -> list[int]:
-    """Process ids of the server for this database. Calls run one after the other, so one connection serves them all."""
+    """Return the process ids of the server for this database. Calls run one after the other, so one connection serves
+    all of them.
+    """
     from batuta.stores.sql.database import Query
 
     if database.dialect == "sqlite":

@@ -1,10 +1,11 @@
-"""Commands of every contender's script (`python -m bench.queue.contenders.NAME WORD`) and the form of its answers.
+"""Commands of every contender's script (`python -m bench.queue.contenders.NAME WORD`), and the form of their output.
 
-enqueue      create an empty queue if missing, enqueue jobs in three ways, print the counts and durations work
-run jobs until a signal latency      start the worker, enqueue one job at a time, print the delay of each start in
-milliseconds inside       the same with the worker in the caller's process, where supported
+    enqueue   create an empty queue if missing, enqueue jobs in three ways, print the counts and durations
+    work      run jobs until a signal
+    latency   start the worker, enqueue one job at a time, print the delay of each start in milliseconds
+    inside    like latency, with the worker in the caller's process, where supported
 
-The environment holds the parameters (``Assignment``). Uses the standard library alone, like ``marks``.
+The environment contains the parameters (``Assignment``). Uses only the standard library, like ``marks``.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ GIVE_UP = 30.0
 class Assignment:
     url: str
     marks: Marks
-    tuned: bool  # False: default settings of the library
+    tuned: bool  # False: the library's default settings
     worker: int
     first: int
     bulk: int
@@ -71,7 +72,7 @@ class Assignment:
 
 class Enqueuer(Protocol):
     async def one(self, number: int) -> None:
-        """Enqueue one job; a return means that it is accepted."""
+        """Enqueue one job. The call returns when the job is accepted."""
         ...
 
     async def many(self, numbers: Sequence[int]) -> None: ...
@@ -79,7 +80,7 @@ class Enqueuer(Protocol):
 
 class Contender(Protocol):
     def enqueuing(self) -> AbstractAsyncContextManager[Enqueuer]:
-        """Open the queue for enqueuing, and create it if missing."""
+        """Open the queue for enqueueing, and create it if missing."""
         ...
 
     def work(self) -> None:
@@ -87,7 +88,7 @@ class Contender(Protocol):
         ...
 
     def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
-        """Run worker and caller in one process; unsupported contenders raise NotImplementedError."""
+        """Run worker and caller in one process. Contenders that do not support it raise NotImplementedError."""
         ...
 
 
@@ -111,7 +112,7 @@ def run(make: Callable[[Assignment], Contender]) -> None:
 async def _enqueue(
     enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment
 ) -> dict[str, tuple[int, float]]:
-    """Enqueue and return the number of jobs and the seconds."""
+    """Enqueue jobs in three ways and return for each the number of jobs and the seconds."""
     async with enqueuing as queue:
         numbers = iter(range(assignment.first, assignment.marks.capacity))
         single = await _for(assignment.seconds, 1, lambda: queue.one(next(numbers)))
@@ -139,7 +140,7 @@ async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]])
 async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment) -> list[float]:
     chance, found = random.Random(7), []
     async with enqueuing as queue:
-        assignment.marks.open_gate()  # the queue exists only from here on
+        assignment.marks.open_gate()  # the queue exists only from this point on
         for number in range(assignment.first, assignment.first + WARM_UP + assignment.samples):
             await asyncio.sleep(chance.uniform(SHORTEST, assignment.pause))
             sent = time.monotonic_ns()
@@ -153,7 +154,7 @@ async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment:
 
 
 def trace_sqlite(marks: Marks) -> None:
-    """Count the statements of every connection of this process."""
+    """Count the statements of every SQLite connection of this process."""
     plain = sqlite3.connect
 
     def traced(*arguments: Any, **named: Any) -> sqlite3.Connection:

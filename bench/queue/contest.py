@@ -1,4 +1,6 @@
-"""The whole run: every contender through every measurement, one right after the other, and one table at the end."""
+"""The whole run: takes every contender through every measurement, one right after the other, and prints one table at
+the end.
+"""
 
 import asyncio
 import os
@@ -34,8 +36,8 @@ class Effort:
     samples: int
     settling: float  # seconds before the idle measurement starts
     idle: float
-    together: bool = True  # also with two workers
-    traced: int = 2_000  # jobs for contenders that count their own statements
+    together: bool = True  # also measure with two workers
+    traced: int = 2_000  # jobs of contenders that count their own statements
 
 
 FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0)
@@ -44,7 +46,7 @@ QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle
 
 @dataclass(slots=True)
 class Contest:
-    """``missing``: contenders that are not measured, or only in part, with the reason."""
+    """A run of all contenders. ``missing`` lists contenders that are not measured, or only in part, with the reason."""
 
     folder: Path
     effort: Effort
@@ -83,7 +85,7 @@ class Contest:
 
     @property
     def surroundings(self) -> str:
-        """Versions of the servers and peers."""
+        """The versions of the servers and peers, as text."""
         versions = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
         if self.redis is not None:
             versions.append(f"Redis {self.redis.version} without persistence")
@@ -92,7 +94,7 @@ class Contest:
         )
 
     def attempt(self, entry: Entry, what: str, measure: Callable[[Entry, Figures], None]) -> None:
-        """Run one measurement. A failure of one contender does not stop the others."""
+        """Run one measurement of a contender and record its failure, so that one contender does not stop the others."""
         try:
             measure(entry, self.figures[entry.key])
         except ContenderFailed as error:
@@ -134,7 +136,7 @@ class Contest:
             figures.add("inside p99", percentile(found, 0.99))
 
     def idleness(self, entries: Sequence[Entry]) -> None:
-        """Measure all contenders while idle, at once, each in its own home with default settings."""
+        """Measure all idle contenders at the same time, each with its own storage and default settings."""
         with ExitStack() as stack:
             watched = []
             for entry in entries:
@@ -191,14 +193,14 @@ UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})
 
 
 def rotated(entries: Sequence[Entry], by: int) -> list[Entry]:
-    """Rotate the order between repeats; compared contenders stay neighbours."""
+    """Return the contenders in another order for each repeat. Compared contenders stay neighbours."""
     start = by % len(entries) if entries else 0
     return [*entries[start:], *entries[:start]]
 
 
 @contextmanager
 def prepared(folder: Path, effort: Effort, entries: Sequence[Entry]) -> Iterator[Contest]:
-    """Start only the servers that the contenders need."""
+    """Start only the servers that the contenders need, and yield the contest."""
     kinds = {entry.kept for entry in entries}
     with ExitStack() as stack:
         postgres, redis = None, None
@@ -214,7 +216,7 @@ def chosen(keys: Sequence[str]) -> list[Entry]:
 
 
 async def described(url: str) -> str:
-    """Settings of the server as it reports them: a figure without syncs cannot pass for one with them."""
+    """Return the server's settings as it reports them, so that a figure without syncs cannot pass for one with syncs."""
     import asyncpg
 
     connection = await asyncpg.connect(url)

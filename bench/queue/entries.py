@@ -1,4 +1,4 @@
-"""The contenders and the services they need."""
+"""The contenders and the services that they need."""
 
 import sys
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ OUR_PYTHON = Path(sys.executable)
 
 
 class Kept(Enum):
-    """Storage of a contender's jobs."""
+    """Where a contender stores its jobs."""
 
     SQLITE = auto()
     POSTGRES = auto()
@@ -27,9 +27,9 @@ class Entry:
     kept: Kept
     expected: int  # expected jobs per second, until measured
     unsettled: str  # query for the number of jobs that are not settled
-    peer: str | None = None  # the environment of the contender; None: ours
-    inside: bool = False  # its worker can run in its caller's process
-    pause: float = 0.05  # longest pause in seconds between two single jobs; longer than its poll interval
+    peer: str | None = None  # name of the contender's own environment; None: ours
+    inside: bool = False  # the worker can run in the caller's process
+    pause: float = 0.05  # longest pause in seconds between two single jobs; longer than the contender's poll interval
     is_real: bool = True  # False: a reference that is only drained
     env: dict[str, str] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""The arithmetic from marks to figures and from figures to verdicts. Nothing here measures."""
+"""Computes figures from marks and verdicts from figures. Nothing here measures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,9 @@ Mark = tuple[int, int]  # start in nanoseconds, and the process
 
 
 def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
-    """Jobs per second after all workers have started. None: a worker never started, or too few jobs are left."""
+    """Return the jobs per second after all workers have started, or None if a worker never started or too few jobs
+    remain.
+    """
     firsts: dict[int, int] = {}
     for at, pid in marks:
         firsts[pid] = min(at, firsts.get(pid, at))
@@ -21,7 +23,7 @@ def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """Smallest sample that is not exceeded by at least this share of the samples."""
+    """Return the smallest sample that is at least as large as this share of all samples."""
     return sorted(samples)[max(0, math.ceil(share * len(samples)) - 1)]
 
 
@@ -32,7 +34,7 @@ def per_second(counted: tuple[int, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """One drain by one worker, and its cost. ``None``: unknown for this contender."""
+    """One drain by one worker, and its cost. None means unknown for this contender."""
 
     jobs: int
     rate: float
@@ -53,7 +55,7 @@ class Idle:
 
 @dataclass(slots=True)
 class Figures:
-    """Figures of one contender, one value per repeat; a missing value is NaN, so that repeats stay aligned."""
+    """Figures of one contender, one value per repeat. A missing value is NaN, so that repeats stay aligned."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
 
@@ -69,13 +71,13 @@ class Figures:
 
 
 def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
-    """Ratios within each repeat, whose two figures were taken within a minute."""
+    """Return the ratio of both contenders in each repeat. The two figures of a repeat were taken within a minute."""
     pairs = zip(ours.values.get(name, ()), theirs.values.get(name, ()), strict=False)
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Processor time per job of the other contender divided by ours, worker and server together.
+    """Return the processor time per job of the other contender divided by ours, worker and server together.
 
     Other load on the machine affects wall time much more than this figure.
     """
@@ -90,7 +92,7 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promised bound: ``figure`` of one contender, alone or as a ratio to another's."""
+    """A promised bound for ``figure`` of one contender, alone or as a ratio to another contender's."""
 
     what: str
     of: str
@@ -109,7 +111,7 @@ class Verdict:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the bound is met; None: not measured."""
+        """Whether the bound is met; None if it was not measured."""
         if not self.found:
             return None
         middle = median(self.found)
@@ -142,7 +144,7 @@ BARS = (
 
 
 def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
-    """Verdicts on the bounds whose contenders were selected."""
+    """Return the verdicts on the bounds whose contenders were selected."""
     found = []
     for bar in BARS:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):

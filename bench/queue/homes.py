@@ -1,4 +1,4 @@
-"""Storage of a contender's jobs: a file, a database of one PostgreSQL server, a Redis. Each starts empty."""
+"""Storage of a contender's jobs: a file, a database of one PostgreSQL server, or a Redis. Each starts empty."""
 
 import asyncio
 import itertools
@@ -24,15 +24,15 @@ class Home(Protocol):
     @property
     def url(self) -> str: ...
     def unsettled(self, question: str) -> int:
-        """Number of jobs that are not settled."""
+        """Return the number of jobs that are not settled."""
         ...
 
     def statements(self) -> int | None:
-        """Statements so far; None: only the worker itself can count them."""
+        """Return the number of statements so far, or None if only the worker itself can count them."""
         ...
 
     def cpu_seconds(self) -> float | None:
-        """Processor seconds of the server so far; None: there is no server."""
+        """Return the processor seconds of the server so far, or None if there is no server."""
         ...
 
 
@@ -107,7 +107,7 @@ class PostgresDatabase:
         try:
             return self._loop.run_until_complete(asking)
         except KeyboardInterrupt:
-            # Cancel the query in progress, or the connection could not be closed.
+            # Cancel the query in progress, otherwise the connection could not be closed.
             asking.cancel()
             self._loop.run_until_complete(asyncio.wait([asking]))
             raise
@@ -115,7 +115,7 @@ class PostgresDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """Redis without persistence: accepted jobs are lost when it ends."""
+    """Redis without persistence: accepted jobs are lost when the server ends."""
 
     port: int
     pid: int
@@ -143,7 +143,7 @@ class Redis:
 
 
 def redis_program(peers: Path) -> Path | None:
-    """Find Redis: the machine's, or the one of the wheel."""
+    """Return the path of Redis: the machine's own, or the one from the wheel."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
     return None if program is None else Path(program)
 

@@ -1,8 +1,8 @@
-"""Shared memory file between the measuring process and the contenders.
+"""Memory-mapped file that the measuring process and the contenders share.
 
-Slot n holds the start and the process of job n; the header holds the gate, the processes waiting at it, and
-counters. A write takes a few hundred nanoseconds, so the job is almost empty. Uses the standard library alone: it
-runs in every contender's environment.
+Slot n contains the start and the process of job n. The header contains the gate, the processes that wait at it, and
+counters. A write takes a few hundred nanoseconds, so the job is almost empty. Uses only the standard library,
+because it runs in every contender's environment.
 """
 
 import mmap
@@ -38,22 +38,22 @@ class Marks:
         _MARK.pack_into(self._memory, _HEAD + number * _MARK.size, time.monotonic_ns(), self._pid)
 
     def get(self, number: int) -> tuple[int, int]:
-        """Start in nanoseconds and process of a job; zeros: it has not started."""
+        """Return the start in nanoseconds and the process of a job; zeros mean that the job has not started."""
         at, pid = _MARK.unpack_from(self._memory, _HEAD + number * _MARK.size)
         return at, pid
 
     def between(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """The started jobs of this range."""
+        """Return the marks of the started jobs in this range."""
         return (mark for mark in map(self.get, range(first, end)) if mark[0])
 
     def reach(self, cursor: int, end: int) -> int:
-        """First job from ``cursor`` on that has not started, or ``end``."""
+        """Return the number of the first job from ``cursor`` on that has not started, or ``end``."""
         while cursor < end and self.get(cursor)[0]:
             cursor += 1
         return cursor
 
     def stand_at_gate(self, worker: int) -> None:
-        """Wait at the gate after all imports."""
+        """Wait until the gate opens. Called after all imports."""
         self._write(_READY + worker, 1)
         while not self._read(_GATE):
             time.sleep(0.001)
@@ -69,7 +69,7 @@ class Marks:
             self._write(place, 0)
 
     def count_statement(self, text: str) -> None:
-        """Count a statement; the check whether a file has changed reads no table and is counted apart."""
+        """Count a statement. The check whether a file has changed reads no table and is counted separately."""
         place = _LOOKS if "data_version" in text else _STATEMENTS
         self._write(place, self._read(place) + 1)
 

@@ -1,4 +1,4 @@
-"""A drain among a million waiting and a million finished rows, next to one in an empty table."""
+"""A drain among a million waiting and a million finished rows, compared with a drain of an empty table."""
 
 import asyncio
 import sqlite3
@@ -8,8 +8,8 @@ from bench.queue.measure import Stand, drain
 
 MANY = 1_000_000
 
-# One microsecond apart: they are claimed in the order of their numbers, as the marks expect. Ids grow with time, as in
-# the product: rows enqueued together are neighbours in every index.
+# Due times are one microsecond apart, so the rows are claimed in the order of their numbers, as the marks expect. Ids
+# grow with time, as in the product: rows enqueued together are neighbours in every index.
 _POSTGRES = """
 INSERT INTO tasks (id, queue, name, args, status, available_at, created_at, finished_at, expires_at)
 SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint + n / 1000), 12, '0') || '7' || substr(md5(n::text), 1, 3)

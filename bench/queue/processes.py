@@ -1,4 +1,4 @@
-"""Processes that end with this one, and their cost."""
+"""Child processes that end with this process, and their cost."""
 
 import os
 import signal
@@ -18,11 +18,11 @@ TO_END = 15.0
 
 
 class ContenderFailed(Exception):
-    """The contender ended, never started or took too long; the message ends with its last output."""
+    """The contender ended, never started or took too long. The message ends with its last output."""
 
 
 class Processes:
-    """Child processes that are all gone when the block ends, on every path."""
+    """Child processes that have all ended when the block ends, on every path."""
 
     def __init__(self, folder: Path) -> None:
         self._errors = folder / "stderr"
@@ -44,7 +44,7 @@ class Processes:
         return process
 
     def answer(self, command: Sequence[str | Path], env: Mapping[str, str], cwd: Path) -> str:
-        """Output of the process after it has ended."""
+        """Run the process to its end and return its output."""
         us = os.getpid()
         try:
             done = subprocess.run(
@@ -89,7 +89,7 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:  # their remaining output is not needed
+        if kind is not None:  # the remaining output is not needed
             for process in self._running:
                 process.kill()
         self.stop()
@@ -101,12 +101,12 @@ def last_line(said: bytes) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor seconds of a process with all its threads."""
+    """Return the processor seconds of a process with all its threads."""
     return sum(_times(pid)[:2]) * TICK
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """Processor seconds of a process, its children, and their finished children."""
+    """Return the processor seconds of a process, its children, and their finished children."""
     return sum(_times(pid)) * TICK + sum(cpu_seconds(child) for child in children(pid))
 
 
@@ -123,9 +123,11 @@ def _tasks(pid: int) -> list[Path]:
 
 
 def _times(pid: int) -> list[int]:
-    """utime, stime, cutime, cstime. The name before them may contain spaces and brackets."""
+    """Return utime, stime, cutime and cstime of a process. The process name before them may contain spaces and
+    brackets.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return [0, 0, 0, 0]  # it has ended: its parent has the sum
+        return [0, 0, 0, 0]  # the process has ended: its parent has the sum
     return [int(field) for field in stat.rpartition(")")[2].split()[11:15]]

@@ -1,4 +1,4 @@
-"""Tables of the figures."""
+"""Tables of the benchmark figures."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -60,7 +60,7 @@ def _table(figures: Mapping[str, Figures], columns: Mapping[str, str]) -> str:
 
 
 def cell(values: Sequence[float]) -> str:
-    """Median, with the minimum and maximum if there are several values."""
+    """Format the median, with the minimum and maximum if there are several values."""
     if not values:
         return "–"
     around = f" ({number(min(values))}–{number(max(values))})" if len(values) > 1 else ""
@@ -68,7 +68,7 @@ def cell(values: Sequence[float]) -> str:
 
 
 def number(value: float) -> str:
-    """Format with three significant digits."""
+    """Format a number with about three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 or not value else f"{value:.4f}"

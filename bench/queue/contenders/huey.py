@@ -1,4 +1,6 @@
-"""Huey on SQLite, which syncs each commit; tuned: four threads. A plain function, its native form; no results kept."""
+"""The contender Huey on SQLite, which syncs each commit. Tuned: four threads. The job is a plain function, Huey's
+native form; no results kept.
+"""
 
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -26,7 +28,7 @@ class HueyContender:
         self._noop(number)
 
     async def many(self, numbers: Sequence[int]) -> None:
-        for number in numbers:  # the only way it supports
+        for number in numbers:  # Huey has no call for many jobs
             self._noop(number)
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Batuta: the worker of `batuta worker`, with its loops, its log and its leases."""
+"""The contender Batuta: the worker of `batuta worker`, with its loops, its log and its leases."""
 
 import asyncio
 import dataclasses
@@ -29,11 +29,11 @@ FENCE_COUNTED = "fence = fence + 1, "
 
 
 class FenceNotFound(Exception):
-    """The statements have changed: the fence to leave out was not found."""
+    """The fence to remove was not found, because the statements have changed."""
 
 
 def without_fence(query: Query) -> Query:
-    """Remove the fence from a statement, as for workers that trust each other."""
+    """Return the statement without its fence, for workers that trust each other."""
     text = query.text
     if query.name in ("settle", "turn", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)

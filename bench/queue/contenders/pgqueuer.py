@@ -1,4 +1,4 @@
-"""PgQueuer over an asyncpg pool; tuned: 250 jobs in a batch."""
+"""The contender PgQueuer over an asyncpg pool. Tuned: batches of 250 jobs."""
 
 import asyncio
 import signal

@@ -1,4 +1,5 @@
-"""The limit: our table and our worker's changes to its rows, by the bare driver. No worker, no handlers, no objects.
+"""The upper limit: our table and our worker's changes to its rows, made by the bare driver without worker, handlers and
+objects.
 
 Claimed rows are settled together with the next claim: in one statement on PostgreSQL, in one transaction on SQLite.
 """

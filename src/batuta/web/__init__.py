@@ -1,4 +1,4 @@
-"""The engine over HTTP: health, metrics, jobs, the API reference; and the parts for routes of an application."""
+"""The engine over HTTP: health, metrics, jobs and the API reference, and helpers for an application's own routes."""
 
 from batuta.access import Scope
 from batuta.metrics.readings import MetricReading

@@ -1,4 +1,4 @@
-"""Build the HTTP application and serve it. Deny by default: every route passes ``authorise``."""
+"""Builds the HTTP application and serves it. Access is denied by default: every route passes ``authorise``."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ from batuta.web.context import ApiState
 from batuta.web.middleware import BodyLimit, RequestAccounting
 from batuta.web.routes import health, incidents, jobs, metrics, openapi
 
-# Grace for loops beside a server that another program runs.
+# Grace of the loops if another program runs the server.
 LOOPS_GRACE = timedelta(seconds=5)
 
 
@@ -42,8 +42,9 @@ def create_api(
 ) -> FastAPI:
     """Build the API of the application.
 
-    ``larger_bodies``: paths with a larger body limit, in bytes. ``own_proof``: routes that need no token because they check
-    another proof; they must check it. ``readings``: the application's own metrics, read at each request of ``/metrics``.
+    ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token
+    because they check another proof, such as a webhook's secret. ``readings`` are the application's own metrics,
+    read at each request of ``/metrics``.
     """
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
@@ -56,7 +57,7 @@ def create_api(
 def create_side_api(
     work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
 ) -> FastAPI:
-    """Build the API of a process without its own: liveness and metrics, under the same access rules."""
+    """Build the API of a process that has none of its own: liveness and metrics, under the same access rules."""
     registry = metrics.observe_process(work, role, loops)
     state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)
     return _assemble(state, (health.router, metrics.router), {})
@@ -95,7 +96,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         version=__version__,
         lifespan=open_while_serving,
         dependencies=[Depends(authorise), Depends(problems.refuse_unwritable)],
-        docs_url=None,  # FastAPI's pages load files from another host; ours is in ``reference``
+        docs_url=None,  # FastAPI's own pages load files from another host; ours are in ``routes.openapi``
         redoc_url=None,
         openapi_url=None,
     )
@@ -112,7 +113,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the process."""
+    """A uvicorn server that installs no signal handlers; the process handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -120,10 +121,10 @@ class Server(uvicorn.Server):
 
 
 async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: timedelta) -> None:
-    """Answer until ``stop``; then accept no new connection, finish the open requests within ``grace``, and return.
+    """Serve requests until ``stop``, then close the socket, finish the open requests within ``grace``, and return.
 
-    Requests that are still open at the end of the finish phase are cancelled; the rest of the grace is for their clean-up. The
-    application's lifespan is not run: the caller has opened what the application needs.
+    Requests that are still open at the end of the finish phase are cancelled; the remaining grace is for their
+    cleanup. The application's lifespan is not run, so the caller opens everything that the application needs.
     """
     clock = SystemClock()
     config = uvicorn.Config(

@@ -1,8 +1,8 @@
-"""Access rules. Every route is closed except the few paths named here.
+"""Access rules. Every route needs authorisation, except the few paths listed here.
 
-A caller is a bearer of a token, a browser with a session that a token opened, or, in development, a program on the same
-machine, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or Sec-Fetch-Site shows them,
-the Host header shows a rebound name, and our forms carry a proof that other sites cannot know.
+A caller is the bearer of a token, a browser with a session that a token opened, or, in development, a program on the
+same machine, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or
+Sec-Fetch-Site reveals them, the Host header reveals DNS rebinding, and our forms contain a CSRF token.
 """
 
 import ipaddress
@@ -21,7 +21,8 @@ from batuta.config import EngineSettings
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.problems import Problem
 
-# Used by load balancers and by the sign-in page. An application may add routes: webhooks that verify a secret of their own.
+# Used by load balancers and by the sign-in page. An application may add routes, such as webhooks that verify their own
+# secret.
 OPEN = frozenset({"/health", "/health/ready", "/painel/entrar", "/painel/static/{name}"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SCOPE_KEY = "x-batuta-scope"
@@ -45,12 +46,14 @@ DEVELOPER = Caller("local", EVERY_SCOPE)
 
 
 def needs(scope: Scope) -> dict[str, Any]:
-    """``@router.post(…, openapi_extra=needs(Scope.SEND))``: the route needs this scope instead of its method's."""
+    """Return the ``openapi_extra`` of a route that needs this scope instead of its method's default: ``@router.post(…,
+    openapi_extra=needs(Scope.SEND))``.
+    """
     return {SCOPE_KEY: scope.value}
 
 
 def scope_of(route: object, method: str) -> Scope:
-    """The scope that the route declares; otherwise ``read`` for safe methods and ``operate`` for the others."""
+    """Return the scope that the route declares; otherwise ``read`` for safe methods and ``operate`` for the others."""
     declared = (getattr(route, "openapi_extra", None) or {}).get(SCOPE_KEY)
     if declared is not None:
         return Scope(declared)
@@ -58,7 +61,7 @@ def scope_of(route: object, method: str) -> Scope:
 
 
 async def authorise(request: Request) -> Caller:
-    """Identify the caller and check the scope; a dependency of every route."""
+    """Identify the caller and check the scope. A dependency of every route."""
     state = state_of(request)
     if route_of(request.scope) in state.open_routes:
         return ANYBODY
@@ -69,7 +72,7 @@ async def authorise(request: Request) -> Caller:
 
 
 class AuthoriseFirst(APIRoute):
-    """A route with a body that checks the token first: the framework would read and validate the body before."""
+    """A route that checks the token before the body. By default the framework would read and validate the body first."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -102,7 +105,7 @@ async def identify(request: Request, state: ApiState) -> Caller:
 
 
 async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
-    """The token's id, as a session stores it, and the caller with its scopes."""
+    """Return the token's id, as a session stores it, and the caller with the token's scopes."""
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
         return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
@@ -114,7 +117,7 @@ async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
 
 
 def make_sessions(settings: EngineSettings) -> Sessions:
-    """Sign sessions with SECRET_KEY and API_TOKEN: changing either ends every session."""
+    """Return the sessions, signed with SECRET_KEY and API_TOKEN. A change of either key ends every session."""
     given = [each.get_secret_value() for each in (settings.secret_key, settings.api_token) if each is not None]
     return Sessions("\n".join(given) if given else secrets.token_hex(32))
 
@@ -125,7 +128,7 @@ def session_of(request: Request) -> Session | None:
 
 
 async def _holder(session: Session, state: ApiState) -> Caller | None:
-    """The caller who opened the session, with its present scopes; None: the token is revoked or deleted."""
+    """Return the caller who opened the session, with the current scopes, or None if the token was revoked or deleted."""
     if session.holder == "API_TOKEN":
         return None if state.settings.api_token is None else Caller("API_TOKEN", EVERY_SCOPE)
     token = await state.work.tokens.find(session.holder)
@@ -137,8 +140,8 @@ def _caller(token: Token) -> Caller:
 
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
-    """Require the CSRF token on requests that change state: browsers attach the session cookie to cross-site requests
-    too.
+    """Require the CSRF token on requests that change state, because browsers attach the session cookie to cross-site
+    requests too.
     """
     proof = state.sessions.proof(session)
     request.state.proof = proof
@@ -150,7 +153,7 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form; empty for any other content type."""
+    """Return the fields of a form, or an empty mapping for any other content type."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         return {}
     try:
@@ -161,7 +164,9 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 def is_own_page(request: Request) -> bool:
-    """True if the browser says that one of our pages sent the request. Behind a proxy our name is in X-Forwarded-Host."""
+    """Return whether the browser reports that one of our pages sent the request. Behind a proxy our host name is in
+    X-Forwarded-Host.
+    """
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:
         return site in _SAME_SITE
@@ -170,7 +175,9 @@ def is_own_page(request: Request) -> bool:
 
 
 def is_local(request: Request) -> bool:
-    """True for a program on this machine that asks under this host's name and not from another site's page."""
+    """Return whether the request comes from a program on this machine, uses a local host name, and was not sent by
+    another site's page.
+    """
     headers = request.headers
     if any(sign in headers for sign in _PROXY_HEADERS):
         return False

@@ -1,4 +1,4 @@
-"""Request context: the application's state, the request id, and the matched route."""
+"""Context of a request: the application's state, the request id, and the matched route."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,19 +28,19 @@ class ApiState:
     readings: Readings
     service: str
     sessions: Sessions
-    open_routes: frozenset[str]  # routes without a token: open to everyone, or with a proof of their own
+    open_routes: frozenset[str]  # routes without a token: open to everyone, or with their own proof
     draining: asyncio.Event = field(default_factory=asyncio.Event)
 
     def now(self) -> datetime:
         return self.work.clock.now().astimezone(self.work.zone)
 
     def local(self, instant: datetime | None) -> str | None:
-        """The instant as documents show it: ISO 8601 in the application's zone."""
+        """Format an instant for documents: ISO 8601 in the application's zone."""
         return None if instant is None else instant.astimezone(self.work.zone).isoformat()
 
 
 def state_of(connection: HTTPConnection) -> ApiState:
-    """The state of the API behind a request or a connection."""
+    """Return the state of the API that serves a request or a connection."""
     return cast("ApiState", connection.app.state.batuta)
 
 
@@ -50,5 +50,7 @@ def request_id_of(scope: Scope) -> str:
 
 
 def route_of(scope: Scope) -> str:
-    """The template (``/jobs/{endpoint}``), never the path: a path may carry a phone number."""
+    """Return the template of the matched route (``/jobs/{endpoint}``), never the path: a path may contain a phone
+    number.
+    """
     return str(getattr(scope.get("route"), "path", UNMATCHED))

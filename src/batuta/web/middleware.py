@@ -1,4 +1,4 @@
-"""ASGI middleware of every request: request id, body limit, security headers, and one event at the end."""
+"""ASGI middleware for every request: request id, body limit, security headers, and one event at the end."""
 
 import re
 from collections.abc import Callable
@@ -32,7 +32,9 @@ SECURITY_HEADERS = {
 
 
 class RequestAccounting:
-    """Assign the request id, turn an unexpected error into a problem document, and emit how the request was answered."""
+    """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request
+    has ended.
+    """
 
     def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events) -> None:
         self._app = app
@@ -68,13 +70,13 @@ class RequestAccounting:
             self._events.emit(answered)
 
     def _request_id(self, scope: Scope) -> str:
-        """The caller's id if it is harmless, so that both logs have the same id; otherwise a new one."""
+        """Return the caller's request id if it is harmless, so that both logs have the same id; otherwise a new id."""
         given = _drop_personal_id(Headers(scope=scope).get("x-request-id", ""))
         return given if _USABLE_ID.fullmatch(given) else self._ids.new()
 
 
 def _drop_personal_id(id: str) -> str:
-    """The id, or nothing if it looks like personal data: a phone number has the form of an id."""
+    """Return the id, or empty text if it looks like personal data: a phone number has the form of an id."""
     return id if mask(id) == id else ""
 
 
@@ -85,9 +87,10 @@ def _add_headers(headers: MutableHeaders, request_id: str) -> None:
 
 
 class BodyLimit:
-    """Refuse a body longer than ``limit(path)``: at once by its Content-Length, otherwise when it exceeds the limit.
+    """Refuses a body longer than ``limit(path)``: immediately by its Content-Length, otherwise when the body exceeds
+    the limit.
 
-    Also refuse a body that has not arrived within BODY_WITHIN, so that a slow sender cannot keep a request open.
+    It also refuses a body that has not arrived within BODY_WITHIN, so that a slow sender cannot keep a request open.
     """
 
     def __init__(self, app: ASGIApp, limit: Callable[[str], int], clock: Clock) -> None:
@@ -107,7 +110,7 @@ class BodyLimit:
         is_refused = False
 
         async def sending(message: Message) -> None:
-            # Replace the framework's answer to the interrupted body by the refusal.
+            # Replace the framework's response to the interrupted body with the refusal.
             nonlocal is_refused
             if body.refusal is None:
                 await send(message)
@@ -119,7 +122,7 @@ class BodyLimit:
 
 
 class _Body:
-    """The body while it arrives. ``refusal``: why the rest is not read."""
+    """The body of a request while it arrives. ``refusal`` is the response to send if the body is refused."""
 
     def __init__(self, scope: Scope, receive: Receive, limit: int, clock: Clock) -> None:
         self.limit = limit

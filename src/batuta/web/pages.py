@@ -1,4 +1,4 @@
-"""HTML pages: one Jinja environment, everything escaped, nothing loaded from another host."""
+"""HTML pages: one Jinja environment that escapes all values, and no files from other hosts."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ YEAR = 365 * 24 * 3600
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _environment = Environment(
     loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,  # autoescape by file name would skip them: they do not end with .html
+    autoescape=True,  # escaping by file name would skip our templates, which do not end with .html
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -26,7 +26,7 @@ _environment = Environment(
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
     """Render a template in the reader's language. A language chosen with ``?lang=`` is stored in a cookie."""
     texts = texts_for(request)
-    # Present only with a session: forms carry it, and the page offers to sign out.
+    # Present only with a session: forms contain it, and the page shows a sign-out button.
     proof = getattr(request.state, "proof", None)
     frame = {"request": request, "texts": texts, "asset": asset, "proof": proof}
     html = _environment.get_template(template).render({**values, **frame})
@@ -40,12 +40,12 @@ def page(request: Request, template: str, values: Mapping[str, object], *, statu
 
 
 def asset(name: str) -> str:
-    """A file's name with the hash of its content, so that browsers may cache it for ever."""
+    """Return a file's name with the hash of its content, so that browsers may cache the file forever."""
     return f"{name}?v={_read(name)[1]}"
 
 
 def static(request: Request, name: str) -> Response | None:
-    """One of our own files; None if there is no such file."""
+    """Return the response for one of our static files, or None if the file does not exist."""
     if name not in {file.name for file in (HERE / "static").iterdir()}:
         return None
     content, version = _read(name)

@@ -22,12 +22,14 @@ from batuta.web.context import ApiState, request_id_of, state_of
 MEDIA_TYPE = "application/problem+json"
 LANGUAGE_COOKIE = "batuta_lang"
 LONGEST_PLACE = 200
-# Problems that Starlette itself raises; any other status has the sentence of its class.
+# Problems that Starlette raises; any other status uses a general sentence.
 _SLUG_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class Problem(Exception):
-    """``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its sentence."""
+    """An error response. ``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its
+    sentence.
+    """
 
     def __init__(self, status: int, slug: str, /, *, headers: Mapping[str, str] | None = None, **facts: object) -> None:
         super().__init__(slug)
@@ -44,7 +46,7 @@ def unknown_job(name: str, nearest: str | None) -> Problem:
 
 
 async def refuse_unwritable(request: Request) -> None:
-    """Refuse characters that no database can store; a dependency of every route."""
+    """Refuse a request with characters that no database can store. A dependency of every route."""
     said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]
     if not all(map(is_writable, said)):
         raise Problem(400, "unwritable_parameter")
@@ -81,12 +83,12 @@ def answer(
 
 
 def safe(facts: Mapping[str, object]) -> dict[str, object]:
-    """Mask personal data in the facts of an answer: answers are stored in places outside our control."""
+    """Return the facts of a response with personal data masked, because clients store responses outside our control."""
     return {name: mask(value) if isinstance(value, str) else value for name, value in facts.items()}
 
 
 def texts_for(request: Request) -> Texts:
-    """Texts in the language chosen by ``?lang=`` or its cookie; otherwise the browser's."""
+    """Return the texts in the language chosen by ``?lang=`` or its cookie, otherwise in the browser's language."""
     state: ApiState = state_of(request)
     chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
     asked = chosen or request.headers.get("accept-language", "")
@@ -106,7 +108,7 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Methods of all routes at this path; the framework names only those of the first."""
+    """Return the methods of all routes at this path; the framework would return only those of the first route."""
     routes = (each.original_route for each in iter_route_contexts(request.app.routes))
     found = {
         method
@@ -119,7 +121,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Report the place and kind of the error without the value, which may be personal data, as may the name of an unknown field.
+    # Report the place and kind of the error without the value: values and names of unknown fields may be personal data.
     texts = texts_for(request)
     errors = [
         {

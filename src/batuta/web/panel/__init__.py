@@ -1,4 +1,6 @@
-"""The dashboard under ``/painel``: server-rendered and read-only. Pages show the results of other parts and decide nothing."""
+"""The dashboard under ``/painel``: server-rendered and read-only. Pages show the results of other modules and contain
+no decisions.
+"""
 
 from batuta.web.panel.routes import home, router
 

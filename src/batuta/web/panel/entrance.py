@@ -1,4 +1,4 @@
-"""Sign-in of a browser: a page that takes a token, a session in an HttpOnly cookie, and sign-out."""
+"""Sign-in of a browser: a page with a form for the token, a session in an HttpOnly cookie, and sign-out."""
 
 import re
 import secrets
@@ -55,7 +55,7 @@ async def sign_out(request: Request) -> Response:
 
 
 def redirect_to_sign_in(request: Request) -> RedirectResponse:
-    """Redirect a request for a page to the sign-in page, which returns to it."""
+    """Redirect a request for a page to the sign-in page, which redirects back after the sign-in."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     to = own_address(asked) if request.method == "GET" else HOME
     return RedirectResponse(f"{ENTRANCE}?{urlencode({'para': to})}", 303)
@@ -71,5 +71,7 @@ def _entrance(request: Request, *, to: str, refused: bool = False, status: int =
 
 
 def _is_secure(request: Request) -> bool:
-    """True for HTTPS, also if a proxy ends it. A forged header only makes the sender's own browser drop the cookie."""
+    """Return whether the browser uses HTTPS, also through a proxy. A forged header only makes the sender's own browser
+    drop the cookie.
+    """
     return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

@@ -1,4 +1,4 @@
-"""The pages of the dashboard as values, built without I/O: the first page, one job, one execution."""
+"""The content of the dashboard's pages, computed without I/O: the first page, one job, one execution."""
 
 import json
 import re
@@ -26,8 +26,8 @@ from batuta.texts.findings import message_of, next_step_of
 from batuta.web.panel import words as crons
 from batuta.web.panel.words import Words, fold
 
-# Order of the list: problems, held jobs, healthy jobs, jobs not implemented yet. ``running`` and ``waiting`` rank with
-# ``ok``, so that rows do not jump at every fire.
+# Order of the list: problems, held jobs, healthy jobs, jobs that are not implemented. ``running`` and ``waiting`` rank
+# with ``ok``, so that rows do not jump at every fire.
 _RANK = {
     JobState.STALE: 0,
     JobState.FAILING: 1,
@@ -54,7 +54,7 @@ _RAN = ("success", "error", "timeout", "abandoned")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Filters of the list; unknown values are ignored."""
+    """Filters of the job list. Unknown values are ignored."""
 
     state: JobState | None = None
     category: str | None = None
@@ -75,14 +75,14 @@ class Row:
     health: JobHealth
     schedule: str | None
     why: str | None
-    next_note: str | None  # why the next fire will not run; None: it will
+    next_note: str | None  # why the next fire will not run; None: the fire will run
     searched: str
     is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A notice above the list. ``key`` names the sentence; the job names follow it, worst first."""
+    """A notice above the job list. ``key`` names the sentence; the job names follow, critical jobs first."""
 
     key: str
     jobs: Sequence[Job]
@@ -100,7 +100,7 @@ class Finding:
 class Verdict:
     level: Level
     findings: Sequence[Finding]
-    no_scheduler: bool  # no scheduler lives: nothing runs
+    no_scheduler: bool  # no scheduler runs, so no job runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class WindowNow:
     opens: str
     closes: str
     is_open: bool
-    changes_at: datetime  # when it closes, or opens next
+    changes_at: datetime  # when the window closes, or opens next
 
 
 def rows(seen: JobsSeen, asked: JobFilter, words: Words) -> list[Row]:
@@ -140,7 +140,7 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> R
 
 
 def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """The reason why a job is not ok, and until when, if the hold has an end."""
+    """Return the reason why a job is not ok, with the end of the hold if it has one, or None."""
     if health.why is None:
         return None
     text = words.texts.reason(health.why)
@@ -202,7 +202,7 @@ def _window(name: str, seen: JobsSeen, words: Words) -> WindowNow:
 
 
 def shares(by_status: Mapping[str, int]) -> list[tuple[str, float, float]]:
-    """A bar of width 100 for the last 24 hours: outcome, start, width."""
+    """Return the parts of a bar of width 100 for the last 24 hours: outcome, start and width of each."""
     total = sum(by_status.values())
     groups = {
         "success": by_status.get("success", 0),
@@ -265,14 +265,14 @@ _CURSOR = re.compile(r"^(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last row of a page; the next page begins after it. Part of the page's address."""
+    """The last row of a page, encoded in the page's address. The next page begins after this row."""
 
     at: datetime
     id: str
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Parse a cursor; None: not a cursor, so the page shows the newest rows."""
+        """Parse a cursor, or return None for any other text; then the page shows the newest rows."""
         found = _CURSOR.match(text)
         return None if found is None else cls(instant(int(found[1])), found[2])
 
@@ -286,7 +286,9 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """A coming fire. ``stopped``: why it would not run, by the present state. ``holiday``: its name, if the day is one."""
+    """A future fire. ``stopped`` is the reason why it would not run in the current state. ``holiday`` is the name of a
+    holiday on that day.
+    """
 
     at: datetime
     stopped: str | None
@@ -323,12 +325,12 @@ def newest(lists: Sequence[Sequence[Recorded]], limit: int) -> list[Recorded]:
 
 
 def pretty(result: Json) -> str:
-    """Format JSON on the server: a browser would round large numbers."""
+    """Format JSON on the server, because a browser would round large numbers."""
     return json.dumps(result, ensure_ascii=False, indent=2, sort_keys=True)
 
 
 def lateness(row: Recorded) -> timedelta | None:
-    """Delay between the fire and the start; None: the run was not scheduled or never started."""
+    """Return the delay between the fire and the start, or None if the run was not scheduled or never started."""
     if row.scheduled_for is None or row.status == "missed":
         return None
     return max(row.started_at - row.scheduled_for, timedelta(0))

@@ -1,4 +1,4 @@
-"""Routes of the pages. An error is shown as a page to browsers and as a problem document to other clients."""
+"""Routes of the dashboard's pages. Browsers get an error as a page, other clients as a problem document."""
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -53,7 +53,7 @@ class PageRoute(APIRoute):
 
 
 router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)
-# Matched last, so that an application may replace the first page and add pages.
+# Matched last, so that an application can replace the first page and add pages.
 home = APIRouter(include_in_schema=False, route_class=PageRoute)
 router.add_api_route("/entrar", entrance.entrance, methods=["GET"])
 router.add_api_route("/entrar", entrance.sign_in, methods=["POST"])
@@ -207,7 +207,7 @@ def _frame(request: Request, words: Words) -> dict[str, object]:
 async def _executions(
     request: Request, cursor: Cursor | None, *, job: str | None = None, status: str | None = None
 ) -> tuple[list[Recorded], Cursor | None]:
-    """One page of executions and the cursor of the next page; None: no older rows."""
+    """Return one page of executions and the cursor of the next page, or None if there are no older rows."""
     reports = state_of(request).work.reports
     start = cursor or Cursor(_after_every_row(request), BEFORE_ANY)
     rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
@@ -224,13 +224,15 @@ def _require_job(request: Request, name: str) -> Job:
 
 
 def _words(request: Request, now: datetime | None = None) -> Words:
-    """Words in the reader's language. ``now``: the database's time, if it was read; default: the process's."""
+    """Return the formatter for the reader's language. ``now`` is the database's time, if it was read; the default is
+    the process's time.
+    """
     state = state_of(request)
     return Words(texts_for(request), state.work.zone, now or state.now())
 
 
 def _after_every_row(request: Request) -> datetime:
-    """Later than every row, also rows written by a clock ahead of ours."""
+    """Return an instant later than every row, including rows written by a clock ahead of ours."""
     return state_of(request).now() + DAY
 
 

@@ -1,10 +1,10 @@
 """Time charts as SVG paths: a lane of 24 hours per category, and the durations of the last runs.
 
-A lane is 96 wide, one unit per quarter of an hour, and is stretched to the page; so its shapes are made of upright
-and level lines only. Shape and colour both show the outcome:
+A lane is 96 units wide, one unit per quarter of an hour, and is stretched to the page. So its shapes consist of
+vertical and horizontal lines only. Shape and colour both show the outcome:
 
-    success  a bar as high as there were runs       failed  a column of stripes, full height
-    skipped  a dot on the ground                    missed  a hollow column, full height       running  a column of dots
+    success  a bar, higher with more runs           failed  a column of stripes, full height
+    skipped  a dot at the bottom                    missed  a hollow column, full height       running  a column of dots
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ _WIDTH = 0.76
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A quarter of an hour with a problem, and its tooltip."""
+    """A quarter of an hour with failed or missed runs, and its tooltip."""
 
     place: int
     title: str
@@ -61,12 +61,12 @@ class Hour:
 
 
 def begin(now: datetime) -> datetime:
-    """24 hours before the end of the quarter that ``now`` falls into."""
+    """Return the start of the chart: 24 hours before the end of the quarter of an hour that contains ``now``."""
     return now - (now - _EPOCH) % SLICE + SLICE - PLACES * SLICE
 
 
 def hours(since: datetime, words: Words) -> list[Hour]:
-    """Labels of the axis: every third full hour in local time."""
+    """Return the labels of the time axis: every third full hour in local time."""
     quarters = (since + place * SLICE for place in range(1, PLACES))
     return [
         Hour(f"{words.local(each):%H}h", (each - since) / SLICE)
@@ -76,7 +76,7 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 
 
 def lanes(categories: Iterable[str], slices: Sequence[Slice], since: datetime, words: Words) -> list[Lane]:
-    """One lane per category, empty ones included: silence is information."""
+    """Return one lane per category. Empty lanes are included, because missing runs are information."""
     counted: dict[str, dict[str, dict[int, int]]] = {category: {} for category in categories}
     for each in slices:
         if each.place < PLACES and each.category in counted:
@@ -134,7 +134,7 @@ def _hollow(place: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Durations of runs, oldest first. ``width`` is in units of one run."""
+    """Chart of the durations of runs, oldest first. ``width`` is the number of runs."""
 
     width: int
     paths: Mapping[str, str]
@@ -142,7 +142,7 @@ class Spark:
 
 
 def spark(runs: Sequence[Recorded]) -> Spark | None:
-    """A chart of durations from ``runs`` (newest first), only of runs that ran; None: fewer than three."""
+    """Return a chart of the durations of ``runs`` (newest first), or None if fewer than three of them ran."""
     ran = [
         run for run in reversed(runs) if run.status in ("success", "error", "timeout") and run.duration_ms is not None
     ]

@@ -1,4 +1,4 @@
-"""Instants, durations, numbers and schedules as people read them, in their language and their zone."""
+"""Formats instants, durations, numbers and schedules for people, in their language and time zone."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Words:
     now: datetime
 
     def word(self, group: str, key: str) -> str:
-        """The panel's word for a state, a status or a trigger."""
+        """Return the panel's word for a state, a status or a trigger."""
         return self.texts(f"panel.{group}.{key}")
 
     def plain(self, group: str, key: str) -> str:
@@ -44,12 +44,12 @@ class Words:
         return f"{self.local(instant):%H:%M}"
 
     def whole(self, instant: datetime) -> str:
-        """Date with year, time and offset, for a tooltip."""
+        """Format the date with year, time and offset, for a tooltip."""
         local = self.local(instant)
         return f"{self.weekday(local.isoweekday() % 7)} {self.texts.second(local)} {local:%z}"
 
     def weekday(self, day: int) -> str:
-        """0 is Sunday, as in a cron."""
+        """Return the name of a weekday; 0 is Sunday, as in cron."""
         return self.texts("panel.weekdays").split()[day]
 
     def ago(self, instant: datetime) -> str:
@@ -59,7 +59,7 @@ class Words:
         return self.texts("panel.ahead", span=self.about(instant - self.now))
 
     def about(self, span: timedelta) -> str:
-        """A rounded duration in its largest unit: 40 s, 12 min, 5 h, 3 d."""
+        """Format a rounded duration in its largest unit: 40 s, 12 min, 5 h, 3 d."""
         span = max(span, timedelta(0))
         for unit, sign in _UNITS[:-1]:
             if span >= (2 * unit if unit is _DAY else unit):
@@ -67,7 +67,7 @@ class Words:
         return f"{span // _SECOND} s"
 
     def span(self, span: timedelta) -> str:
-        """An exact duration: 45 min, 25 h, 8 d, 1 h 30 min. A single day is 24 h."""
+        """Format an exact duration: 45 min, 25 h, 8 d, 1 h 30 min. A single day is shown as 24 h."""
         if span % _DAY == timedelta(0) and span >= 2 * _DAY:
             return f"{span // _DAY} d"
         parts = []
@@ -90,7 +90,7 @@ class Words:
         return self.texts.number(number, 1)
 
     def number(self, number: int) -> str:
-        """Thousands separated by a narrow space, which reads the same in every language."""
+        """Format a number with thousands separated by a narrow space, which is readable in every language."""
         return f"{number:,}".replace(",", "\u202f")
 
     def figure(self, value: int | timedelta) -> str:
@@ -102,25 +102,25 @@ class Words:
 
 
 def fold(text: str) -> str:
-    """Lower case without accents, for a tolerant search; panel.js does the same."""
+    """Return text in lower case without accents, for a tolerant search; panel.js does the same."""
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
 
 
-MOST_TIMES = 4  # more times a day than this are not listed
+MOST_TIMES = 4  # a schedule with more times per day is shown as an interval
 _EVERY_DAY = frozenset(range(7))
 _WORKING_DAYS = frozenset(range(1, 6))
 
 
 def in_words(cron: Cron, words: Words) -> str | None:
-    """A cron as a phrase; None: show the cron expression."""
+    """Return a cron expression as a phrase, or None if the page should show the expression itself."""
     days = _days(cron, words)
     times = _times(cron, words, every_day=not days)
     return None if days is None or times is None else ", ".join(part for part in (times, days) if part)
 
 
 def _days(cron: Cron, words: Words) -> str | None:
-    """The days of a cron; empty: every day; None: no simple phrase."""
+    """Return a phrase for the days of a cron expression: empty for every day, None if no simple phrase exists."""
     if len(cron.months) < 12 or cron.either_day:
         return None
     if len(cron.days) < 31:
@@ -152,7 +152,7 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
 
 
 def _step(numbers: tuple[int, ...], end: int) -> int | None:
-    """The N of ``*/N`` if the numbers are such a series; otherwise None."""
+    """Return the N of ``*/N`` if the numbers are such a series, otherwise None."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, end, step)) and end % step == 0 else None
 

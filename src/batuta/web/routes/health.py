@@ -1,8 +1,9 @@
-"""``/health`` and the routes below it. Every answer is 200 with the state in the body; ``?strict=1`` puts it in the status too.
+"""``/health`` and the routes below it. Every response is 200 with the state in the body; ``?strict=1`` also sets the
+status.
 
-``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached: ``timestamp`` is
-the instant of the computation. ``/health/jobs`` judges every job of the timetable by its expected fires; ``/health/circuits``
-shows every circuit breaker and its transitions.
+``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached;
+``timestamp`` is the instant of the computation. ``/health/jobs`` judges every job of the timetable by its expected
+fires. ``/health/circuits`` shows every circuit breaker and its transitions.
 """
 
 from collections import defaultdict
@@ -22,9 +23,9 @@ from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 
 router = APIRouter(tags=["health"])
-# About the application, not the process: only the api role serves them.
+# Routes about the application instead of the process: only the api role serves them.
 details = APIRouter(tags=["health"])
-# Matched last, so that a route of the application wins over a page of the same name.
+# Matched last, so that a route of the application has precedence over a page of the same name.
 pages = APIRouter(tags=["health"])
 TRANSITIONS_SHOWN = 50
 Hours = Annotated[int, Query(ge=1, le=24 * 366)]
@@ -33,27 +34,27 @@ _BAD = frozenset({"critical", "unhealthy", "error"})
 
 @router.get("/health", operation_id="health")
 async def health(request: Request) -> dict[str, Any]:
-    """Liveness of this process; reads no database."""
+    """Report that this process is alive. Reads no database."""
     state = state_of(request)
     return {"status": "healthy", "service": state.service, "timestamp": state.now().isoformat()}
 
 
 @router.get("/health/ready", operation_id="ready")
 async def ready(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Readiness: every probe answers and the process is not draining."""
+    """Report whether this process is ready: every needed probe succeeds and the process is not draining."""
     state = state_of(request)
     parts = await look(state.work.probes, state.work.clock)
     status = "draining" if state.draining.is_set() else verdict(parts, state.work.probes)
     if strict and status in ("draining", "not_ready"):
         response.status_code = 503
     states = {name: part.state.value for name, part in parts.items()}
-    # No token is needed here: report the state without addresses.
+    # This route needs no token, so it reports states without addresses.
     return {"status": status, "checks": states, "timestamp": state.now().isoformat()}
 
 
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List findings, worst first, each cause once, with the next step. Computed at most every 15 s."""
+    """List the findings, worst first, one per cause, with the next step. Computed at most every 15 s."""
     assessment = await _assess(request, response, strict)
     findings = describe_findings(assessment, texts_for(request), state_of(request).local)
     is_bad = assessment.worst not in (None, Severity.INFO)
@@ -67,14 +68,18 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Return the score, 0 to 100, and its parts. A critical finding keeps it below 40. Computed at most every 15 s."""
+    """Return the health score from 0 to 100 and its parts. A critical finding keeps the score below 40. Computed at
+    most every 15 s.
+    """
     assessment = await _assess(request, response, strict)
     return describe_score(assessment, texts_for(request), state_of(request))
 
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """Return the application's health page of this name. Computed at most every 15 s, unless the page says otherwise."""
+    """Return the application's health page of this name. Computed at most every 15 s, unless the page sets another
+    interval.
+    """
     health = state_of(request).work.health
     document = await health.page(name)
     if document is None and not health.page_names:
@@ -110,7 +115,7 @@ async def _assess(request: Request, response: Response, strict: bool) -> Assessm
 
 @details.get("/health/jobs", operation_id="health_jobs")
 async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List every job, including jobs that never ran. Stale is computed from the expected fires."""
+    """List every job, including jobs that never ran. A job is stale if its expected fire has no successful run."""
     state = state_of(request)
     seen, texts, wording = await state.work.job_health.look(), texts_for(request), state.work.extension.wording
     found = level(seen.jobs)

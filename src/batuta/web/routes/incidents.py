@@ -1,4 +1,6 @@
-"""``/incidents``: periods of critical health, their duration and cause. Health opens and closes them; operators may add some."""
+"""The routes ``/incidents``: periods of critical health, their duration and causes. Health opens and closes them;
+operators may add some.
+"""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -17,7 +19,7 @@ router = APIRouter(tags=["incidents"], route_class=AuthoriseFirst)
 
 
 def _refuse_bool(value: object) -> object:
-    """Refuse ``true`` and ``false``, which pydantic would take as 1 and 0."""
+    """Refuse ``true`` and ``false``, which pydantic would accept as 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("a score is a number")  # noqa: TRY004 - pydantic turns it into an answer
     return value
@@ -43,7 +45,7 @@ class IncidentBody(BaseModel):
 async def incidents(
     request: Request, days: Days = 30, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> dict[str, Any]:
-    """List incidents that were open at some time of the last days, newest first."""
+    """List the incidents that were open at some time in the last days, newest first."""
     state = state_of(request)
     now = state.now()
     found = await state.work.observability.incidents.list_between(now - timedelta(days=days), now, limit)
@@ -57,7 +59,7 @@ async def incidents(
 
 @router.get("/incidents/stats", operation_id="incident_stats")
 async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
-    """Count incidents by severity, with the mean time to recover and the share of time without a critical one."""
+    """Count incidents by severity, with the mean time to recover and the share of time without a critical incident."""
     state = state_of(request)
     now = state.now()
     since = now - timedelta(days=days)
@@ -76,7 +78,9 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
     responses={200: {"description": "The incident that was open"}},
 )
 async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
-    """Record an incident by hand: to critical opens one, from critical closes that source's open one, others are notes."""
+    """Record an incident by hand. A change to critical opens an incident, a change from critical closes the open
+    incident of the same source, and any other change is a note.
+    """
     state = state_of(request)
     if (details := json_object(body.details, LONGEST_DETAILS)) is None:
         raise Problem(422, "invalid", count=1)

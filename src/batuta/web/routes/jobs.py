@@ -1,4 +1,4 @@
-"""``POST /jobs/<endpoint>``: how the scheduler, and a person with curl, run a job."""
+"""The routes of job endpoints. The scheduler, or an operator with curl, runs a job with ``POST /jobs/<endpoint>``."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any, assert_never
@@ -13,7 +13,7 @@ from batuta.web.problems import Problem, unknown_job
 
 router = APIRouter(tags=["jobs"])
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
-# A failed job answers with its own document and an error status.
+# A failed job returns its own document with an error status.
 _JSON_OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "a parameter or the deadline cannot be used", "content": _JSON_OBJECT},
@@ -44,9 +44,9 @@ async def run(
     deadline: DeadlineHeader = None,
     timeout: TimeoutHeader = None,
 ) -> JSONResponse:
-    """Run a job now. The query string holds its parameters; a repeated idempotency key returns the first result.
+    """Run a job now. The query string contains its parameters; a repeated idempotency key returns the first result.
 
-    ``X-Batuta-Timeout`` has priority over ``X-Batuta-Deadline``: the clocks of two machines may differ.
+    ``X-Batuta-Timeout`` has precedence over ``X-Batuta-Deadline``, because the clocks of two machines may differ.
     """
     work = state_of(request).work
     found = work.endpoints.find(endpoint)

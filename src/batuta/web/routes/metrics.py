@@ -1,4 +1,4 @@
-"""``/metrics`` in the Prometheus format.
+"""The route ``/metrics`` in the Prometheus format.
 
 Every process shows its own counters: the api at its own address, the others at BATUTA_METRICS_PORT. Only the api
 shows values of the database, so that a sum over the processes counts them once.
@@ -24,14 +24,14 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Return metrics of this process and of the database, in the Prometheus format."""
+    """Return the metrics of this process and of the database, in the Prometheus format."""
     state = state_of(request)
     await state.readings.refresh()
     return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
-    """Count everything this process does from now on, in a registry of its own."""
+    """Count the events and database calls of this process from now on, and return the registry of the counters."""
     registry = process_registry(__version__, role)
     work.events.subscribe(MetricsSubscriber(registry))
     observe_databases(work.connections, registry)
@@ -40,7 +40,7 @@ def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Runnin
 
 
 def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, MetricReading]) -> Readings:
-    """Metrics read from the database. ``own``: the application's readings."""
+    """Return the metrics that are read from the database. ``own`` are the application's readings."""
 
     async def jobs() -> Sequence[Metric]:
         return readings.job_metrics(await work.job_health.look())
@@ -52,7 +52,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Met
         return readings.circuit_metrics(await work.circuits.look())
 
     async def limits() -> Sequence[Metric]:
-        # Skip limits per person: as many series as people.
+        # Skip limits per person, which would create one series per person.
         shared = [limit for limit in work.limits.values() if not limit.each]
         return readings.limit_metrics(shared, await work.rates.count_used(shared))
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, completed with scopes and problem answers, and its offline reference page."""
+"""The OpenAPI document with scopes and problem responses, and its reference page, which loads nothing from other hosts."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -38,7 +38,7 @@ async def style(request: Request) -> Response:
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One entry per path and method, in the order of the document, for the reference page."""
+    """Yield one entry per path and method for the reference page, in the order of the document."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield {
@@ -77,7 +77,7 @@ _PROBLEM = {
 
 
 def describe(api: FastAPI, open_routes: frozenset[str]) -> None:
-    """Replace ``api.openapi`` by one that adds scopes and problem answers."""
+    """Replace ``api.openapi`` by a function that adds scopes and problem responses."""
     plain = api.openapi
 
     def openapi() -> dict[str, Any]:
@@ -121,13 +121,15 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
     for status, answer in answers.items():
         if status.isdecimal() and int(status) >= 400:
             answer["description"] = answer.get("description") or HTTPStatus(int(status)).phrase
-            # Replace FastAPI's own 422 schema: we answer with a problem.
+            # Replace FastAPI's own 422 schema, because our response is a problem document.
             said = {} if status == "422" else answer.get("content", {})
             answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop ``null`` from the schema of a header or query parameter: an absent one is left out of the request."""
+    """Drop ``null`` from the schema of a header or query parameter, because an absent parameter is omitted from the
+    request.
+    """
     match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:
             return {**only, **{name: value for name, value in schema.items() if name != "anyOf"}}
