@@ -14,7 +14,7 @@ class Unheard(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comportamento:
     """Settings of the simulated WhatsApp. Shares range from 0 (never) to 1 (always). By default everything works and
-    nobody replies.
+    no person replies.
     """
 
     # Sends

@@ -116,15 +116,13 @@ class EngineSettings(BaseModel):
     batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
     """the language of commands and problems; unset: the system's language, or English"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
-    """the name of this deployment; a new name makes its schedules the active ones, also after a rollback to older code
-    """
+    """the name of this deployment; a new name makes its schedules active, also after a rollback to older code"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
     """PostgreSQL: maximum connections of a process for handlers, enqueueing and pages"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
     """PostgreSQL: maximum connections of a process reserved for renewals, settlements and rescues"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
-    """PostgreSQL: health reports a transaction that stays open longer than this and keeps dead rows from being removed
-    """
+    """PostgreSQL: health reports a transaction that is open for longer and keeps dead rows from being removed"""
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """longest time that a shutdown waits for work in progress"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
@@ -132,8 +130,7 @@ class EngineSettings(BaseModel):
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
     """`batuta up` kills and restarts a child after this time without a heartbeat"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
-    """a process ends if its event loop does not respond for this time; its stack is written to the log and the database
-    """
+    """a process ends if its event loop does not respond for this time; log and database get its stack"""
     batuta_recycle_mb: Annotated[int, Field(ge=16)] | None = None
     """a process with more memory than this drains and restarts; unset: never"""
     batuta_recycle_hours: Annotated[float, Field(gt=0)] | None = None

@@ -78,8 +78,9 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
     responses={200: {"description": "The incident that was open"}},
 )
 async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
-    """Record an incident by hand. A change to critical opens an incident, a change from critical closes the open
-    incident of the same source, and any other change is a note.
+    """Record an incident by hand. A change to critical opens one, a change from critical closes that of the same source.
+
+    Any other change is recorded as a note.
     """
     state = state_of(request)
     if (details := json_object(body.details, LONGEST_DETAILS)) is None:
