@@ -79,7 +79,7 @@ def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway
     assert (code, said.strip()) == (0, f"{SENDER} now sends its events to {HOOK}")
     found = run_doctor(batuta)
     assert found[f"webhook of {SENDER} configured"] is None
-    assert f"instance {SENDER} is open" in found
+    assert f"instance {SENDER} is connected" in found
     step = found[f"webhook of {LISTENER} not configured"]
     assert step is not None
     assert step.startswith(f"batuta configurar-webhook {LISTENER}")
@@ -135,13 +135,15 @@ def test_doctor_reports_a_closed_line_and_a_webhook_to_another_address(gateway: 
         for instance, webhook in ((SENDER, elsewhere), (LISTENER, some)):
             http.post(f"/evolution/webhook/set/{instance}", headers={"apikey": KEY}, json={"webhook": webhook})
     found = run_doctor(batuta)
-    assert f"instance {SENDER} is closed (last code: 403)" in found
+    assert f"instance {SENDER} is disconnected (last code: 403)" in found
     assert f"webhook of {SENDER} points to another address: http://outro.exemplo.test/x" in found
     assert any(what.startswith(f"webhook of {LISTENER} does not send CONNECTION_UPDATE") for what in found)
     with httpx2.Client(base_url=gateway, trust_env=False) as http:
         split = {"enabled": True, "url": HOOK, "byEvents": True}
         http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})
-    assert f"instance {SENDER} sends each event to an address of its own, which receives nothing" in run_doctor(batuta)
+    assert f"instance {SENDER} sends each event to a separate address, where no program receives it" in run_doctor(
+        batuta
+    )
     assert "token=segredo" not in str(found)
 
 

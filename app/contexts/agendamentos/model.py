@@ -35,11 +35,11 @@ def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> st
 
 
 class ImportacaoInexistente(BatutaError):
-    sentence = "there is no import {id}: `batuta agendamentos importacoes` lists the latest"
+    sentence = "import {id} does not exist: `batuta agendamentos importacoes` lists the latest"
 
 
 class AgendamentoInexistente(BatutaError):
-    sentence = "there is no appointment {id}: `batuta agendamentos listar` lists them"
+    sentence = "appointment {id} does not exist: `batuta agendamentos listar` lists the existing ones"
 
 
 class AgendamentoRecusado(BatutaError):
@@ -55,15 +55,15 @@ class PlanilhaRecusada(BatutaError):
 
 
 class PlanilhaVazia(PlanilhaRecusada):
-    sentence = "the spreadsheet is empty: no visible sheet of it holds a cell. Export it again and send it"
+    sentence = "the spreadsheet is empty: no visible sheet has a cell. Export it again and send it"
 
 
 class ColunasAusentes(PlanilhaRecusada):
-    sentence = "the spreadsheet lacks {colunas}: add what is missing to the header row and send it again"
+    sentence = "the spreadsheet lacks the columns {colunas}: add them to the header row and send it again"
 
 
 class SemCabecalho(PlanilhaRecusada):
-    sentence = "no row of the spreadsheet looks like a header: it must name {colunas}; correct it and send it again"
+    sentence = "no row of the spreadsheet looks like a header, which must name {colunas}: correct it and send it again"
 
 
 class NaoEPlanilha(PlanilhaRecusada):

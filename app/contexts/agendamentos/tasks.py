@@ -28,8 +28,8 @@ from batuta.loops import Pace, Wakeup
 from batuta.reasons import TIMED_OUT, define
 from batuta.sql import AsJson, Database, Row, is_uuid
 
-MODEL_HELD = define("agendamento_llm_suspenso", "the model: {why}")
-MODEL_AWAY = define("llm_fora", "the model could not be asked")
+MODEL_HELD = define("agendamento_llm_suspenso", "the model is held: {why}")
+MODEL_AWAY = define("llm_fora", "the model could not be called")
 KEPT_CHANGING = define("agendamento_mudou", "the appointment kept changing while it was read")
 
 log = logging.getLogger("julia.agendamentos")

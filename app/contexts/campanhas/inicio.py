@@ -33,7 +33,7 @@ from batuta.queues import NewItem
 from batuta.reasons import define, encode, reason_of_error
 from batuta.sql import AsJson, Database, Row, Transaction
 
-JOB_HELD = define("tarefa_suspensa", "its job is held")
+JOB_HELD = define("tarefa_suspensa", "the job is held")
 
 BATCH: Final = 500
 DUE_LIMIT: Final = 50

@@ -60,12 +60,12 @@ FROM: Final[Mapping[Acao, frozenset[StatusDaCampanha]]] = {
 
 
 class CampanhaInexistente(BatutaError):
-    sentence = "there is no campaign {id}: `batuta campanhas listar` shows those there are"
+    sentence = "campaign {id} does not exist: `batuta campanhas listar` lists the existing ones"
 
 
 class CampanhaNaoPode(BatutaError):
     sentence = (
-        "campaign {id} is {status}, and {acao} is for one that is {de}: look at it with `batuta campanhas ver {id}`"
+        "campaign {id} is {status}, and {acao} needs a campaign that is {de}: `batuta campanhas ver {id}` shows it"
     )
 
 
@@ -86,11 +86,11 @@ class TextoRecusado(CampanhaRecusada):
 
 
 class CampoDesconhecido(CampanhaRecusada):
-    sentence = "the campaign's text has the placeholder '{campo}'; known are {known}: correct it and try again"
+    sentence = "the campaign's text has the placeholder '{campo}', but only {known} exist: correct it and try again"
 
 
 class ChaveSolta(CampanhaRecusada):
-    sentence = "the campaign's text has a brace without its partner: correct it and try again"
+    sentence = "the campaign's text has an unmatched brace: correct it and try again"
 
 
 class FiltroDesconhecido(CampanhaRecusada):
@@ -111,16 +111,16 @@ class SemPublico(CampanhaRecusada):
 
 class PublicoVazio(SemPublico):
     sentence = (
-        "campaign {id} would have no recipients then, all doctors who fit are excluded ({motivos}); it is unchanged: schedule it "
-        "for later (`batuta campanhas agendar {id} --para …`) or make another for more people; docs/operations.md says what each "
-        "reason means"
+        "campaign {id} would have no recipients then: all doctors of its audience are excluded ({motivos}). It is unchanged: "
+        "schedule it for later (`batuta campanhas agendar {id} --para …`) or create one with a larger audience; "
+        "docs/operations.md explains each reason"
     )
 
 
 class PublicoInexistente(SemPublico):
     sentence = (
-        "no doctor fits the audience of campaign {id}; it is unchanged: `batuta campanhas ver {id} --json` has its "
-        "audience_filters; make another with a speciality and a region that doctors have"
+        "no doctor fits the audience of campaign {id}, which is unchanged: `batuta campanhas ver {id} --json` shows its "
+        "audience_filters; create another with a speciality and a region that doctors have"
     )
 
 

@@ -31,7 +31,7 @@ from batuta.sql import Database, Transaction
 
 NOTHING_CHANGED = define("chips_inalterados", "{why}: nothing was changed")
 NO_INSTANCE = define("sem_instancias", "the gateway lists no instance although {count} are known: nothing was changed")
-NUMBER_TAKEN = define("numero_repetido", "{instance} has a number that another chip has: it was not added")
+NUMBER_TAKEN = define("numero_repetido", "{instance} has the number of another chip: it was not added")
 NO_ACTIVE_CHIP = define("sem_chip_ativo", "no chip is active: nothing could be sent")
 NO_LINE_SEEN = define("linhas_sem_resposta", "no connection could be checked ({why}): nothing was changed")
 DISCONNECTED = define("desconectados", "disconnected: {instances}")

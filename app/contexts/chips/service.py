@@ -32,7 +32,7 @@ class ChipQueries:
 
 
 class UnknownChip(BatutaError):
-    sentence = "no chip has the instance {instance}: `batuta chips` lists them"
+    sentence = "no chip has the instance {instance}: `batuta chips` lists all"
 
 
 class StatusDoChip(StrEnum):

@@ -13,11 +13,11 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class SemAutor(BatutaError):
-    sentence = "the author of vaga {id} is unknown: reject the vaga instead"
+    sentence = "the author of vacancy {id} is unknown: reject the vacancy instead"
 
 
 class AutorInexistente(BatutaError):
-    sentence = "there is no author {id}: `batuta grupos bloqueados` lists the blocked ones"
+    sentence = "author {id} does not exist: `batuta grupos bloqueados` lists the blocked ones"
 
 
 @dataclass(frozen=True, slots=True)

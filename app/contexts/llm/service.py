@@ -20,7 +20,7 @@ from batuta.sql import AsJson, Database, Query, load_queries
 
 ASKED_ALREADY = define("llm_perguntado", "another process asks the model the same question")
 MODEL_SILENT = define("llm_sem_resposta", "the model did not answer: {error}")
-MODEL_HELD = define("llm_suspenso", "the model: {why}")
+MODEL_HELD = define("llm_suspenso", "the model is held: {why}")
 
 LARGEST: Final = 1024 * 1024
 

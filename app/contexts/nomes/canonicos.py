@@ -20,7 +20,7 @@ class NomesErrados(BatutaError):
     ``onde``: the entry, such as ``hospitais[2].uf``; ``motivo``: form, name, uf, day or object.
     """
 
-    sentence = "not in the form of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
+    sentence = "the file does not have the format of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
 
 
 def examinados(document: object) -> Mapping[str, Any]:

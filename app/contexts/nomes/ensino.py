@@ -13,11 +13,11 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class NomeDesconhecido(BatutaError):
-    sentence = "no hospital or speciality has that name: `batuta grupos nomes NOME` shows the owners of a name"
+    sentence = "no hospital or speciality has that name: `batuta grupos nomes NOME` shows which ones have a name"
 
 
 class NomeDeVarios(BatutaError):
-    sentence = "several have that name ({ids}): choose one by its id"
+    sentence = "several hospitals or specialities have that name ({ids}): choose one with --id"
 
 
 @dataclass(frozen=True, slots=True)

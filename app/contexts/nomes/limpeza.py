@@ -14,7 +14,7 @@ from batuta.kernel import Clock, Ids, Json
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Query, load_queries
 
-OUT_OF_TIME = define("faltou_tempo", "the time limit came before all were examined")
+OUT_OF_TIME = define("faltou_tempo", "the time limit was reached before all names were examined")
 
 PAGE: Final = 200
 MOST_PAGES: Final = 500

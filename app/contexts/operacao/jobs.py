@@ -10,7 +10,7 @@ from batuta.kernel import Clock, Json
 from batuta.reasons import define
 from batuta.sql import Retention, prune_all
 
-OUT_OF_TIME = define("tempo_esgotado", "the time was over; the next run continues")
+OUT_OF_TIME = define("tempo_esgotado", "the time limit was reached; the next run continues")
 
 # A batch starts only if more time than this is left.
 MARGIN = timedelta(seconds=10)

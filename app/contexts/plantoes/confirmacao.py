@@ -26,7 +26,7 @@ from batuta.reasons import define
 from batuta.sql import Database, Query, load_queries
 
 BUFFER_WANTED = define("buffer_horas", "buffer_horas must be a whole number from 0 to {most}")
-OUT_OF_TIME = define("plantoes_sem_tempo", "the time was over; the next run continues")
+OUT_OF_TIME = define("plantoes_sem_tempo", "the time limit was reached; the next run continues")
 SISTEMA: Final = "sistema"
 BUFFER: Final = timedelta(hours=2)
 MOST_BUFFER_HOURS: Final = 168

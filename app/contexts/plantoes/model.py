@@ -18,11 +18,11 @@ MOST_OFFERS: Final = 50
 
 
 class VagaDesconhecida(BatutaError):
-    sentence = "there is no vacancy {id}: `batuta vagas listar` shows them"
+    sentence = "vacancy {id} does not exist: `batuta vagas listar` lists the existing ones"
 
 
 class MedicoDesconhecido(BatutaError):
-    sentence = "there is no doctor {id}: give the id of a doctor in `clientes`"
+    sentence = "doctor {id} does not exist: give the id of a doctor in `clientes`"
 
 
 class HospitalDesconhecido(BatutaError):
@@ -37,7 +37,7 @@ class HospitalParecido(HospitalDesconhecido):
 
 
 class HospitalDeVarios(BatutaError):
-    sentence = "several hospitals have that name, in {cidades}: say the city too"
+    sentence = "several hospitals have that name, in {cidades}: give the city too"
 
 
 class HospitalSemOfertas(BatutaError):
@@ -45,23 +45,28 @@ class HospitalSemOfertas(BatutaError):
 
 
 class CampoDaVagaRecusado(BatutaError):
-    sentence = "{campo} cannot be that, it must be {espera}: correct it and try again"
+    sentence = "{campo} has an invalid value, it must be {espera}: correct it and try again"
 
 
 class VagaRepetida(BatutaError):
-    sentence = "vacancy {id} is open for the same hospital, day, period and speciality: use it, or say that this is another one"
+    sentence = (
+        "vacancy {id} is open for the same hospital, day, period and speciality: use it, or create another with `--outra`"
+        " (`outra` in JSON)"
+    )
 
 
 class VagaOcupada(BatutaError):
-    sentence = "vacancy {id} is already taken, it is {status}: `batuta vagas listar --status aberta` shows open ones"
+    sentence = (
+        "vacancy {id} is already taken, its status is {status}: `batuta vagas listar --status aberta` lists open ones"
+    )
 
 
 class VagaNaoPode(BatutaError):
-    sentence = "vacancy {id} is {status}, and this needs {precisa}: `batuta vagas ver {id}` shows its history"
+    sentence = "vacancy {id} is {status}, and this action needs {precisa}: `batuta vagas ver {id}` shows its history"
 
 
 class PlantaoComecou(BatutaError):
-    sentence = "the shift of vacancy {id} has started: it is not offered any more"
+    sentence = "the shift of vacancy {id} has started: the vacancy is no longer offered"
 
 
 class MotivoDaCancelada(StrEnum):

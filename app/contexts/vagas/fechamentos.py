@@ -35,11 +35,13 @@ MAQUINA: Final = "grupos"
 
 
 class FechamentoInexistente(BatutaError):
-    sentence = "there is no notice {id}: `batuta grupos fechamentos` lists those in review"
+    sentence = "notice {id} does not exist: `batuta grupos fechamentos` lists those in review"
 
 
 class FechamentoDecidido(BatutaError):
-    sentence = "notice {id} is already decided, it is {status}: `batuta grupos fechamentos` lists those in review"
+    sentence = (
+        "notice {id} is already decided, its status is {status}: `batuta grupos fechamentos` lists those in review"
+    )
 
 
 class VagaDeOutro(BatutaError):

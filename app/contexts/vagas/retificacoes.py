@@ -25,15 +25,15 @@ OFERECIDA: Final = ("anunciada", "reservada", "aguardando_confirmacao", "pendent
 
 
 class MudancaSemVaga(BatutaError):
-    sentence = "vaga {id} changes a vacancy that is now {status}: reject it"
+    sentence = "vacancy {id} changes a vacancy that is now {status}: reject it"
 
 
 class OfertaPorDecidir(MudancaSemVaga):
-    sentence = "vaga {id} changes vaga {principal}, which is still in review: approve that one first"
+    sentence = "vacancy {id} changes vacancy {principal}, which is still in review: approve that one first"
 
 
 class MudancaSuperada(MudancaSemVaga):
-    sentence = "the author of vaga {id} posted another version later, which counts: reject this one"
+    sentence = "the author of vacancy {id} posted a later version, which replaces it: reject this one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,23 +23,23 @@ LONGEST: Final = 500
 
 
 class VagaInexistente(BatutaError):
-    sentence = "there is no vaga {id}: `batuta grupos revisao` lists those in review"
+    sentence = "vacancy {id} does not exist: `batuta grupos revisao` lists those in review"
 
 
 class VagaDecidida(BatutaError):
-    sentence = "vaga {id} is already decided, it is {status}: `batuta grupos revisao` lists those in review"
+    sentence = "vacancy {id} is already decided, its status is {status}: `batuta grupos revisao` lists those in review"
 
 
 class VagaIncompleta(BatutaError):
-    sentence = "vaga {id} lacks {falta}: approve it with a correction, or reject it"
+    sentence = "vacancy {id} lacks {falta}: approve it with a correction, or reject it"
 
 
 class VagaPassada(BatutaError):
-    sentence = "vaga {id} is for {data}, which is past: correct the day, or reject it"
+    sentence = "vacancy {id} is for {data}, which is past: correct the day, or reject it"
 
 
 class HospitalBloqueado(BatutaError):
-    sentence = "{hospital} is blocked: correct the hospital of vaga {id}, or reject it"
+    sentence = "{hospital} is blocked: correct the hospital of vacancy {id}, or reject it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,14 +34,12 @@ LOGGED_OUT = 401
 NOT_FOUND = 404
 CONNECTION_CLOSED = frozenset({"Connection Closed", "Error: Connection Closed"})
 LICENCE = define(
-    "gateway_licenca", "the gateway asks for its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7"
+    "gateway_licenca", "the gateway requires its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7"
 )
 UNREACHED = define("gateway_inacessivel", "the gateway cannot be reached ({error})")
 SILENT = define("gateway_calado", "the gateway did not answer ({error})")
 NO_ID = define("gateway_sem_id", "HTTP {status} without the message's id")
-REDIRECTS = define(
-    "gateway_redireciona", "HTTP {status}: the address redirects; set EVOLUTION_API_URL to where it leads"
-)
+REDIRECTS = define("gateway_redireciona", "HTTP {status}: the address redirects; set EVOLUTION_API_URL to its target")
 WRONG_KEY = define("gateway_chave", "HTTP 401: the gateway refuses the key; check EVOLUTION_API_KEY")
 OF_THE_MESSAGE = frozenset({400, 413, 422})
 OF_THE_SETUP = frozenset({301, 302, 303, 307, 308, 401, 404, 405})

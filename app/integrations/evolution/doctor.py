@@ -10,7 +10,7 @@ from batuta.reasons import define
 TEXT = "doctor.evolution"
 NOT_OPEN = {
     Conexao.CONNECTING: define("linha_conectando", "connecting"),
-    Conexao.CLOSE: define("linha_fechada", "closed"),
+    Conexao.CLOSE: define("linha_fechada", "disconnected"),
 }
 
 

@@ -46,14 +46,14 @@ def _day(value: str) -> str:
     except ValueError:
         written = ""
     if not written or written != value:
-        raise ValueError(Reason("agendamento_dia", "a day is written as in 2026-03-11"))
+        raise ValueError(Reason("agendamento_dia", "write the day as in 2026-03-11"))
     return value
 
 
 def require_number(value: object) -> object:
     """Reject a text or a boolean where a number is required."""
     if isinstance(value, str | bool):
-        raise ValueError(Reason("int_type", "a number is written without quotes"))  # noqa: TRY004 - pydantic asks for it
+        raise ValueError(Reason("int_type", "write the number without quotes"))  # noqa: TRY004 - pydantic asks for it
     return value
 
 

@@ -19,7 +19,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 def _require_text(value: object) -> object:
     """Reject a bare number: it would be taken for days or seconds since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-        raise ValueError("a day is written as in 2026-03-11")
+        raise ValueError("write the day as in 2026-03-11")
     return value
 
 

@@ -330,11 +330,11 @@ async def test_field_errors_are_in_the_callers_language(julia: Julia) -> None:
         "pt-BR": {
             "telefone": "não tem a forma que este campo aceita: veja em /docs",
             "cep": "não tem a forma que este campo aceita: veja em /docs",
-            "data_agendamento": "escreva um dia, como em 2026-03-11",
+            "data_agendamento": "informe a data no formato 2026-03-11",
             "senha": "este campo não existe: veja em /docs os campos aceitos",
         },
         "en": {
-            "data_agendamento": "a day is written as in 2026-03-11",
+            "data_agendamento": "write the day as in 2026-03-11",
         },
     }
     for language, expected in said.items():

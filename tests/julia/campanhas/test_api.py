@@ -209,7 +209,7 @@ def test_command_reports_a_refusal_in_one_sentence(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     code, _, err = batuta(*JULIA, "campanhas", "pausar", "9")
-    assert (code, "there is no campaign 9" in err) == (1, True)
+    assert (code, "campaign 9 does not exist" in err) == (1, True)
     new = ("--nome", "x", "--tipo", "oferta", "--corpo", "Oi, {valor}")
     code, _, err = batuta("--app", "app.main:work", "--lang", "pt-BR", "campanhas", "criar", *new)
     assert (code, "pede 'valor'" in err, len(err.strip().splitlines())) == (1, True, 1)

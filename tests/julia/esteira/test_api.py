@@ -190,11 +190,11 @@ def test_terminal_shows_the_queue_and_the_review(
     code, out, _ = batuta(*JULIA, "grupos", "backfill", "--dry-run")
     assert (code, out.strip()) == (0, "0 messages would be enqueued; repeat without --dry-run to enqueue them")
     code, out, _ = batuta(*JULIA, "grupos", "revisao")
-    assert (code, out.strip()) == (0, "no vacancy waits for review")
+    assert (code, out.strip()) == (0, "no vacancy awaits review")
     code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")
     assert (code, json.loads(out)) == (0, {"aguardando": 0, "vagas": []})
     code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
-    assert (code, out.strip()) == (0, "no notice waits for a decision")
+    assert (code, out.strip()) == (0, "no notice awaits a decision")
     code, _, err = batuta(*JULIA, "grupos", "manter", UNUSED_ID)
     assert code != 0
     assert "batuta grupos fechamentos" in err
@@ -208,7 +208,7 @@ def test_terminal_shows_the_queue_and_the_review(
     names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert code == 2
-    assert "(hospitais[0].canonico is missing or has another form): docs/grupos.md" in err
+    assert "(hospitais[0].canonico is missing or has the wrong format): docs/grupos.md" in err
     names.write_text("[" * 100_000)
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert (code, "not JSON" in err) == (2, True)

@@ -109,9 +109,9 @@ SENTENCES = [['instance requires property "text"']]
         (500, envelope(500, "Internal Server Error"), Unknown("HTTP 500")),
         (502, b"<html>bad gateway</html>", Unknown("HTTP 502")),
         (503, {"error": "service not activated", "code": "LICENSE_REQUIRED"},
-         Refused("the gateway asks for its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7", needs_person=True)),
+         Refused("the gateway requires its licence (LICENSE_REQUIRED): activate it, or run version 2.3.7", needs_person=True)),
         (503, {"error": "busy"}, Unknown("HTTP 503")),
-        (307, b"", Refused("HTTP 307: the address redirects; set EVOLUTION_API_URL to where it leads", needs_person=True)),
+        (307, b"", Refused("HTTP 307: the address redirects; set EVOLUTION_API_URL to its target", needs_person=True)),
     ],
 )  # fmt: skip
 async def test_every_answer_to_a_send_is_one_of_a_few_values(status: int, body: object, result: SendResult) -> None:

@@ -135,7 +135,9 @@ class Vocabulario:
             )
             return cls(hospitals, specialities, holidays, towns, spellings)
         except (KeyError, TypeError, AttributeError) as wrong:
-            raise ValueError(f"not in the form of canonicos.json ({wrong!r}): see docs/grupos.md") from wrong
+            raise ValueError(
+                f"the file does not have the format of canonicos.json ({wrong!r}): see docs/grupos.md"
+            ) from wrong
 
 
 def vale_em(
