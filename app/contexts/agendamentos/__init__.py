@@ -1,1 +1,1 @@
-"""Appointments: a spreadsheet is imported at once; its addresses and documents are read by background tasks."""
+"""Appointments. An import stores the rows of a spreadsheet; background tasks then read addresses and documents."""

@@ -1,37 +1,41 @@
--- write known on sqlite: existing rows with these keys; a writing transaction on SQLite is alone
+-- write known on sqlite: existing rows with these keys; a write transaction on SQLite excludes all others, so no row
+-- lock is needed
 SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves});
 
 -- write known on postgres: existing rows with these keys, locked until the transaction ends
 SELECT id, chave, fonte, normalization_status, {campos} FROM appointments WHERE chave IN ({chaves}) ORDER BY chave FOR UPDATE;
 
--- write known_by_place on sqlite: existing rows with an origin's id that have these patients, places and times
+-- write known_by_place on sqlite: existing rows that have an id of their source system and one of these combinations of
+-- patient, place and time
 SELECT id, chave, chave_natural, fonte, normalization_status, {campos} FROM appointments WHERE chave_natural IN ({chaves}) ORDER BY id;
 
--- write known_by_place on postgres: existing rows with an origin's id that have these patients, places and times
+-- write known_by_place on postgres: existing rows that have an id of their source system and one of these combinations
+-- of patient, place and time
 SELECT id, chave, chave_natural, fonte, normalization_status, {campos} FROM appointments
 WHERE chave_natural IN ({chaves}) ORDER BY id FOR UPDATE;
 
 -- read taken: another row with this key
 SELECT id FROM appointments WHERE chave = :chave AND id <> :id;
 
--- write hold on sqlite: one row before a change; a writing transaction on SQLite is alone
+-- write hold on sqlite: one row to change; a write transaction on SQLite excludes all others, so no row lock is needed
 SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id;
 
--- write hold on postgres: one row before a change, locked until the transaction ends
+-- write hold on postgres: one row to change, locked until the transaction ends
 SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization_status, {campos} FROM appointments WHERE id = :id FOR UPDATE;
 
--- write hold_many on sqlite: rows before a change; a writing transaction on SQLite is alone
+-- write hold_many on sqlite: rows to change; a write transaction on SQLite excludes all others, so no row lock is
+-- needed
 SELECT id FROM appointments WHERE id IN ({ids});
 
--- write hold_many on postgres: lock rows in the order of their keys, before their tasks, as all code does
+-- write hold_many on postgres: rows to change, locked in key order and before their tasks, the lock order of all code
 SELECT id FROM appointments WHERE id IN ({ids}) ORDER BY chave FOR UPDATE;
 
--- write change on sqlite: set the new values; drop a reading of other text
+-- write change on sqlite: set the new values; delete the reading if its text changed
 UPDATE appointments
 SET {changed}, {read_again}, updated_at = :now
 FROM json_each(:rows) AS row WHERE appointments.id = row.value ->> 'id';
 
--- write change on postgres: set the new values; drop a reading of other text
+-- write change on postgres: set the new values; delete the reading if its text changed
 UPDATE appointments
 SET {changed}, {read_again}, updated_at = :now
 FROM jsonb_populate_recordset(NULL::appointments, :rows) AS row WHERE appointments.id = row.id;
@@ -45,49 +49,49 @@ INSERT INTO carros (nome, created_at) SELECT nome, :now FROM jsonb_array_element
 -- read one: all columns of one row
 SELECT * FROM appointments WHERE id = :id;
 
--- read of_job: the row of a task
+-- read of_job: the appointment of a task
 SELECT id, normalization_status, normalization_error, endereco_normalizado, documento_normalizado, normalized_at, created_at
 FROM appointments WHERE normalization_job_id = :job;
 
--- read counts: number of rows by state of their reading
+-- read counts: number of appointments by state of their reading
 SELECT normalization_status AS status, count(*) AS quantos FROM appointments GROUP BY normalization_status;
 
--- read failed: rows whose reading failed, oldest first
+-- read failed: appointments whose reading failed, oldest first
 SELECT id FROM appointments WHERE normalization_status = 'failed' ORDER BY updated_at LIMIT :limit;
 
--- read unread: rows skipped while the reading was switched off, oldest first
+-- read unread: appointments skipped while the reading was switched off, oldest first
 SELECT id FROM appointments WHERE normalization_status = 'skipped' AND {readable} ORDER BY updated_at LIMIT :limit;
 
--- read chosen: readable rows among these ids, without those in progress
+-- read chosen: appointments among these ids that have text to read and no reading in progress
 SELECT id FROM appointments
 WHERE id IN ({ids}) AND normalization_status IN ('failed', 'skipped', 'completed') AND (normalization_status = 'failed' OR {readable})
 ORDER BY updated_at LIMIT :limit;
 
--- write supersede: cancel failed tasks of rows that get a new task
+-- write supersede: cancel the failed tasks of appointments that get a new task
 UPDATE tasks SET status = 'cancelled'
 WHERE status = 'failed' AND lease_until IS NULL AND id IN (SELECT normalization_job_id FROM appointments WHERE id IN ({ids}));
 
--- write requeue on sqlite: restart the reading with new tasks
+-- write requeue on sqlite: set appointments back to waiting, each with its new task
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.value ->> 'job', updated_at = :now
 FROM json_each(:rows) AS row
 WHERE appointments.id = row.value ->> 'id' AND normalization_status IN ('failed', 'pending', 'processing', 'skipped', 'completed');
 
--- write requeue on postgres: restart the reading with new tasks
+-- write requeue on postgres: set appointments back to waiting, each with its new task
 UPDATE appointments
 SET normalization_status = 'pending', normalization_error = NULL, normalization_job_id = row.job, updated_at = :now
 FROM jsonb_to_recordset(:rows) AS row (id uuid, job uuid)
 WHERE appointments.id = row.id AND normalization_status IN ('failed', 'pending', 'processing', 'skipped', 'completed');
 
--- read source: texts to read, and the reading so far, of one row
+-- read source: the texts to read and the stored reading of one appointment
 SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
 FROM appointments WHERE id = :id;
 
--- read sources: texts to read, and the readings so far, of many rows
+-- read sources: the texts to read and the stored readings of many appointments
 SELECT id, endereco_completo, documento_completo, cep, fonte, normalization_status, endereco_normalizado, documento_normalizado
 FROM appointments WHERE id IN ({ids});
 
--- write begin: mark a row as in progress, if its text is unchanged
+-- write begin: mark the reading as in progress, if the text is unchanged
 UPDATE appointments SET normalization_status = 'processing', updated_at = :now
 WHERE id = :id AND fonte = :fonte AND normalization_status IN ('pending', 'processing', 'failed');
 
@@ -97,7 +101,7 @@ SET normalization_status = :status, normalization_error = :error, endereco_norma
     documento_normalizado = :documento, cpf = :cpf, rg = :rg, normalized_at = :now, updated_at = :now
 WHERE id = :id AND fonte = :fonte;
 
--- write read_together on sqlite: store many readings; returns the rows written
+-- write read_together on sqlite: store many readings; returns the ids of the rows written
 UPDATE appointments
 SET normalization_status = row.value ->> 'status', normalization_error = row.value ->> 'error',
     endereco_normalizado = nullif(row.value -> 'endereco', 'null'), documento_normalizado = nullif(row.value -> 'documento', 'null'),
@@ -105,7 +109,8 @@ SET normalization_status = row.value ->> 'status', normalization_error = row.val
 FROM json_each(:rows) AS row
 WHERE appointments.id = row.value ->> 'id' AND fonte = row.value ->> 'fonte' RETURNING appointments.id, fonte;
 
--- write read_together on postgres: store many readings; skips locked rows, since waiting with locks held could deadlock
+-- write read_together on postgres: store many readings; skips locked rows, because waiting while holding locks could
+-- deadlock
 WITH row AS (
     SELECT * FROM jsonb_to_recordset(:rows) AS row
         (id uuid, fonte text, status text, error text, endereco jsonb, documento jsonb, cpf text, rg text)
@@ -119,7 +124,7 @@ SET normalization_status = row.status, normalization_error = row.error, endereco
 FROM row JOIN free ON free.id = row.id
 WHERE appointments.id = row.id AND appointments.fonte = row.fonte RETURNING appointments.id, appointments.fonte;
 
--- read orphans: rows that wait too long, with the state of their task
+-- read orphans: appointments that have waited too long, with the state of their task
 SELECT appointment.id, appointment.normalization_job_id AS job, task.status AS task_status, task.error AS task_error
 FROM appointments AS appointment LEFT JOIN tasks AS task ON task.id = appointment.normalization_job_id
 WHERE appointment.normalization_status IN ('pending', 'processing')

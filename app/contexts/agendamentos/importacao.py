@@ -1,10 +1,11 @@
-"""Import of a spreadsheet: checked, stored, then turned into appointments batch by batch while a child process reads.
+"""Import a spreadsheet. The file is checked and stored; then its rows become appointments in batches, while a child
+process reads the file.
 
 em_andamento ─▶ concluida     one transaction per batch: appointments, tasks and the last line
       └─▶ falhou              the attempts are exhausted
 
-Every reason to refuse a file is known before anything is written (``leitor``). The file then stays until its last
-row is an appointment: after a crash of the process or of the child, the import resumes after the last stored line.
+Every reason to refuse a file is found before the first write (``leitor``). The file stays stored until its last row
+is an appointment. After a crash of the process or of the child, the import resumes after the last stored line.
 """
 
 import hashlib
@@ -27,9 +28,9 @@ from batuta.loops import Pace, Wakeup
 from batuta.sql import AsJson, Database, Row, Transaction
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# An import without progress for this long has lost its process.
+# After this long without progress, the process of an import counts as dead.
 INTERRUPTED_AFTER: Final = timedelta(seconds=30)
-KEPT: Final = timedelta(days=180)  # retention of the import record; its appointments stay
+KEPT: Final = timedelta(days=180)  # retention of the import record; its appointments are kept
 MOST_RETRIES: Final = 5
 # Attempts to resume an import.
 MOST_RESUMED: Final = 10
@@ -58,9 +59,9 @@ class Importacao:
     async def importar(
         self, content: bytes, name: str, *, by: str, progress: Progress = lambda done, at_most: None
     ) -> Row:
-        """Import a file; return its record. With status ``em_andamento`` the remaining rows follow later.
+        """Import a file and return its record. With status ``em_andamento``, the remaining rows are imported later.
 
-        ``progress`` receives the number of rows done and the upper limit.
+        ``progress`` receives the number of rows done and the largest possible number of rows.
         """
         name = nome_mostravel(name)
         try:
@@ -74,11 +75,13 @@ class Importacao:
         return await self.uma(id)
 
     async def continuar(self, id: str) -> None:
-        """Resume an interrupted import unless another process works on it; fail it after too many attempts."""
+        """Resume an interrupted import unless another process works on it. Mark it as failed after too many attempts."""
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
         if await self._database.run(self._queries.resume, **asked):
-            with suppress(StatementRefused, StoreConflict):  # retried later; other imports must not wait
+            with suppress(
+                StatementRefused, StoreConflict
+            ):  # this import is retried later; the others must not wait for it
                 await self._resume(id, lambda done, at_most: None)
             return
         async with self._database.transaction() as transaction:
@@ -105,7 +108,7 @@ class Importacao:
         return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
     async def _receive(self, folha: ArquivoAberto, content: bytes, name: str, by: str) -> str:
-        """Store the file. Until it is read to the end, the height of its sheets counts as the number of rows."""
+        """Store the file. Until the file is read to its end, the height of its sheets serves as the number of rows."""
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
         async with self._database.transaction() as transaction:
@@ -121,12 +124,12 @@ class Importacao:
             async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"]) as folha:
                 await self._import_rows(id, folha, row["linha"], progress)
         except (Recusa, Interrompida):
-            return  # the file passed its checks: a later attempt continues
+            return  # the file passed its checks, so a later attempt continues
 
     async def _import_rows(self, id: str, folha: ArquivoAberto, desde: int, progress: Progress) -> None:
         async for pedaco in folha.pedacos():
             if not await self._one_piece(id, desde, pedaco):
-                return  # another process continues with it
+                return  # another process continues this import
             desde = pedaco.ate
             self._wake()
             progress(pedaco.ate, folha.altura)
@@ -142,11 +145,11 @@ class Importacao:
             try:
                 return await self._write(id, desde, pedaco)
             except AgendamentoRepetido:
-                continue  # another file inserted the same key at the same time: the next attempt finds it
+                continue  # another file inserted the same key concurrently; the next attempt finds it
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        """Write each row alone: report the row that cannot be written, and store the others."""
+        """Write each row in its own transaction: report rows that cannot be written, and store the others."""
         for row in pedaco.linhas:
             ate = pedaco.acima + int(str(row["linha"]))
             alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
@@ -173,7 +176,7 @@ class Importacao:
         return True
 
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
-        """Return the stored errors and new ones, sorted by line."""
+        """Return the stored and the new errors, sorted by line."""
         row = await transaction.one(self._queries.show, id=id)
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(errors, key=_position)[: MOST_REPORTED + 1]
@@ -205,12 +208,12 @@ class Importacao:
 
 
 def _position(error: Mapping[str, Any]) -> int:
-    """Sort key by sheet and line; errors of the whole file come last."""
+    """Return the sort key of a problem: sheet, then line. Problems of the whole file come last."""
     return MOST_ROWS + 1 if error["linha"] is None else error.get("acima", 0) + error["linha"]
 
 
 class ImportLoop:
-    """Resumes imports whose process is gone."""
+    """Resumes imports whose process has died."""
 
     name = "importacoes"
 
@@ -226,7 +229,7 @@ class ImportLoop:
 
 
 def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result for the client that sent the file."""
+    """Return the result of an import for the client that sent the file."""
     names = (
         "total_rows",
         "valid_rows",
@@ -248,5 +251,5 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem as a document; ``aba`` only if several sheets were read."""
+    """Return a problem as a document. ``aba`` is set only if several sheets were read."""
     return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

@@ -5,16 +5,16 @@ VALUES (:id, :arquivo, :sha256, 'em_andamento', :total_rows, :by, :now, :now);
 -- write keep: store the file until its last row is an appointment
 INSERT INTO importacao_arquivos (importacao_id, conteudo) VALUES (:id, :conteudo);
 
--- write advance: claim a range of lines, unless another process was faster
+-- write advance: claim a range of lines, unless another process claimed it first
 UPDATE importacoes SET linha = :ate, updated_at = :now WHERE id = :id AND status = 'em_andamento' AND linha = :desde;
 
--- write count: counts of all rows so far, and of the rows written
+-- write count: add to the counts of rows read and of rows written
 UPDATE importacoes
 SET valid_rows = :valid - recusadas, invalid_rows = :invalid + recusadas, skipped = :skipped, imported = imported + :imported,
     duplicates = duplicates + :duplicates, cars_created = cars_created + :cars, jobs_enqueued = jobs_enqueued + :jobs
 WHERE id = :id;
 
--- write refuse: count a row that could not be written
+-- write refuse: count a row that the database refused
 UPDATE importacoes
 SET recusadas = recusadas + 1, valid_rows = valid_rows - 1, invalid_rows = invalid_rows + 1, errors = :errors WHERE id = :id;
 
@@ -29,7 +29,7 @@ DELETE FROM importacao_arquivos WHERE importacao_id = :id;
 -- read show: one import
 SELECT * FROM importacoes WHERE id = :id;
 
--- read file: the file and the last line of an open import
+-- read file: the file and the last imported line of an open import
 SELECT import.linha, import.arquivo, file.conteudo
 FROM importacoes AS import JOIN importacao_arquivos AS file ON file.importacao_id = import.id
 WHERE import.id = :id AND import.status = 'em_andamento';

@@ -1,8 +1,8 @@
-"""A language model in addition to the rules: one question about the texts that the rules could not read.
+"""Query a language model about texts that the rules could not read.
 
-The model receives a fixed instruction, each text between two random marks and a form. Whatever a cell asks of it, it
-can only fill in the form, and every field is checked against the cell (``verificacao``). The answer is stored with
-the appointment alone.
+The model receives a fixed instruction, each text between two random marks, and a form. Instructions inside a cell
+have no effect: the model can only fill in the form, and every field is checked against the cell (``verificacao``).
+The answer is stored only with the appointment.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ O que a célula não diz é null. Nunca invente, corrija nem complete."""
 
 @dataclass(frozen=True, slots=True)
 class PedidoAoLlm:
-    """The texts that the rules could not read. A text that is None is not sent."""
+    """The texts that the rules could not read. A text that is None is not sent to the model."""
 
     endereco: str | None = None
     documento: str | None = None
@@ -48,7 +48,7 @@ class LeituraDoLlm:
 
 @dataclass(frozen=True, slots=True)
 class Mudo:
-    """No usable answer: retry."""
+    """The model gave no usable answer; the task is retried."""
 
 
 Lida: TypeAlias = LeituraDoLlm | Mudo | Hold | SemVerba
@@ -59,7 +59,9 @@ class LlmDeAgendamentos:
         self._consulta = consulta
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida:
-        """Ask the model. ``began`` is called after admission, before the question is sent."""
+        """Query the model about these texts. ``began`` is called after the guard admits the call, before the request is
+        sent.
+        """
         parts = pedido.partes
         question = Pergunta(
             instrucao=INSTRUCAO,

@@ -21,7 +21,7 @@ class StatusDaLeitura(StrEnum):
     SKIPPED = "skipped"
 
 
-# Columns that a person can fill; spreadsheet and API use the same names.
+# Columns that a person can fill in; spreadsheet and API use the same names.
 CAMPOS: Final = (
     "nome_paciente", "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "telefone", "observacoes",
     "exames", "carro", "canal_confirmacao", "data_confirmacao", "hora_confirmacao", "cep", "endereco_coleta", "endereco_completo",
@@ -30,7 +30,7 @@ CAMPOS: Final = (
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
-    """Return a fingerprint of the text to read: a reading is stored only if it is unchanged."""
+    """Return a fingerprint of the text to read. A reading is stored only if the fingerprint is unchanged."""
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
 
@@ -51,7 +51,7 @@ class AgendamentoRepetido(BatutaError):
 
 
 class PlanilhaRecusada(BatutaError):
-    """The file is refused as a whole."""
+    """Raised when a whole file is refused."""
 
 
 class PlanilhaVazia(PlanilhaRecusada):
@@ -118,5 +118,5 @@ RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
 
 
 def recusada(refused: Recusa) -> PlanilhaRecusada:
-    """Return the error for people that corresponds to a refusal of the child process."""
+    """Return the error for operators that corresponds to a refusal reported by the child process."""
     return RECUSAS[refused.motivo](**refused.facts)

@@ -1,4 +1,4 @@
-"""The stored form of an appointment's address and documents. Pure: the same text gives the same answer."""
+"""Convert an appointment's address and documents to their stored form. Pure: the same text gives the same result."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,7 +14,9 @@ LLM: Final = "modelo"
 
 
 def endereco_lido(texto: str, cep: str | None) -> Endereco:
-    """Read an address. ``cep``: from a column of its own; it takes precedence, and a difference adds a warning."""
+    """Read an address. ``cep`` comes from a separate column and takes precedence; a different CEP in the text adds a
+    warning.
+    """
     lido = endereco_de(texto)
     if cep is None or cep == lido.cep:
         return lido

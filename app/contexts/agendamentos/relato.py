@@ -1,4 +1,4 @@
-"""Appointments for API, CLI and export. Documents are masked unless the client may see them."""
+"""Describe appointments for API, CLI and export. Documents are masked unless the client may see them."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Return the warnings of a reading; none for an appointment that is not read because a switch is off."""
+    """Return the warnings of a reading. An appointment that is not read because a switch is off has none."""
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
@@ -106,7 +106,7 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
-    """Describe a task by its appointment, after the task's own row was pruned."""
+    """Describe a task from its appointment when the task's own row no longer exists."""
     status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
     is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)
@@ -123,7 +123,7 @@ def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
 
 
 def em_csv(rows: Iterable[Row | Mapping[str, Any]], *, com_documentos: bool, header: bool) -> str:
-    """Write CSV for spreadsheet programs; no cell begins like a formula."""
+    """Write appointments as CSV for spreadsheet programs. No cell begins like a formula."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     if header:

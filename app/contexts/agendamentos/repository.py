@@ -1,4 +1,4 @@
-"""SQL of the appointments."""
+"""SQL statements of the appointments."""
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -8,7 +8,7 @@ from app.contexts.agendamentos.model import CAMPOS
 from batuta.sql import Dialect, Query, in_dialect, load_queries, load_text, query_of
 
 HERE = Path(__file__).parent
-# Columns of a new row; the reading fills the others later.
+# Columns of a new row; the reading fills in the other columns later.
 COLUMNS = (
     "id",
     "chave",
@@ -31,7 +31,7 @@ FILTERS = {
     "unidade": "nome_unidade = :unidade",
     "importacao": "importacao_id = :importacao",
 }
-# Columns that a changed text resets.
+# Columns that are reset when the text changes.
 READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", "cpf", "rg", "normalized_at")
 
 
@@ -110,7 +110,7 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
     """Build the insert of new rows; rows with an existing key are skipped.
 
-    Only the given columns are named: a sheet fills half of them, and naming all doubles the cost.
+    The statement names only the given columns, because a sheet fills half of them and naming all doubles the cost.
     """
     rows = "json_each(:rows)" if dialect == "sqlite" else "jsonb_populate_recordset(NULL::appointments, :rows)"
     now = ":now" if dialect == "sqlite" else ":now::timestamptz"
@@ -124,7 +124,7 @@ def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
 
 @cache
 def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
-    """Build the list query, newest first. It contains only the given filters, so that an index serves it."""
+    """Build the list query, newest first. It has only the conditions of the given filters, so that an index serves it."""
     where = " AND ".join(FILTERS[each] for each in filters) or "TRUE"
     text = f"SELECT * FROM appointments WHERE {where} ORDER BY id DESC LIMIT :limit"
     return in_dialect(query_of("page", text, writes=False), dialect)

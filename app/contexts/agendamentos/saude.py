@@ -1,6 +1,6 @@
-"""Health of the reading of appointments: ``/health/agendamentos``.
+"""Health of the reading of appointments, for ``/health/agendamentos``.
 
-The engine checks the queue itself (backlog, age, dead items, workers); this page adds the figures for operators.
+The engine checks the queue (backlog, age, dead items, workers). This module adds the figures for operators.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ LATELY: Final = timedelta(minutes=5)
 HOUR: Final = timedelta(hours=1)
 WAITS_TOO_LONG: Final = timedelta(minutes=10)
 TOO_MANY_FAIL: Final = 0.05
-ENOUGH: Final = 20  # readings needed for a meaningful share
+ENOUGH: Final = 20  # fewest readings for which the share of failures is meaningful
 IMPORT_STANDS: Final = timedelta(minutes=5)
 
 
@@ -42,7 +42,9 @@ class SaudeDosAgendamentos:
         *,
         is_handed_over: bool = False,
     ) -> None:
-        """``consumer``: the loop that serves the queue. ``is_handed_over``: claimed items may still wait for it."""
+        """``consumer`` is the loop that serves the queue. ``is_handed_over`` means that claimed items may still wait
+        for that loop.
+        """
         self._database = database
         self._depth = depth
         self._counts = counts
@@ -88,7 +90,7 @@ class SaudeDosAgendamentos:
         }
 
     def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
-        """Return the wait of the oldest item; with ``is_handed_over``, the time without a live consumer."""
+        """Return how long the oldest item has waited or, with ``is_handed_over``, how long no consumer has been alive."""
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due
         seen = [(beat.beat_at, beat.loops[self._consumer]) for beat in signs.beats if self._consumer in beat.loops]
@@ -98,7 +100,7 @@ class SaudeDosAgendamentos:
 
 
 def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:
-    """Return the names of the alerts. ``unserved``: how long items wait without a live worker."""
+    """Return the names of the alerts. ``unserved`` is how long items have waited without a live worker."""
     ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
     found = {
         "no_worker": not metrics["has_worker"] and unserved > timedelta(minutes=1),

@@ -23,7 +23,7 @@ from batuta.errors import StoreConflict
 from batuta.kernel import Clock, Ids, Json, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Row, Transaction
 
-# Progress of a visit. States of equal progress may follow each other.
+# Progress of a visit as a number. Between states with the same number both directions are allowed.
 _FAR: Final = {
     Situacao.PENDENTE: 0,
     Situacao.AUTORIZACAO: 1,
@@ -35,12 +35,12 @@ _FAR: Final = {
     Situacao.RECOLETA: 4,
     Situacao.CANCELADO: 4,
 }
-# Fields that depend on another one: an old CEP does not fit a new address.
+# Fields that depend on another field: an old CEP does not fit a new address.
 _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirmacao"}
 
 
 def atualizado(antes: Row | Mapping[str, Json], dito: Mapping[str, Json]) -> dict[str, Json]:
-    """Merge a row of a file into an appointment. ``dito``: the row, without its empty fields."""
+    """Merge a row of a file into an appointment. ``dito`` has the fields of the row that are not empty."""
     now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
     for name, owner in _BELONGS.items():
         if dito.get(name) is None and now[owner] != antes[owner]:
@@ -75,7 +75,7 @@ class Tarefas(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """The parts of an appointment that are read, by the settings."""
+    """Which parts of an appointment are read, according to the settings."""
 
     endereco: bool = True
     documento: bool = True
@@ -112,7 +112,7 @@ class Agendamentos:
     def __init__(
         self, database: Database, tarefas: Tarefas, ligado: Ligado, ids: Ids, clock: Clock, wake: Callable[[], None]
     ) -> None:
-        """``wake``: called when readings wait."""
+        """``wake`` is called when readings are enqueued."""
         self._database = database
         self._tarefas = tarefas
         self._ligado = ligado
@@ -125,10 +125,10 @@ class Agendamentos:
     async def gravar(
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
     ) -> Gravadas:
-        """Insert new appointments and update existing ones, each with its task, in the caller's transaction."""
+        """Insert new appointments and update existing ones, each with its task. The caller owns the transaction."""
         rows = {
             str(row.get("chave") or chave_de(row)): row for row in linhas
-        }  # of two rows with one key the last counts
+        }  # of two rows with the same key, the last one counts
         there = await self._find_known(transaction, rows)
         made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
         waiting = [row for chave, row in zip(rows, made, strict=True) if _is_due(row, there.get(chave))]
@@ -149,7 +149,9 @@ class Agendamentos:
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
     async def _find_known(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
-        """Find existing appointments of rows: by the origin's id; by who, where and when if only one of both has an id."""
+        """Find the existing appointments of rows by the id of the source system, or by patient, place and time if only
+        one side has an id.
+        """
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
         known = {row["chave"]: row for row in await transaction.all(self._queries.known, chaves=AsJson(wanted))}
@@ -180,7 +182,7 @@ class Agendamentos:
         return await self.um(row["id"])
 
     async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Row:
-        """Change the given fields; others stay. A new address or document is read again."""
+        """Change the given fields of an appointment. A changed address or document is read again."""
         checked = conferidos(campos)
         try:
             await self._change(id, checked, by)
@@ -217,7 +219,7 @@ class Agendamentos:
         return row
 
     async def da_tarefa(self, job: str) -> Row | None:
-        """Return the appointment of a task, which outlives the task's own row."""
+        """Return the appointment of a task. It is found even after the row of the task was deleted."""
         return await self._database.one(self._queries.of_job, job=job)
 
     async def lista(self, filtro: Filtro, limit: int) -> list[Row]:
@@ -230,8 +232,8 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue again the appointments whose reading failed or was skipped while reading was off; return the
-        appointment ids. With ``ids``, also enqueue completed ones.
+        """Enqueue again the appointments whose reading failed or was skipped while the reading was off, and return
+        their ids. With ``ids``, completed appointments are enqueued too.
         """
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
@@ -256,7 +258,7 @@ class Agendamentos:
             await transaction.run(self._queries.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
-        """Insert in the order of keys, so that two files with the same rows do not deadlock."""
+        """Insert in key order, so that two files with the same rows do not deadlock."""
         in_order = sorted(rows, key=lambda row: str(row["chave"]))
         filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)
@@ -274,7 +276,7 @@ class Agendamentos:
         return await self._tarefas.enqueue_many(TASK, [(id,) for id in ids], keys=keys, within=transaction)
 
     def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
-        """Build the row that a file describes, merged into the known one."""
+        """Build the row that a file describes, merged into the existing row."""
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
             return self._new_row(chave, dito, self._ids.new(), origem)
@@ -299,7 +301,7 @@ class Agendamentos:
         }
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
-        """Write names of fields to the audit log, never their values."""
+        """Write the names of changed fields to the audit log, never their values."""
         await self._audit.note(
             transaction,
             actor=by,
@@ -312,7 +314,9 @@ class Agendamentos:
 
 
 def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
-    """Tell whether a reading is due: the row is new, its text changed, or it was skipped while switched off."""
+    """Return whether a reading is needed: the row is new, its text changed, or it was skipped while the reading was
+    off.
+    """
     if row["normalization_status"] != StatusDaLeitura.PENDING:
         return False
     return known is None or known["fonte"] != row["fonte"] or known["normalization_status"] == StatusDaLeitura.SKIPPED
@@ -323,7 +327,7 @@ def _natural(campos: Mapping[str, Json]) -> str | None:
 
 
 def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
-    """Validate fields from a person or a program; an invalid field raises with its name."""
+    """Validate fields from a person or a program. An invalid field raises an error with its name."""
     checked: dict[str, Json] = {}
     for name, value in campos.items():
         if name not in CAMPOS or not (value is None or isinstance(value, str)):

@@ -1,7 +1,8 @@
-"""``normalize_appointment``: read the address and the documents of one appointment, by rules first.
+"""Task ``normalize_appointment``: read the address and the documents of one appointment, with rules first.
 
-A model is asked only about texts that the rules cannot read, if one is configured and allowed. Results of the rules
-are stored whatever happens to the rest, and a reading is never written over an appointment whose text changed.
+A model is queried only about texts that the rules cannot read, if a model is configured and allowed. Results of the
+rules are stored even if the model fails. A reading is never stored for an appointment whose text has changed
+meanwhile.
 """
 
 import logging
@@ -34,9 +35,9 @@ KEPT_CHANGING = define("agendamento_mudou", "the appointment kept changing while
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
-# Immediate retries when the text changes during the reading.
+# Immediate retries after the text changed during the reading.
 MOST_READS: Final = 3
-# The task stops itself this long before its time limit, so that the appointment holds the reason.
+# The task stops itself this long before its time limit, so that it can store the reason with the appointment.
 SOONER: Final = timedelta(seconds=5)
 MODEL_FAILED: Final = "the model could not be asked"
 NUNCA: Final = Ligado(endereco=False, documento=False)
@@ -51,16 +52,17 @@ _ENDS: Final = {
 
 
 class LeitorLlm(Protocol):
-    """Reads texts that the rules cannot read; its answer occurs in the text."""
+    """Reads texts that the rules cannot read. Every value that it returns occurs in the text."""
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(slots=True)
 class _Lido:
-    """The reading so far. ``pedido``: texts that the rules could not read.
+    """The reading so far. ``pedido`` has the texts that the rules could not read.
 
-    ``espera``: the model may not be asked yet. ``faltou``: it was asked and did not answer.
+    ``espera`` means that the model may not be queried yet. ``faltou`` means that the model was queried and did not
+    answer.
     """
 
     endereco: dict[str, Json] | None = None
@@ -77,7 +79,7 @@ class _Lido:
 
 
 def waits(max_tries: int) -> list[float]:
-    """Return the back-off in seconds: 60 after the first failure, doubled each time."""
+    """Return the back-off in seconds: 60 after the first failure, doubled after each further failure."""
     return [float(FIRST_WAIT * 2**attempt) for attempt in range(max_tries - 1)]
 
 
@@ -93,7 +95,7 @@ class Normalizador:
         max_tries: int = 3,
         timeout: timedelta = timedelta(seconds=300),
     ) -> None:
-        """``perguntavel``: the parts of an appointment that may be sent to the model."""
+        """``perguntavel`` names the parts of an appointment that may be sent to the model."""
         self._database = database
         self._ligado = ligado
         self._clock = clock
@@ -108,7 +110,7 @@ class Normalizador:
     async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)
         reading = self._read(appointment_id, ctx.attempt)
-        if self._llm is None:  # the rules alone need no time limit
+        if self._llm is None:  # reading with the rules alone needs no time limit
             return await reading
         try:
             return await with_timeout(self._timeout, reading, self._clock, "a normalization")
@@ -153,13 +155,13 @@ class Normalizador:
                 lido.faltou = True
             case Hold():
                 lido.espera = said
-            case _:  # the budget is used up: the rules work alone
+            case _:  # the budget is exhausted: only the rules are used
                 pass
         return lido
 
     def _address(self, row: Row, lido: _Lido) -> None:
         text = row["endereco_completo"] or ""
-        if _is_by_model(row["endereco_normalizado"]):  # an earlier attempt got this far
+        if _is_by_model(row["endereco_normalizado"]):  # an earlier attempt already stored this reading
             lido.endereco = row["endereco_normalizado"]
             return
         lido.regra = endereco_lido(text, row["cep"])
@@ -207,7 +209,9 @@ class Normalizador:
         return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
-        """Store readings in one statement. None: the text changed, or another transaction holds the row."""
+        """Store readings in one statement. The result is None for an appointment whose text changed or whose row is
+        locked.
+        """
         now = self._clock.now()
         written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
         stored = {(str(row["id"]), row["fonte"]) for row in written}
@@ -227,7 +231,7 @@ def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDa
 
 
 def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Tell whether a waiting reading is already stored, so that a long wait writes it only once."""
+    """Return whether the stored row already has this waiting reading, so that a long wait writes it only once."""
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
 
@@ -237,7 +241,9 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Add the model's answer. An address without a street, or an empty document, keeps the reading of the rules."""
+    """Add the answer of the model. If its address has no street, or its document is empty, the reading of the rules
+    stays.
+    """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)
     if said.documento.diz_algo:
@@ -245,7 +251,9 @@ def _add(said: LeituraDoLlm, lido: _Lido) -> None:
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:
-    """Merge both readings: the rules take precedence for CEP, state and number, which have fixed forms."""
+    """Merge the readings of rules and model. The rules take precedence for CEP, state and number, which have fixed
+    formats.
+    """
     cep, uf = regra.cep or dito.cep, regra.uf or dito.uf
     avisos = [each for each in regra.avisos if each != CEP_DE_OUTRA_UF]
     avisos += [CEP_DE_OUTRA_UF] if cep and uf and not cep_concorda(cep, uf) else []
@@ -255,7 +263,7 @@ def _junto(dito: Endereco, regra: Endereco) -> Endereco:
 
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# A task writes its result before it ends; after this time the result is missing.
+# A task writes its result before it ends. After this time without a result, the reading has failed.
 SETTLED_FOR: Final = timedelta(seconds=10)
 LOST_FOR: Final = timedelta(minutes=5)
 BATCH: Final = 200

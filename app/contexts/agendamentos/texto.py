@@ -1,11 +1,11 @@
-"""Normalisation of typed text. Every function is linear in the length of its text."""
+"""Normalise typed text. Every function takes time linear in the length of its text."""
 
 import re
 import unicodedata
 from functools import lru_cache
 from typing import Final
 
-# Longer than any address or document: the rest is ignored.
+# Longer than any address or document; the rest of a text is ignored.
 LONGEST_READ: Final = 1000
 NOTHING: Final = frozenset(
     """
@@ -17,13 +17,13 @@ NOTHING: Final = frozenset(
     .replace("    ", "")
     .split("|")
 )
-# Beginnings of texts without content: "mesmo endereço da mãe", "a confirmar com o paciente".
+# First words of texts without information: "mesmo endereço da mãe", "a confirmar com o paciente".
 _BEGINS_NOTHING: Final = (
     "mesmo endereco", "o mesmo endereco", "mesma residencia", "a confirmar", "a verificar", "confirmar com",
     "nao informad", "nao soube",
     "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
 )  # fmt: skip
-# Also private-use characters, which the readers use as placeholders.
+# Includes private-use characters, which the readers use as placeholders.
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD, *range(0xE000, 0xF900)])
 _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
@@ -37,7 +37,7 @@ _CODE = re.compile(r"[a-z]{1,4}-?[0-9]+[a-z]?", re.IGNORECASE)
 
 
 def limpo(texto: str) -> str:
-    """Unify spaces, hyphens and line ends, and remove invisible characters; lines stay."""
+    """Unify spaces, hyphens and line ends, and remove invisible characters. Line breaks stay."""
     texto = unicodedata.normalize("NFC", texto[:LONGEST_READ]).translate(_TABLE)
     return _SPACES.sub(" ", texto).strip()
 
@@ -52,7 +52,7 @@ def plano(texto: str) -> str:
 
 
 def diz_nada(texto: str) -> bool:
-    """Tell whether a filled cell holds no information: "não informado", "-", "o mesmo da mãe"."""
+    """Return whether a filled cell has no information: "não informado", "-", "o mesmo da mãe"."""
     if not texto or _DIGIT.search(texto):
         return not texto
     said = plano(texto).strip(" .!*()")
@@ -79,7 +79,7 @@ def _word(word: str, *, first: bool) -> str:
 
 
 def quase(one: str, other: str) -> bool:
-    """Tell whether two words differ by at most one typing error: a letter added, missing, wrong, or two swapped."""
+    """Return whether two words differ by at most one typing error: a letter added, missing, wrong, or two swapped."""
     if one == other:
         return True
     if abs(len(one) - len(other)) > 1:

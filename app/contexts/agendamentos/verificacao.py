@@ -1,8 +1,8 @@
-"""Check a model's address or document against the text: only values that occur there count.
+"""Check a model's address or document against the text. Only values that occur in the text are accepted.
 
-Words match without accents and capitals and are taken as written; digits must be whole numbers of the text, in
-order. A CPF and a SUS card also need valid check digits, and a number that the text labels as something else is
-dropped.
+Words match without accents and capitals, and the result has the spelling of the text. Digits must be whole numbers
+of the text, in order. A CPF and a SUS card also need valid check digits. A number that the text labels as something
+else is dropped.
 """
 
 import re
@@ -72,12 +72,12 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Tell whether a question to the model can help: some number may be a document of the patient."""
+    """Return whether the model can find a document: some number of the text may be a document of the patient."""
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
 class _Pagina:
-    """Index of a text: finds words and digits in it."""
+    """Index of a text that finds words and digits in it."""
 
     def __init__(self, texto: str) -> None:
         self._texto = limpo(texto)
@@ -85,7 +85,7 @@ class _Pagina:
         self._numbers = list(_DIGITS.finditer(self._texto))
 
     def palavras(self, dito: Any) -> str | None:
-        """Return the words as the text writes them, without added accents."""
+        """Return the words in the spelling of the text, without accents that the model added."""
         wanted = [plano(found) for found in _WORD.findall(limpo(_text(dito)))]
         for first in range(len(self._words) - len(wanted) + 1 if wanted else 0):
             found = self._words[first : first + len(wanted)]
@@ -114,7 +114,7 @@ class _Pagina:
         return name if name in ORGAOS and self.palavras(name) else None
 
     def tem_digitos(self, valor: str) -> bool:
-        """Tell whether the digits are exactly one number of the text, or several adjacent ones together."""
+        """Return whether the digits are exactly one number of the text, or several adjacent numbers together."""
         digits, has_x = _digits(valor), valor.endswith("X")
         return any(found == digits and (not has_x or self._x_after(end)) for found, end in self._runs(len(digits)))
 

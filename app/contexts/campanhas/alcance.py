@@ -1,8 +1,8 @@
-"""Count the reach of a campaign: sent, delivered, answered.
+"""Count the reach of a campaign: messages sent, delivered and answered.
 
-Each counts once per doctor, for repeated events in any order.
+Each counts once per doctor, even if events repeat or arrive out of order.
 
-Every write is in the caller's transaction.
+The caller owns the transaction of every write.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Alcance:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Count a sent message. Its delivery receipt and the doctor's answer may have arrived before this call."""
+        """Count a sent message. The delivery receipt and the doctor's answer may already have arrived."""
         await transaction.run(self._queries.count_sent, campanha_id=campanha_id, now=now)
         await transaction.run(self._queries.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
         await self.entregue(transaction, message_id, now=now)
@@ -57,7 +57,7 @@ class Alcance:
             await transaction.run(self._queries.count_delivered, message_id=message_id, now=now)
 
     async def respondeu(self, transaction: Transaction, cliente_id: str, *, em: datetime, now: datetime) -> int | None:
-        """Count an inbound message as an answer; return the campaign that it answers, if any."""
+        """Count an inbound message as an answer to a campaign, and return the campaign if there is one."""
         last = await transaction.one(
             self._queries.last, cliente_id=cliente_id, since=em - ANSWER_COUNTS, until=em + CLOCKS_DIFFER
         )

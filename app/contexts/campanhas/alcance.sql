@@ -1,7 +1,7 @@
 -- write reached: record the contact of this campaign with this doctor
 INSERT INTO campaign_contact_history (cliente_id, campaign_id, sent_at) VALUES (:cliente_id, :campanha_id, :em) ON CONFLICT DO NOTHING;
 
--- write count_sent: count a message that left, not one that waits
+-- write count_sent: count a sent message
 UPDATE campanhas SET enviados = enviados + 1, updated_at = :now WHERE id = :campanha_id;
 
 -- write delivered: mark the delivery to the doctor's phone; changes a row only the first time

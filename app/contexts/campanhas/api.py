@@ -1,4 +1,4 @@
-"""Campaigns for other contexts: counting a message's delivery and answer for its campaign."""
+"""Interface of campaigns for other contexts: count the delivery and the answer of a message."""
 
 from app.contexts.campanhas.alcance import Alcance
 

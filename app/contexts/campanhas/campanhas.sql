@@ -1,14 +1,14 @@
 -- read campaign: one campaign
 SELECT * FROM campanhas WHERE id = :id;
 
--- read campaigns: newest first, of one status or of all
+-- read campaigns: campaigns, newest first, with one status or with any
 SELECT * FROM campanhas WHERE status = coalesce(:status, status) AND id < :before ORDER BY id DESC LIMIT :limit;
 
--- write create: a draft
+-- write create: insert a campaign as a draft
 INSERT INTO campanhas (nome_template, tipo_campanha, corpo, audience_filters, pode_ofertar, objetivo, created_by, created_at, updated_at)
 VALUES (:nome, :tipo, :corpo, :filtros, :pode_ofertar, :objetivo, :by, :now, :now) RETURNING id;
 
--- write change: apply an operator's action, if the status is still the expected one
+-- write change: apply an operator's action, if the campaign still has the expected status
 UPDATE campanhas
 SET status = :after, agendar_para = coalesce(:agendar_para, agendar_para), erro = NULL, updated_at = :now
 WHERE id = :id AND status = :before;
@@ -17,16 +17,16 @@ WHERE id = :id AND status = :before;
 UPDATE campanha_destinatarios SET situacao = 'excluido', motivo = :motivo, updated_at = :now
 WHERE campanha_id = :id AND situacao = 'selecionado';
 
--- read recipients: counts by situation and reason
+-- read recipients: counts of recipients by situation and reason
 SELECT situacao, motivo, count(*) AS quantos FROM campanha_destinatarios WHERE campanha_id = :id GROUP BY situacao, motivo;
 
--- read messages: counts of its messages by status and outcome
+-- read messages: counts of the campaign's messages by status and outcome
 SELECT status, outcome, count(*) AS quantas FROM fila_mensagens WHERE campanha_id = :id GROUP BY status, outcome;
 
--- read doubts: count of its messages in doubt
+-- read doubts: count of the campaign's messages in doubt
 SELECT count(*) AS quantas FROM fila_mensagens WHERE campanha_id = :id AND envio_estado IS NOT NULL;
 
--- read people: recipients in order, with the state of each message
+-- read people: recipients in order, with the state of the message of each
 SELECT someone.posicao, someone.cliente_id, someone.situacao, someone.motivo, message.status, message.outcome, message.outcome_reason_code
 FROM campanha_destinatarios AS someone LEFT JOIN fila_mensagens AS message ON message.id = someone.fila_mensagem_id
 WHERE someone.campanha_id = :id AND someone.posicao > :after AND someone.situacao = coalesce(:situacao, someone.situacao)

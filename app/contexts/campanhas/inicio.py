@@ -1,10 +1,10 @@
-"""Start a campaign in steps, each a small transaction; after a crash the next run continues at the same step.
+"""Start a campaign in steps, each a small transaction. After a crash the next run continues at the same step.
 
-    due, and may it? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
-                                 (excluded ones with a reason)                              when all have ended
+    due, and may it start? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
+                                       (excluded ones with a reason)                              when all have ended
 
-Any number of processes may run it at once: each step locks the campaign's row, and the second process sees that it
-is done.
+Several processes may run this at the same time: each step locks the campaign's row, and the second process finds the
+step done.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ Rules: TypeAlias = Callable[[Any, str | None], Awaitable[RegrasDeEnvio]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resultado:
-    """Counts of one pass. ``recusadas`` and ``esperam`` map a campaign to its reason."""
+    """Counts of one pass over the campaigns. ``recusadas`` and ``esperam`` map the id of a campaign to its reason."""
 
     iniciadas: int = 0
     enfileiradas: int = 0
@@ -79,7 +79,9 @@ class Inicio:
         self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
-        """Start due campaigns as far as the rules permit, and conclude finished ones. ``held``: types to leave out."""
+        """Start the due campaigns that the rules permit to start, and conclude finished ones. Campaigns of the types in
+        ``held`` are skipped.
+        """
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
         due = await self._database.all(self._queries.due, now=now, limit=DUE_LIMIT)
@@ -99,12 +101,14 @@ class Inicio:
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
-        """Predict the audience at an instant: the count of recipients (key None), and of excluded doctors by reason."""
+        """Predict the audience at an instant. Key None has the number of recipients; the other keys have the excluded
+        doctors by reason.
+        """
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
 
     async def de_ninguem(self, filtros: Filtros) -> tuple[str, ...]:
-        """Return specialities and regions of the filter that no doctor has."""
+        """Return the specialities and regions of the filter that no doctor has."""
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _start_due(self, row: Row, done: Resultado) -> Resultado:
@@ -122,7 +126,7 @@ class Inicio:
         return replace(done, iniciadas=done.iniciadas + began, enfileiradas=done.enfileiradas + queued)
 
     async def _begin(self, campanha: Devida) -> bool:
-        """Mark the campaign as started. False: an operator stopped it meanwhile."""
+        """Mark the campaign as started. Returns False if an operator stopped it meanwhile."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.begin, id=campanha.id, now=now):
@@ -139,9 +143,9 @@ class Inicio:
             )
 
     async def _consider(self, campanha: Devida) -> bool:
-        """Store a row for each doctor of the audience.
+        """Store one row per doctor of the audience: a recipient, or an excluded doctor with the reason.
 
-        False: an operator stopped the campaign, or another process does the same.
+        Returns False if an operator stopped the campaign, or another process works on it.
         """
         seen, choices = await self._choices(campanha)
         for first in range(0, max(1, len(choices)), BATCH):
@@ -155,7 +159,7 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return the number of stored rows and the choices for all other doctors. ``then``: decide as of that instant."""
+        """Return the number of stored rows and the choices for all other doctors. The choices are made as of ``then``."""
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:
@@ -224,7 +228,7 @@ class Inicio:
         return total
 
     async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
-        """Queue the messages of these recipients and mark the recipients, in one transaction."""
+        """Queue the messages of these recipients and mark the recipients as queued, in one transaction."""
         now, items = self._clock.now(), []
         for recipient in people:
             valores = {"nome": recipient["primeiro_nome"], "especialidade": recipient["especialidade"]}

@@ -1,19 +1,19 @@
--- read due: campaigns to start, and started ones whose messages are not all queued
+-- read due: campaigns to start, and started campaigns with messages still to queue
 SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para FROM campanhas
 WHERE (status = 'agendada' AND agendar_para <= :now) OR (status = 'ativa' AND enfileirada_em IS NULL)
 ORDER BY agendar_para, id LIMIT :limit;
 
--- write refuse: pause a campaign that cannot be sent as it is; an operator corrects it
+-- write refuse: pause a campaign that cannot be sent; an operator corrects it
 UPDATE campanhas SET status = 'pausada', erro = :why, updated_at = :now WHERE id = :id AND status IN ('agendada', 'ativa');
 
--- write begin: activate it, unless an operator stopped it meanwhile
+-- write begin: activate a campaign, unless an operator stopped it meanwhile
 UPDATE campanhas SET status = 'ativa', iniciada_em = coalesce(iniciada_em, :now), erro = NULL, updated_at = :now
 WHERE id = :id AND (status = 'ativa' OR (status = 'agendada' AND agendar_para <= :now));
 
 -- read words: specialities and places of the doctors
 SELECT DISTINCT especialidade, cidade, estado FROM clientes WHERE deleted_at IS NULL AND tipo = 'medico';
 
--- read candidates: doctors of the audience without a row yet, with all facts that decide
+-- read candidates: doctors of the audience that have no row yet, with all facts of the decision
 SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_score_atual,
        doctor.deleted_at IS NOT NULL AS "removido [BOOLEAN]",
        doctor.status_telefone = 'invalido' AS "telefone_invalido [BOOLEAN]",
@@ -42,13 +42,13 @@ FROM clientes AS doctor LEFT JOIN doctor_state AS state ON state.cliente_id = do
 WHERE doctor.tipo = 'medico' AND {wanted}
   AND NOT EXISTS (SELECT 1 FROM campanha_destinatarios AS seen WHERE seen.campanha_id = :id AND seen.cliente_id = doctor.id);
 
--- read known: how many of these ids belong to doctors
+-- read known: how many of these ids are ids of doctors
 SELECT count(*) AS quantos FROM clientes AS doctor WHERE doctor.tipo = 'medico' AND doctor.id IN ({clientes});
 
 -- write hold: lock the campaign until the transaction ends, if it is still active
 UPDATE campanhas SET updated_at = :now WHERE id = :id AND status = 'ativa';
 
--- read considered: counts of stored rows and of recipients among them
+-- read considered: number of stored rows, and of the recipients among them
 SELECT coalesce(max(posicao), 0) AS vistos, count(CASE WHEN situacao <> 'excluido' THEN 1 END) AS escolhidos
 FROM campanha_destinatarios WHERE campanha_id = :id;
 
@@ -56,15 +56,15 @@ FROM campanha_destinatarios WHERE campanha_id = :id;
 INSERT INTO campanha_destinatarios (campanha_id, cliente_id, situacao, motivo, posicao, created_at, updated_at)
 VALUES (:id, :cliente_id, :situacao, :motivo, :posicao, :now, :now) ON CONFLICT DO NOTHING;
 
--- write decided: freeze the audience
+-- write decided: record that the audience is complete and stays as it is
 UPDATE campanhas
 SET publico_em = :now, updated_at = :now,
     total_destinatarios = (SELECT count(*) FROM campanha_destinatarios AS someone
                            WHERE someone.campanha_id = campanhas.id AND someone.situacao <> 'excluido')
 WHERE id = :id;
 
--- read next: the next recipients, and whether a message of this campaign is queued. The + makes SQLite search by
--- doctor, not by campaign
+-- read next: the next recipients, and whether a message of this campaign is already queued for each. The + makes SQLite
+-- search by doctor, not by campaign
 SELECT someone.cliente_id, someone.posicao, doctor.telefone, doctor.primeiro_nome, doctor.especialidade,
        EXISTS (SELECT 1 FROM fila_mensagens AS queued WHERE queued.cliente_id = someone.cliente_id
                AND +queued.campanha_id = someone.campanha_id) AS "na_fila [BOOLEAN]"
@@ -82,10 +82,10 @@ SET situacao = 'enfileirado', updated_at = :now,
                         AND +message.campanha_id = campanha_destinatarios.campanha_id ORDER BY message.created_at LIMIT 1)
 WHERE campanha_id = :id AND situacao = 'selecionado' AND posicao <= :until;
 
--- write enqueued: all messages are queued
+-- write enqueued: record that all messages are queued
 UPDATE campanhas SET enfileirada_em = :now, updated_at = :now WHERE id = :id AND enfileirada_em IS NULL;
 
--- read going: is there a campaign to conclude?
+-- read going: whether any campaign may be ready to conclude
 SELECT id FROM campanhas WHERE status = 'ativa' AND enfileirada_em IS NOT NULL LIMIT 1;
 
 -- write conclude on sqlite: complete campaigns whose messages have all ended

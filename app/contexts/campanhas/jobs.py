@@ -1,8 +1,8 @@
-"""The job of the campaigns, and the loop that does the same between the job's fires.
+"""The job of the campaigns, and the loop that does the same work between two fires of the job.
 
 With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due
-while their window is open, and concludes campaigns whose messages have all ended. It obeys the pauses of the jobs
-whose work it does.
+while their window is open, and concludes campaigns whose messages have all ended. A pause of the job holds the same
+work in the loop.
 """
 
 from datetime import timedelta
@@ -31,7 +31,7 @@ class CampaignJobs:
 
 class CampaignLoop:
     def __init__(self, inicio: Inicio, held: Held) -> None:
-        """``held`` returns the types of campaign whose job is on hold."""
+        """``held`` returns the types of campaign whose job is paused."""
         self.name = "campanhas"
         self.wakeup = Wakeup()
         self._inicio = inicio

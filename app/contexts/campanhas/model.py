@@ -70,7 +70,7 @@ class CampanhaNaoPode(BatutaError):
 
 
 class CampanhaRecusada(BatutaError):
-    """The campaign cannot be sent as it is."""
+    """Raised when the text, the filters or the settings of a campaign are invalid."""
 
 
 class NomeRecusado(CampanhaRecusada):
@@ -106,7 +106,7 @@ class MedicosDesconhecidos(CampanhaRecusada):
 
 
 class SemPublico(CampanhaRecusada):
-    """The campaign is valid, but it has no recipients now."""
+    """Raised when a valid campaign would have no recipients now."""
 
 
 class PublicoVazio(SemPublico):
@@ -125,12 +125,12 @@ class PublicoInexistente(SemPublico):
 
 
 def ninguem_recebeu(status: str, destinatarios: int) -> bool:
-    """Did the campaign end without recipients? That does not count as success."""
+    """Return whether the campaign ended without recipients. Such an end does not count as success."""
     return status == StatusDaCampanha.CONCLUIDA and destinatarios == 0
 
 
 def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCampanha | None:
-    """Return the status after an action; None: the action is not allowed in this status."""
+    """Return the status after an action, or None if the action is not allowed in this status."""
     if status not in FROM[acao]:
         return None
     match acao:
@@ -145,7 +145,9 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Return why no campaign of this type starts now; None: it may. Each message is checked again when it leaves."""
+    """Return why no campaign of this type may start now, or None if it may. Each message is checked again before it is
+    sent.
+    """
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:
         return held.reason
@@ -156,7 +158,9 @@ def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtros:
-    """Audience of a campaign: named doctors, or all doctors of any of these specialities in any of these places."""
+    """Audience filters of a campaign: named doctors, or all doctors with any of these specialities in any of these
+    regions.
+    """
 
     especialidades: tuple[str, ...] = ()
     regioes: tuple[str, ...] = ()
@@ -176,7 +180,7 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """Filters as values of the doctors' rows. None: no restriction."""
+    """Filters translated to values of the doctors' rows. None means no restriction."""
 
     especialidades: tuple[str, ...] | None
     cidades: tuple[str, ...] | None
@@ -184,7 +188,7 @@ class Recorte:
 
 
 def filtros_de(valor: Json) -> Filtros:
-    """Parse ``audience_filters``. An unknown key is refused, not ignored."""
+    """Parse ``audience_filters``. An unknown key raises an error."""
     if not isinstance(valor, Mapping):
         raise FiltroRecusado(filtro="audience_filters", takes="{…}")
     known = {*Filtros.__dataclass_fields__, "modo_selecao", "excluir_opt_out"} - {"aleatorio"}
@@ -217,7 +221,7 @@ def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
 
 
 def de_ninguem(filtros: Filtros, presentes: Iterable[Lugar]) -> tuple[str, ...]:
-    """Return filter words that no doctor has: probably misspelt."""
+    """Return the filter words that no doctor has; they are probably misspelt."""
     lugares = list(presentes)
     specialties = {plain(each.especialidade) for each in lugares if each.especialidade}
     places = {plain(word) for each in lugares for word in (each.cidade, each.estado) if word}

@@ -1,4 +1,4 @@
-"""Choose the recipients of a campaign in order, and the reason for each excluded doctor."""
+"""Choose the recipients of a campaign in order, and give the reason for each excluded doctor."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -10,7 +10,7 @@ from typing import Final
 from app.contexts.campanhas.model import Filtros
 from app.contexts.mensagens.api import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
 
-# A doctor who wrote within this time is in a conversation.
+# A doctor whose last inbound message is younger than this is in a conversation.
 TALKING: Final = timedelta(minutes=30)
 ANSWERED_LATELY: Final = timedelta(days=7)
 WRITTEN_TO_LATELY: Final = timedelta(days=7)
@@ -18,7 +18,7 @@ CAMPAIGNS_WITHOUT_ANSWER: Final = 2
 
 
 class MotivoDaExclusao(StrEnum):
-    """Reasons for exclusion in order; the first that applies is stored."""
+    """Reasons for exclusion, in order of precedence. The first that applies is stored."""
 
     CADASTRO_REMOVIDO = "cadastro_removido"
     OPTOUT = "optout"
@@ -65,19 +65,21 @@ class Candidato:
 
 @dataclass(frozen=True, slots=True)
 class Escolha:
-    """The decision about a doctor. ``motivo`` None: a recipient."""
+    """The decision about a doctor. ``motivo`` is None for a recipient."""
 
     cliente_id: str
     motivo: MotivoDaExclusao | None
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Project the candidate to ``then``: a message of another campaign that is queued now will have left long before."""
+    """Return the candidate as it will be at ``then``: a message of another campaign that is queued now will have been
+    sent.
+    """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
 
 def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> MotivoDaExclusao | None:
-    """Return why this doctor is excluded; None: a recipient."""
+    """Return why this doctor is excluded, or None for a recipient."""
     reasons = (
         (MotivoDaExclusao.CADASTRO_REMOVIDO, quem.removido),
         (MotivoDaExclusao.OPTOUT, quem.optout),
@@ -113,7 +115,9 @@ def escolher(
     ja_escolhidos: int,
     now: datetime,
 ) -> list[Escolha]:
-    """Decide about all candidates in a reproducible order. ``ja_escolhidos``: recipients of an unfinished earlier run."""
+    """Decide about all candidates in a reproducible order. ``ja_escolhidos`` is the number of recipients that
+    an earlier, unfinished run has chosen.
+    """
     places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):
         why = motivo(quem, filtros, campos, now)
@@ -125,7 +129,9 @@ def escolher(
 
 
 def _place(quem: Candidato, drawn_for: int | None) -> tuple[object, ...]:
-    """Sort key: doctors never contacted first, then the longest ago. ``drawn_for``: a reproducible random order."""
+    """Return the sort key of a doctor: never contacted first, then contacted longest ago. With ``drawn_for`` the
+    order is random but reproducible.
+    """
     if drawn_for is not None:
         return (hashlib.sha256(f"{drawn_for}:{quem.id}".encode()).hexdigest(),)
     last = quem.ultima_saida

@@ -1,4 +1,4 @@
-"""Campaigns as data for operators and the API, without texts and names."""
+"""Describe campaigns as data for operators and the API, without message texts and names."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Campaigns in the database."""
+"""Stores campaigns in the database."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,5 +99,5 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Replace None by an empty list; a separate parameter tells the statement that there is no restriction."""
+    """Replace None by an empty list. A separate parameter of the statement means "no restriction"."""
     return {name: list(values or ()) for name, values in named.items()}

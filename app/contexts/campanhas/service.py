@@ -1,4 +1,4 @@
-"""Actions and queries of operators about campaigns. Each action goes to the audit log with its operator."""
+"""Operators' actions and queries about campaigns. Each action is written to the audit log with its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,9 @@ class NovaCampanha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agendada:
-    """A scheduled campaign with its predicted recipients; ``excluidos``: counts by reason."""
+    """A scheduled campaign with the predicted number of recipients. ``excluidos`` counts the excluded doctors by
+    reason.
+    """
 
     status: StatusDaCampanha
     destinatarios: int
@@ -54,11 +56,11 @@ class Agendada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
-    """Progress of a campaign. ``enviados`` counts only messages that left."""
+    """Progress of a campaign. ``enviados`` counts only messages that were sent."""
 
     campanha: Mapping[str, Any]
     enfileiradas: int  # ever queued
-    na_fila: int  # waiting, or in progress
+    na_fila: int  # queued or being sent
     em_duvida: int
     bloqueadas: Mapping[str, int]
     canceladas: Mapping[str, int]
@@ -76,7 +78,7 @@ class Campanhas:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """``wake`` is called when waiting messages may leave."""
+        """``wake`` is called when held messages may be sent again."""
         self._database = database
         self._mensagens = mensagens
         self._inicio = inicio
@@ -86,7 +88,7 @@ class Campanhas:
         self._queries = campaign_queries(database.dialect)
 
     async def criar(self, nova: NovaCampanha, *, by: str) -> int:
-        """Create a draft. A text or filter that cannot be sent is refused now, not when the campaign is due."""
+        """Create a draft. An invalid text or filter is refused now, before the campaign is due."""
         await self._check(nova)
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -106,13 +108,13 @@ class Campanhas:
         return id
 
     async def avisos(self, audience_filters: Mapping[str, Json]) -> tuple[str, ...]:
-        """Return specialities and regions of the filter that no doctor has."""
+        """Return the specialities and regions of the filter that no doctor has."""
         return await self._inicio.de_ninguem(filtros_de(audience_filters))
 
     async def agendar(self, id: int, para: datetime | None, *, by: str) -> Agendada:
-        """Schedule a campaign. ``para`` None or in the past: as soon as possible; at most ten years ahead.
+        """Schedule a campaign. ``para`` may be at most ten years ahead; None or a past time means as soon as possible.
 
-        A campaign without recipients is refused: it would end at once, and could not be scheduled again.
+        A campaign without recipients is refused: it would end immediately and could not be scheduled again.
         """
         row = await self._row(self._database, id)
         campos(row["corpo"])
@@ -127,7 +129,7 @@ class Campanhas:
         return Agendada(status=status, destinatarios=counts.get(None, 0), excluidos=excluidos)
 
     async def pausar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Hold every message of the campaign; waiting messages stay in the queue."""
+        """Hold every message of the campaign; queued messages stay in the queue."""
         return await self._do(Acao.PAUSAR, id, by)
 
     async def retomar(self, id: int, *, by: str) -> StatusDaCampanha:
@@ -139,7 +141,7 @@ class Campanhas:
         return after
 
     async def cancelar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Cancel for good: waiting messages are cancelled, those in progress are asked to stop."""
+        """Cancel the campaign for good: queued messages are cancelled, and messages being sent get a stop request."""
         return await self._do(Acao.CANCELAR, id, by)
 
     async def todas(
@@ -168,7 +170,7 @@ class Campanhas:
     async def destinatarios(
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
     ) -> Sequence[Row]:
-        """List recipients and excluded doctors with the reason of each."""
+        """List recipients and excluded doctors, with the reason of each exclusion."""
         await self._row(self._database, id)
         return await self._database.all(
             self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
@@ -206,7 +208,7 @@ class Campanhas:
         return after
 
     async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:
-        """Cancel or release the campaign's queued messages; return their number. Messages in progress stop later and
+        """Cancel or release the campaign's queued messages and return their number. Messages being sent stop later and
         are not counted.
         """
         match acao:

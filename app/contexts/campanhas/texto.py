@@ -1,6 +1,6 @@
-"""Placeholders of a campaign's text: ``{nome}`` and ``{especialidade}``, in one brace or two.
+"""Placeholders of a campaign's text: ``{nome}`` and ``{especialidade}``, in single or double braces.
 
-Any other text in braces is refused: it would reach the doctor's phone.
+Any other text in braces is refused, because it would reach the doctor's phone.
 """
 
 import re
@@ -30,7 +30,7 @@ def campos(corpo: str | None) -> frozenset[str]:
 
 
 def preenchido(corpo: str, valores: Mapping[str, str | None]) -> str | None:
-    """Fill in the text for one doctor; None: the doctor lacks a value."""
+    """Fill in the text for one doctor. Returns None if the doctor lacks a value."""
     known = {name: " ".join((value or "").split()) for name, value in valores.items()}
     if not all(known.get(name) for name in campos(corpo)):
         return None

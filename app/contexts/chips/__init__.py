@@ -1,1 +1,1 @@
-"""Chips: the WhatsApp numbers that Julia sends and reads with."""
+"""Chips: the WhatsApp numbers with which Julia sends messages and reads groups."""

@@ -1,4 +1,4 @@
-"""Chips for other contexts: choosing the chip that sends a message."""
+"""Interface of chips for other contexts: choose the chip that sends a message."""
 
 from app.contexts.chips.selecao import Emissor, Emissores, rank
 

@@ -1,7 +1,7 @@
-"""Compute the trust of a chip from its messages, and what the trust permits.
+"""Compute the trust of a chip from its messages, and the permissions that follow from the trust.
 
 A score from 0 to 100 gives a level; level and phase give the permissions and limits. Rates are fractions of one. A
-chip that only reads groups gets no permission, whatever its score.
+chip that only reads groups gets no permission, regardless of its score.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ PERCENT: Final[Mapping[Nivel, int]] = {
     Nivel.AMARELO: 80,
     Nivel.LARANJA: 50,
     Nivel.VERMELHO: 20,
-    Nivel.CRITICO: 100,  # percent of CRITICAL_LIMITS
+    Nivel.CRITICO: 100,  # percentage that applies to CRITICAL_LIMITS
 }
 CRITICAL_LIMITS: Final = (3, 10)
 SECONDS_BETWEEN: Final[Mapping[Nivel, int]] = {
@@ -70,7 +70,7 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDoChip:
-    """Measures of a chip's messages over the last weeks. ``seguidas``: errors since the last successful send."""
+    """Measures of a chip's messages over the last weeks. ``seguidas`` counts the errors since the last successful send."""
 
     idade_dias: float = 0.0
     taxa_resposta: float = 0.0
@@ -113,7 +113,7 @@ def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
 
 
 def score(medidas: MedidasDoChip, fase: str) -> int:
-    # Round before truncating: fractions that add up to 70 must not give 69.
+    # Round before truncating, so that fractions that add up to 70 do not give 69.
     return min(100, max(0, int(round(sum(factors(medidas, fase).values()), 6))))
 
 
@@ -138,7 +138,7 @@ def permissions(tipo: str, fase: str, nivel: Nivel) -> Permissoes:
 
 
 def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
-    """Return why a chip must stop sending; None: it may continue."""
+    """Return why a chip must stop sending, or None if it may continue."""
     if medidas.seguidas >= TOO_MANY_IN_A_ROW:
         return f"{medidas.seguidas} failures in a row"
     return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None

@@ -1,4 +1,4 @@
--- write chip_trust_history: delete old trust scores; daily snapshots and changes of status stay
+-- write chip_trust_history: delete old trust scores; daily snapshots and changes of status are kept
 DELETE FROM chip_trust_history WHERE id IN (
     SELECT id FROM chip_trust_history WHERE created_at < :before ORDER BY created_at LIMIT :limit);
 

@@ -1,4 +1,4 @@
-"""Scheduled jobs of the chips. If the gateway does not answer, nothing changes."""
+"""Scheduled jobs of the chips. If the gateway does not answer, no chip changes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ DISCONNECTED = define("desconectados", "disconnected: {instances}")
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
-# A snapshot taken before noon is a late one of the previous day.
+# A snapshot taken before noon belongs to the previous day.
 LATE_UNTIL: Final = timedelta(hours=12)
 DEMOTED_FROM: Final = frozenset({"warming", "ready", "active"})
 SYNC, LOOK, TRUST = "sincronizar_chips", "verificar_whatsapp", "atualizar_trust_scores"
@@ -55,7 +55,7 @@ class ChipJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``line``: None if no gateway is configured."""
+        """``line`` is None if no gateway is configured."""
         self._database = database
         self._line = line
         self._pool = pool
@@ -91,7 +91,7 @@ class ChipJobs:
         return Done(items=len(instances), result=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
-        """Apply one change; return its key in the job's result."""
+        """Apply one change and return its key in the job's result."""
         now = self._clock.now()
         match change:
             case Nova(instance=instance):
@@ -205,7 +205,7 @@ class ChipJobs:
         )
 
     async def resetar_contadores_chips(self, call: JobCall) -> Outcome:
-        """Close the previous day, then recount today's messages from the message tables, so that no count is lost."""
+        """Store the snapshot of the previous day, then recount today's messages from the message tables."""
         now = self._clock.now()
         today = now.astimezone(self._zone).date()
         async with self._database.transaction() as transaction:

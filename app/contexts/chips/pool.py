@@ -1,4 +1,4 @@
-"""Rows of the chips, and figures of each chip's messages."""
+"""Rows of the chips, and figures about each chip's messages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,12 +12,12 @@ from app.contexts.comum.whatsapp import Conexao, Instancia
 from batuta.kernel import Ids
 from batuta.sql import AsJson, Dialect, Query, Reading, Row, Transaction, load_queries
 
-# Rates cover this period.
+# The rates cover this period.
 WINDOW: Final = timedelta(days=30)
 DAY: Final = timedelta(days=1)
-# A message sent within this time may still be delivered.
+# A message younger than this may still be delivered.
 SETTLES_WITHIN: Final = timedelta(minutes=10)
-# A closed connection counts from the second check in a row.
+# A chip is disconnected from this many checks with a closed connection in a row.
 COUNTS_FROM: Final = 2
 TEXT: Final = "texto"
 
@@ -44,14 +44,14 @@ class PoolQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeros:
-    """Figures of one chip's messages. Each person counts once; rates are fractions of one."""
+    """Figures about one chip's messages. Each person counts once; rates are fractions of one."""
 
     enviadas: int = 0
     recebidas: int = 0
     entregues: int = 0
     lidas: int = 0
     falhas: int = 0
-    decididas: int = 0  # the delivery result is known, or overdue
+    decididas: int = 0  # messages whose delivery is confirmed, failed, or overdue
     contatados: int = 0
     responderam: int = 0
     bloquearam: int = 0
@@ -87,7 +87,7 @@ class Emissor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avaliado:
-    """A chip with the inputs of its trust. ``has_history``: the trust history already has a row of it."""
+    """A chip with the inputs of its trust. ``has_history`` means that the trust history has a row of this chip."""
 
     id: str
     telefone: str | None
@@ -118,7 +118,7 @@ class Pool:
         ]
 
     async def add(self, transaction: Transaction, instance: Instancia, *, now: datetime) -> bool:
-        """Add a chip. False: its number or its name is taken."""
+        """Add a chip. Returns False if another chip has its number or its name."""
         is_open = instance.state is Conexao.OPEN
         return bool(
             await transaction.run(
@@ -143,7 +143,7 @@ class Pool:
         now: datetime,
         telefone: str | None = None,
     ) -> None:
-        """Store the gateway's answer, unless a webhook event arrived since the request."""
+        """Store the connection state that the gateway returned, unless a webhook event arrived since the request."""
         await transaction.run(
             self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
         )
@@ -171,7 +171,7 @@ class Pool:
             await transaction.run(self._queries.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
 
     async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
-        """Return figures of every chip by id, including chips without messages."""
+        """Return the figures of every chip by id, including chips without messages."""
         rows = await reading.all(
             self._queries.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN)
         )
@@ -221,7 +221,7 @@ class Pool:
             )
 
     async def lock(self, transaction: Transaction) -> list[Row]:
-        """Read and lock every chip: its counts stay unchanged until the transaction ends."""
+        """Read and lock every chip, so that its counts stay unchanged until the transaction ends."""
         return await transaction.all(self._queries.lock)
 
     async def snapshot(
@@ -234,7 +234,7 @@ class Pool:
         is_over: bool,
         now: datetime,
     ) -> tuple[int, int]:
-        """Write the snapshots of a day; return how many are new and how many existed."""
+        """Write the snapshots of a day. Return how many are new and how many existed."""
         there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:

@@ -1,32 +1,32 @@
--- read known: every chip of the gateway, and the status of a pending chip before
+-- read known: every chip of the gateway; for a pending chip, also its status before it became pending
 SELECT chip.id, chip.instance_name, chip.status, chip.telefone,
        (SELECT moved.from_status FROM chip_transitions AS moved WHERE moved.chip_id = chip.id AND moved.to_status = 'pending'
         ORDER BY moved.created_at DESC, moved.id DESC LIMIT 1) AS "antes [TEXT]"
 FROM chips AS chip WHERE chip.provider = 'evolution' ORDER BY chip.instance_name;
 
--- write add: a new chip for an unknown instance. It sends only after an operator activates it
+-- write add: insert a chip for an unknown instance; it sends only after an operator activates it
 INSERT INTO chips (id, telefone, instance_name, status, evolution_connected, warming_started_at, created_at, updated_at)
 VALUES (:id, :telefone, :instance, :status, :connected, :warming_since, :now, :now)
 ON CONFLICT DO NOTHING;
 
--- write seen: store the gateway's answer, unless a webhook event arrived since the request
+-- write seen: store the connection state that the gateway returned, unless a webhook event arrived since the request
 UPDATE chips
 SET evolution_connected = :connected, telefone = coalesce(telefone, :telefone),
     conexao_falhas = CASE WHEN :connected THEN 0 ELSE conexao_falhas END, updated_at = :now
 WHERE id = :id AND (conexao_em IS NULL OR conexao_em <= :asked_at);
 
--- write rename: the same number under another instance
+-- write rename: move a known number to another instance
 UPDATE chips SET instance_name = :instance, updated_at = :now WHERE id = :id;
 
--- read senders: chips whose connection matters for sending
+-- read senders: chips that send, whose connection is therefore checked
 SELECT id, instance_name, evolution_connected, conexao_falhas FROM chips
 WHERE provider = 'evolution' AND tipo = 'julia' AND status = 'active' ORDER BY instance_name;
 
--- write answered: the connection is open
+-- write answered: mark the connection as open
 UPDATE chips SET evolution_connected = TRUE, conexao_falhas = 0, updated_at = :now
 WHERE id = :id AND (conexao_em IS NULL OR conexao_em <= :asked_at);
 
--- write shut: count one more check with a closed connection; from the second on the chip is disconnected
+-- write shut: count one more check with a closed connection; from the second in a row the chip is disconnected
 UPDATE chips
 SET conexao_falhas = conexao_falhas + 1,
     evolution_connected = CASE WHEN conexao_falhas + 1 >= :counts_from THEN FALSE ELSE evolution_connected END, updated_at = :now
@@ -96,14 +96,14 @@ VALUES (:id, :chip_id, :trust, :level, :factors, :now);
 -- read lock on sqlite: the write transaction itself is the lock
 SELECT id, trust_score, trust_level, status FROM chips ORDER BY id;
 
--- read lock on postgres: lock the rows, so that no counter changes meanwhile
+-- read lock on postgres: lock the rows, so that no count changes meanwhile
 SELECT id, trust_score, trust_level, status FROM chips ORDER BY id FOR UPDATE;
 
--- read snapshots: chips that have a snapshot of a day
+-- read snapshots: chips that already have a snapshot of a day
 SELECT chip_id FROM chip_daily_snapshots WHERE data = :data;
 
--- write snapshot: upsert one row per chip and day. Counts are recomputed; trust and status stay as first stored once
--- the day is over
+-- write snapshot: upsert one row per chip and day. Counts are recomputed; after the end of the day, trust and status
+-- stay as first stored
 INSERT INTO chip_daily_snapshots (id, chip_id, data, msgs_enviadas, msgs_recebidas, msgs_entregues, msgs_lidas, msgs_erro,
                                   taxa_resposta, taxa_delivery, taxa_block, trust_score, trust_level, status, created_at)
 VALUES (:id, :chip_id, :data, :enviadas, :recebidas, :entregues, :lidas, :falhas, :taxa_resposta, :taxa_delivery, :taxa_block,
@@ -116,10 +116,10 @@ SET msgs_enviadas = excluded.msgs_enviadas, msgs_recebidas = excluded.msgs_receb
     trust_level = CASE WHEN :is_over THEN chip_daily_snapshots.trust_level ELSE excluded.trust_level END,
     status = CASE WHEN :is_over THEN chip_daily_snapshots.status ELSE excluded.status END;
 
--- write recount: today's counts, recomputed from the message tables
+-- write recount: set today's counts, recomputed from the message tables
 UPDATE chips SET msgs_enviadas_hoje = :enviadas, msgs_recebidas_hoje = :recebidas, updated_at = :now WHERE id = :id;
 
--- read shown: chips for operators
+-- read shown: chips as shown to operators
 SELECT id, instance_name, telefone, tipo, status, evolution_connected, conexao_falhas, fase_warmup, trust_score, trust_level,
        pode_prospectar, pode_followup, pode_responder, msgs_enviadas_hoje, msgs_recebidas_hoje, limite_hora, limite_dia,
        erros_ultimas_24h, cooldown_until, ban_reason

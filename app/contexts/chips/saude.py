@@ -1,4 +1,4 @@
-"""Health of the chips: ``/health/chips`` and their part of the score. Only chips that send count."""
+"""Health of the chips, for ``/health/chips`` and the health score. Only chips that send count."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Re
 
 
 class Vistos(NamedTuple):
-    chips: list[Saude]  # chips that send, or may be activated to send
+    chips: list[Saude]  # chips that send or that an operator may activate to send
     is_configured: bool
     banned: int
 

@@ -1,4 +1,4 @@
-"""Choose the chip that sends a message. A listener or a scraper never sends, even if no other chip is available."""
+"""Choose the chip that sends a message. A listener or scraper never sends, even if no other chip is available."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from batuta.guards import Limit, gap
 from batuta.kernel import Ids
 from batuta.sql import Dialect, Query, Reading, Transaction, load_queries
 
-# Trust that a chip needs for a type of message: preferred, and the minimum if no chip has the preferred trust.
+# Trust that a chip needs for a type of message: the preferred value, and the minimum if no chip reaches it.
 TRUST: Final = {
     TipoDeMensagem.PROSPECCAO: (80, 60),
     TipoDeMensagem.CAMPANHA: (80, 60),
@@ -23,7 +23,7 @@ TRUST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emissor:
-    """A candidate chip for sending."""
+    """A chip that may be chosen to send."""
 
     id: str
     instance: str
@@ -41,7 +41,7 @@ class Emissor:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """Limits of this chip over all processes."""
+        """Rate limits of this chip, shared by all processes."""
         key = f"chip:{self.id}"
         limits = [
             Limit(name="chip/hora", key=key, most=self.per_hour, per=HORA),
@@ -55,9 +55,10 @@ class Emissor:
 def rank(
     chips: Sequence[Emissor], tipo: TipoDeMensagem, now: datetime, *, excluded: Collection[str] = ()
 ) -> list[Emissor]:
-    """Return chips that may send, best first.
+    """Return the chips that may send this type of message, best first.
 
-    Order: the conversation's chip (for answers), chips that wrote to the doctor before, least busy, most trusted.
+    The order prefers the conversation's chip (for answers), then chips that wrote to the doctor before, then the
+    least busy, then the most trusted.
     """
     able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
     wanted, at_least = TRUST[tipo]
@@ -120,7 +121,9 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """Rest a chip after an error of its own, and store the error: it lowers the chip's trust."""
+        """Hold the chip until an instant after an error that the chip caused, and store the error, which lowers its
+        trust.
+        """
         await transaction.run(self._queries.rest, id=id, until=until, now=now)
         await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
 

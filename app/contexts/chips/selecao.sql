@@ -7,11 +7,11 @@ SELECT chip.id, chip.instance_name, chip.tipo, chip.status, chip.trust_score, ch
        EXISTS (SELECT 1 FROM interacoes AS spoke WHERE spoke.cliente_id = :cliente_id AND spoke.chip_id = chip.id) AS "ja_falou [BOOLEAN]"
 FROM chips AS chip WHERE chip.status = 'active' AND chip.tipo = 'julia';
 
--- read sender: may this chip still send?
+-- read sender: whether this chip may still send
 SELECT id FROM chips
 WHERE id = :id AND status = 'active' AND tipo = 'julia' AND evolution_connected AND (cooldown_until IS NULL OR cooldown_until <= :now);
 
--- write rest: no sends until an instant
+-- write rest: hold the chip until an instant
 UPDATE chips
 SET cooldown_until = CASE WHEN cooldown_until > :until THEN cooldown_until ELSE :until END, ultimo_erro_em = :now,
     erros_ultimas_24h = erros_ultimas_24h + 1, dias_sem_erro = 0, updated_at = :now

@@ -1,7 +1,8 @@
-"""Change a chip by its connection events and by operators' decisions.
+"""Change a chip after connection events and operators' decisions.
 
-A lost connection changes no status: otherwise the pool would empty itself at night. A ban changes it at once and for
-good. A log-out of the phone changes it too: only a person with the phone in hand can pair it again.
+A lost connection leaves the status unchanged, otherwise one bad night would take every chip out of service. A ban
+changes the status immediately and permanently. A log-out of the phone changes the status too, because only a person
+with the phone can pair it again.
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class UnknownChip(BatutaError):
 
 
 class StatusDoChip(StrEnum):
-    """Statuses that an operator may set. Julia itself sets pending, degraded and banned."""
+    """Statuses that an operator may set. Julia sets pending, degraded and banned."""
 
     WARMING = "warming"
     READY = "ready"
@@ -63,7 +64,7 @@ class Fase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisaoDoChip:
-    """An operator's changes to a chip; None: unchanged."""
+    """An operator's changes to a chip. None leaves a value unchanged."""
 
     status: StatusDoChip | None = None
     tipo: TipoDeChip | None = None
@@ -79,16 +80,18 @@ class Chips:
     async def ligacao(self, transaction: Transaction, fato: Ligacao, *, now: datetime) -> None:
         chip = await transaction.one(self._queries.chip, instance=fato.instance)
         if chip is None:
-            return  # an instance without a chip: the synchronisation job handles it
+            return  # the instance has no chip yet; the synchronisation job adds it
         is_newest = await transaction.run(
             self._queries.connected,
             id=chip["id"],
             connected=fato.state is Conexao.OPEN,
-            em=None if fato.em is None else min(fato.em, now),  # a clock in the future must not block later events
+            em=None
+            if fato.em is None
+            else min(fato.em, now),  # an event time in the future must not block later events
             telefone=fato.telefone,
             now=now,
         )
-        # A ban counts whenever it arrives; a log-out only if no newer event is known.
+        # A ban counts even if its event is late; a log-out counts only if no newer event is known.
         if fato.state is Conexao.OPEN or fato.code is None or not (is_newest or fato.code in BANS):
             return
         await self.cortar(transaction, chip["id"], chip["status"], fato.code, by="webhook", now=now)
@@ -96,7 +99,7 @@ class Chips:
     async def cortar(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Apply the reason for which WhatsApp closed the connection. True: the status changed."""
+        """Apply the code with which WhatsApp closed the connection. Return whether the status changed."""
         if code in BANS:
             return await self.banir(transaction, chip_id, status, code, by=by, now=now)
         if code != LOGGED_OUT or status not in IN_USE:
@@ -111,7 +114,7 @@ class Chips:
     async def banir(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Mark a chip as banned. False: it already is."""
+        """Mark a chip as banned. Returns False if it is already banned."""
         reason = BANS.get(code, str(code))
         if not await transaction.run(self._queries.ban, id=chip_id, reason=reason, now=now):
             return False
@@ -124,7 +127,7 @@ class Chips:
     async def decidir(
         self, transaction: Transaction, instance: str, what: DecisaoDoChip, why: str, *, by: str, now: datetime
     ) -> dict[str, str]:
-        """Apply an operator's decision about status, type and phase; return the values afterwards."""
+        """Apply an operator's decision about status, type and phase, and return the resulting values."""
         chip = await transaction.one(self._queries.chip, instance=instance)
         if chip is None:
             raise UnknownChip(instance=instance)
@@ -151,7 +154,7 @@ class Chips:
     async def mover(
         self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
     ) -> bool:
-        """Change the status. False: the chip is no longer in status ``before``."""
+        """Change the status. Returns False if the chip no longer has the status ``before``."""
         if not await transaction.run(self._queries.move, id=id, from_status=before, to_status=after, now=now):
             return False
         await self._note(transaction, id, before, after, why, by, now)

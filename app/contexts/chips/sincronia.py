@@ -1,7 +1,8 @@
-"""Plan how the gateway's list of instances changes our chips. A missing instance alone decides nothing.
+"""Compute the changes to our chips that follow from the gateway's list of instances.
 
-A chip whose instance is not open is only marked disconnected: a bad connection must not empty the pool. A number
-keeps its chip when its instance is renamed: a banned number or a listener does not start over under another name.
+An instance that is missing from the list is queried separately before its chip changes. A chip whose instance is not
+open is only marked as disconnected, so that an outage takes no chip out of service. A number keeps its chip when its
+instance is renamed: a banned number stays banned under another name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ OUT_OF_SERVICE: Final = frozenset({"banned", "cancelled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conhecido:
-    """A chip in our database. ``left``: its status before it became pending."""
+    """A chip in our database. ``left`` is its status before it became pending."""
 
     id: str
     instance: str
@@ -39,7 +40,7 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Nova:
-    """An instance without a chip."""
+    """An instance that has no chip."""
 
     instance: Instancia
 
@@ -53,7 +54,7 @@ class Vista:
 
 @dataclass(frozen=True, slots=True)
 class Renomeada:
-    """A known number under another instance."""
+    """A known number that has moved to another instance."""
 
     chip: Conhecido
     instance: str
@@ -61,14 +62,14 @@ class Renomeada:
 
 @dataclass(frozen=True, slots=True)
 class Volta:
-    """A pending chip whose phone is paired again."""
+    """A pending chip whose phone was paired again."""
 
     chip: Conhecido
 
 
 @dataclass(frozen=True, slots=True)
 class Cortada:
-    """WhatsApp closed the connection with this code."""
+    """A chip whose connection WhatsApp closed with this code."""
 
     chip: Conhecido
     code: int
@@ -76,7 +77,7 @@ class Cortada:
 
 @dataclass(frozen=True, slots=True)
 class Sumida:
-    """The gateway confirms that the instance does not exist."""
+    """A chip whose instance does not exist at the gateway any more."""
 
     chip: Conhecido
 
@@ -86,14 +87,16 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """Changes to apply. ``doubts``: contradictions for an operator; nothing is changed for them."""
+    """Changes to apply. ``doubts`` has contradictions that an operator must resolve; they change nothing."""
 
     changes: list[Mudanca] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
 
 def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
-    """Return chips in service that the list shows neither by name nor by number: the caller asks for each one."""
+    """Return the chips in service that the list contains neither by name nor by number. The caller queries each of
+    them.
+    """
     names = {each.name for each in instances}
     numbers = {chave(each.telefone) for each in instances if each.telefone}
     return [
@@ -106,7 +109,7 @@ def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) ->
 def plan(
     chips: Sequence[Conhecido], instances: Sequence[Instancia], asked: Mapping[str, Conexao | Unavailable]
 ) -> Plano:
-    """Compare chips and instances. ``asked``: the gateway's answer about each chip that its list does not show."""
+    """Compare chips and instances. ``asked`` has the gateway's answer about each chip that the list omits."""
     made = Plano()
     by_name = {chip.instance: chip for chip in chips}
     by_number = {number: chip for chip in chips if (number := _number(chip)) is not None}

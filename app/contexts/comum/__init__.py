@@ -1,1 +1,1 @@
-"""Values that several contexts share: telephone numbers, stable ids, the WhatsApp port."""
+"""Values that several contexts share: phone numbers, stable ids, the WhatsApp port."""

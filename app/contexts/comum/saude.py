@@ -1,4 +1,4 @@
-"""The health finding of rows that should not be there: any such row is a finding."""
+"""Build the health finding for rows that should not exist."""
 
 from datetime import datetime
 
@@ -8,9 +8,9 @@ from batuta.health import Finding, Report, Severity
 def report_count(
     severity: Severity, source: str, what: str, count: int, since: datetime | None = None, *, lost: int
 ) -> Report:
-    """Report ``count`` rows as the finding ``{source}.{what}``, which costs ``lost`` points; no finding for zero rows.
+    """Report ``count`` rows as the finding ``{source}.{what}``, which costs ``lost`` points. Zero rows give no finding.
 
-    ``since``: the time of the oldest row. The sentence is the text ``finding.{source}_{what}``.
+    ``since`` is the time of the oldest row. Operators read the text ``finding.{source}_{what}``.
     """
     if not count:
         return Report()

@@ -1,6 +1,7 @@
-"""Telephone numbers and WhatsApp addresses. A number is digits that begin with the country code: 5511900000001.
+"""Phone numbers and WhatsApp addresses. A number is a string of digits that begins with the country code:
+5511900000001.
 
-An address (JID) names a person by number, a group, or a person by a hidden id (``…@lid``) whose digits are not a
+An address (JID) names a group, a person by number, or a person by a hidden id (``…@lid``) whose digits are not a
 phone number.
 """
 
@@ -27,13 +28,15 @@ class Address:
 
     @property
     def sem_aparelho(self) -> str:
-        """The address without its device: equal for all devices of a person."""
+        """The address without its device number, equal for all devices of a person."""
         user, _, server = self.jid.partition("@")
         return f"{user.partition(':')[0]}@{server}"
 
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
-    """Parse an address. ``alternative``: the second address that some events have. None: a broadcast or a channel."""
+    """Parse an address, or return None for a broadcast or a channel. ``alternative`` is the second address that some
+    events have.
+    """
     found = [each for each in (_parse(jid), _parse(alternative or "")) if each is not None]
     if not found:
         return None
@@ -43,13 +46,13 @@ def address(jid: str, alternative: str | None = None) -> Address | None:
 
 
 def telefone_de(text: str) -> str | None:
-    """Return the digits of a number in any notation; None: it cannot be a number."""
+    """Return the digits of a phone number in any notation, or None if the text cannot be a number."""
     digits = re.sub(r"[^0-9]", "", text)
     return digits if _NUMBER.fullmatch(digits) else None
 
 
 def chave(telefone: str) -> str:
-    """Return a key that is equal with and without the ninth digit, as in the column ``telefone_chave``."""
+    """Return a key that is equal with and without the ninth digit, as stored in the column ``telefone_chave``."""
     mobile = _BRAZILIAN_MOBILE.fullmatch(telefone)
     return f"{mobile[1]}{mobile[2]}" if mobile else telefone
 
@@ -62,7 +65,7 @@ def forms(telefone: str) -> tuple[str, ...]:
 
 
 def other_form(telefone: str) -> str:
-    """Return the other form in which WhatsApp may have registered the number, or the same if there is none."""
+    """Return the other form in which WhatsApp may have registered the number, or the same number if it has one form."""
     return next((form for form in forms(telefone) if form != telefone), telefone)
 
 

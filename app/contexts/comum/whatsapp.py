@@ -2,14 +2,15 @@
 
 An implementation never repeats a send. The send protocol decides whether to repeat it, only from these answers:
 
-    Sent            it left
-    Refused         it did not leave. permanent: this message never will. needs_person: none will, until an operator fixes the cause
-    NotOnWhatsApp   it did not leave: the number has no account
-    RateLimited     it did not leave: too many messages
-    Disconnected    the gateway reports a lost connection. The message may still have left: look for an echo before a
+    Sent            the message was sent
+    Refused         the message was not sent. permanent: a retry fails too. needs_person: every send fails until an
+                    operator fixes the cause
+    NotOnWhatsApp   the message was not sent: the number has no account
+    RateLimited     the message was not sent: too many messages
+    Disconnected    the gateway reports a lost connection. The message may have been sent: look for an echo before a
                     second attempt
-    Banned          WhatsApp banned the number: try nothing more with it
-    Unknown         it may have left. Never repeat it before it is proved absent
+    Banned          WhatsApp banned the number of the chip: make no further requests with it
+    Unknown         the message may have been sent. Never repeat it before it is proved absent
 """
 
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ from batuta.reasons import define
 @dataclass(frozen=True, slots=True)
 class Sent:
     id: str
-    jid: str  # the recipient as WhatsApp knows it; may differ from the number in the request
+    jid: str  # the recipient's address at WhatsApp, which may differ from the requested number
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    why: str  # for operators: no number, no text
+    why: str  # shown to operators: contains no number and no text
     permanent: bool = False
     needs_person: bool = False
 
@@ -64,9 +65,9 @@ SendResult: TypeAlias = Sent | Refused | NotOnWhatsApp | RateLimited | Disconnec
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A request without an answer. ``permanent``: a retry fails too, until an operator changes something.
+    """A request without an answer. ``permanent`` means that retries fail until an operator changes something.
 
-    ``not_found``: the gateway has no instance of that name.
+    ``not_found`` means that the gateway has no instance of that name.
     """
 
     why: str
@@ -75,7 +76,7 @@ class Unavailable:
 
 
 class Entrega(StrEnum):
-    """Delivery of a message. It never moves backwards; it fails only before it is delivered."""
+    """Delivery state of a message. It never moves backwards, and it can become failed only before it is delivered."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -96,7 +97,7 @@ class Conexao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instancia:
-    """An instance of the gateway: a chip. ``code``: why its connection was last closed, if it was."""
+    """An instance of the gateway, which is one chip. ``code`` is the reason of its last disconnection, if any."""
 
     name: str
     state: Conexao
@@ -106,7 +107,7 @@ class Instancia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numero:
-    """Result of a look-up. ``telefone`` is the number in the request."""
+    """Result of looking up a number. ``telefone`` is the number in the request."""
 
     telefone: str
     exists: bool
@@ -116,7 +117,7 @@ class Numero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encontrada:
-    """A message of ours in the gateway's store."""
+    """A message sent by Julia that the gateway's store contains."""
 
     id: str
     jid: str
@@ -140,22 +141,26 @@ class WhatsApp(Protocol):
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult: ...
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
-        """Return the gateway's view. It may report open while every send fails: results of sends are more reliable."""
+        """Return the connection state according to the gateway. The gateway may report open while every send fails;
+        outcomes of sends are more reliable.
+        """
         ...
 
     async def instances(self) -> Sequence[Instancia] | Unavailable: ...
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        """Look up numbers; results in the order of the request, without numbers that the gateway omitted."""
+        """Look up numbers. Results follow the order of the request, without the numbers that the gateway omitted."""
         ...
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        """List messages that left for this number since an instant, newest first; reconciles unknown sends."""
+        """List the messages sent to this number since an instant, newest first. Used to find out whether an unknown
+        send succeeded.
+        """
         ...
 
 
 class NoLine:
-    """The port while no gateway is configured: every request is refused with that reason."""
+    """Port used when no gateway is configured. It refuses every request with that reason."""
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
         return Refused(NO_LINE(), needs_person=True)
@@ -174,5 +179,5 @@ class NoLine:
 
 
 def circuit_of(instance: str) -> str:
-    """Return the name of a chip's circuit breaker: it contains the instance, which operators know."""
+    """Return the name of a chip's circuit breaker. The name contains the instance, which operators know."""
     return f"chip:{instance}"

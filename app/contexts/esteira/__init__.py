@@ -1,1 +1,1 @@
-"""The groups pipeline: six stages from a message to a vacancy, its jobs, health and metrics."""
+"""The groups pipeline: six stages from a message to a vacancy, with its jobs, health and metrics."""

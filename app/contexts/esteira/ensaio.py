@@ -1,4 +1,6 @@
-"""Dry run of the reading stages on one text: the result of each stage and the final decision. Nothing is stored."""
+"""Dry run of the reading stages on one text. It returns the result of each stage and the final decision, and stores
+nothing.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +16,10 @@ from batuta import Snooze
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The result of a dry run. ``motivo``: why ``estagio`` would discard the text; None: its vagas would continue.
+    """The result of a dry run. ``motivo`` is the reason for which ``estagio`` would discard the text, or None if its
+    vacancies would continue.
 
-    ``leitura``: None while the language model has not answered.
+    ``leitura`` is None while the language model has not answered.
     """
 
     nota: Nota
@@ -32,7 +35,7 @@ class Prova:
 async def provar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
 ) -> Prova:
-    """Read a text as the pipeline would. The reading is returned even if the heuristic would discard the text."""
+    """Read a text like the pipeline. The reading is returned even if the heuristic would discard the text."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read
@@ -72,7 +75,7 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Return each field with its slice of the text and the words there; None for a default that no word states."""
+    """Return each field with its position in the text and the words there. A default that no word states has neither."""
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {
         name: {

@@ -11,9 +11,10 @@ from batuta.pipelines import Pipeline, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ritmo:
-    """Batch sizes. ``lote``: rows of a stage in one worker; ``fora``: the same for stages that ask a language model.
+    """Batch sizes of the pipeline. ``lote`` is the number of rows of a stage that one worker processes at a time;
+    ``fora`` is the same for stages that query a language model.
 
-    ``intervalo``: polling interval when no wake-up arrives.
+    ``intervalo`` is the polling interval without wake-ups.
     """
 
     lote: int = 50
@@ -27,7 +28,7 @@ LIMITE = timedelta(seconds=60)
 
 
 def esteira(leituras: Leituras, vagas: Vagas, ritmo: Ritmo, *, pergunta_fora: bool) -> Pipeline:
-    """``pergunta_fora``: the reading stages ask a language model."""
+    """Build the pipeline. ``pergunta_fora`` means that the reading stages query a language model."""
     reading = ritmo.fora if pergunta_fora else ritmo.lote
     handlers = (
         (Estagio.PENDENTE, leituras.heuristica, ritmo.lote),

@@ -1,4 +1,4 @@
-"""The jobs of the groups pipeline. Workers do the same work continuously; the claim prevents double work."""
+"""Jobs of the groups pipeline. Workers do the same work continuously; the claim of a row prevents double work."""
 
 from datetime import date, datetime, timedelta
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ DAY_WANTED = define("dia_esperado", "data: expected a day such as 2026-03-11")
 CANARY_LOST = define("canario_perdido", "the last canary did not reach the end of the pipeline")
 STAGE_WANTED = define("estagio_esperado", "estagio: expected one of {stages}; limite: a number from 1 to {most}")
 
-# No further batch starts with less than this before the deadline.
+# Start no further batch when less than this time remains before the deadline.
 MARGIN: Final = timedelta(seconds=10)
 MOST: Final = 10_000
 
@@ -34,7 +34,7 @@ class Ensaio(Protocol):
 
 
 class Custos(Protocol):
-    """Counts and cost of the questions to a language model."""
+    """Number and cost of the queries to a language model."""
 
     async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
 
@@ -61,8 +61,8 @@ class GroupJobs:
         self._clock = clock
 
     async def processar_grupos(self, call: JobCall) -> Outcome:
-        """Run every stage of the group pipeline once. ``batch_size``: most items per stage; ``max_workers``: most items
-        at a time in stages that ask the model.
+        """Run every stage of the groups pipeline once. ``batch_size`` limits the items per stage; ``max_workers``
+        limits the concurrent items in stages that query the model.
         """
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
@@ -87,7 +87,7 @@ class GroupJobs:
         return Done(items=removed, result={"removidos": removed, "vencidas": expired})
 
     async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
-        """Report the findings about the pipeline. The alert loop sends each cause once."""
+        """Report the findings about the pipeline. The alert loop sends one alert per cause."""
         found = await self._saude.achados()
         alerts = [
             {
@@ -101,7 +101,7 @@ class GroupJobs:
         return Done(items=len(found), result={"alertas": [{**each} for each in alerts]})
 
     async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
-        """Count yesterday in the local time zone; or the day in ``data``, which is counted again from the start."""
+        """Compute the metrics of yesterday in the local time zone, or recompute those of the day in ``data``."""
         try:
             said = call.params.get("data")
             day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
@@ -112,7 +112,7 @@ class GroupJobs:
         return Done(items=int(str(counted["mensagens_total"])), result=counted)
 
     async def canario_grupos(self, call: JobCall) -> Outcome:
-        """Enqueue today's canary and report whether the previous one passed the whole pipeline."""
+        """Enqueue today's canary message, and report whether the previous one reached the end of the pipeline."""
         sinais = await self._saude.sinais()
         day, now = self._today(), self._clock.now()
         async with self._database.transaction() as transaction:
@@ -128,7 +128,7 @@ class GroupJobs:
         return Done(result={"fila": await self._operacao.fila()})
 
     async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
-        """Retry dead rows, each at its own stage. ``estagio`` and ``limite`` narrow the selection."""
+        """Retry dead rows, each at the stage where it failed. ``estagio`` and ``limite`` narrow the selection."""
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):
             return Failed(STAGE_WANTED(stages=", ".join(Estagio), most=MOST), permanent=True)
@@ -150,7 +150,7 @@ class GroupJobs:
 
 
 def _number(call: JobCall, name: str) -> int | None:
-    """Return a parameter as a number; None: it is absent; 0: it is invalid."""
+    """Return a parameter as a number, None if it is absent, or 0 if it is invalid."""
     if (said := call.params.get(name)) is None:
         return None
     is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))

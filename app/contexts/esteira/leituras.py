@@ -1,4 +1,4 @@
-"""The stages that work on a message: heuristic, classification, extraction. Each stores its result and its threshold."""
+"""The stages that process a message: heuristic, classification, extraction. Each stores its result and its threshold."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from batuta.pipelines import FanOut, Jump, Next, StageOutcome
 from batuta.queues import ItemEffect, Lease, NewItem, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 
-# Reasons of the heuristic that discard a message whatever its score.
+# Reasons of the heuristic that discard a message regardless of its score.
 FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
 DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
-# Longer lists are not plausible: further vagas are dropped, and the message records it.
+# A longer list of vacancies is implausible: the rest is dropped, and the message records it.
 MOST_VAGAS: Final = 200
 REMEMBERED: Final = 2_000
-# The signal that a message may close an offer: such a message is read even with a low score.
+# The sign that a message says a vacancy is taken. Such a message is read even with a low score.
 FECHADO: Final = "fechado"
 
 
@@ -41,25 +41,29 @@ class GroupMessageQueries:
 
 
 class Leitor(Protocol):
-    """Reads a message, by rules alone or with a language model. A Snooze postpones the message; nothing is lost."""
+    """Reads a message with rules, and possibly with a language model. It returns a Snooze to postpone the message."""
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Return whether the heuristic sees an offer, whether the text is read (a closing is, too), and the reason if not."""
+    """Return whether the heuristic sees an offer, whether the text goes on to the next stage, and the reason if it does
+    not. A notice that a vacancy is taken goes on even if it is not an offer.
+    """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
     return looks_so, passed, None if passed else nota.motivo if nota.motivo in FINAIS else "score_baixo"
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vagas that continue: the complete ones, and the incomplete ones for review."""
+    """Return the vacancies of an offer that continue: the complete ones, and the incomplete ones for review."""
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
 class LeitorPorRegras:
-    """Reads by rules alone. The cache serves copies of a text in groups of the same name and region on the same day."""
+    """Reads messages with rules only. A cache serves copies of a text posted on the same day in groups of the same name
+    and region.
+    """
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
         self._dicionario = dicionario
@@ -184,14 +188,14 @@ class Leituras:
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Return the price correction of a message without a complete vaga and without a closing."""
+        """Return the price change that a message announces, or None if it has a complete vacancy or a closing notice."""
         return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem, leitura)
 
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """Return the effect that stores the reading and closes or updates the vacancies named in the message, or a
-        Snooze.
+        """Return the effect that stores the reading and closes or changes the vacancies that the message names. Returns
+        a Snooze if it must wait.
         """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)
@@ -204,9 +208,10 @@ class Leituras:
     def _fan_out(
         self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]]
     ) -> tuple[tuple[NewItem, ...], Writes]:
-        """Return the items of the vagas and the writes.
+        """Return one new item per vacancy, and the writes that store them.
 
-        Locks author, message and group in this order, as the intake does, which avoids deadlocks.
+        The writes lock author, message and group in this order. The intake uses the same order, which avoids
+        deadlocks.
         """
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
         rows = [
@@ -246,7 +251,7 @@ def _da_mensagem(mensagem: Row) -> dict[str, object]:
 
 
 def _escrita(vaga: VagaDita) -> dict[str, object]:
-    """Return the columns of a vaga, with the slice of the text for each field."""
+    """Return the columns of a vacancy, with the position in the text of each field."""
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)
         for name in (

@@ -1,8 +1,9 @@
-"""A language model in addition to the rules: asked once about uncertain messages; only answers found in the text count.
+"""Query a language model about messages that the rules read with low confidence. Only values found in the message are
+accepted.
 
-The model receives a fixed instruction, the message between two random marks and a schema. It has no tools: whatever
-a message asks of it, it can only fill in a form, and every field of the form is checked against the message
-(``verificacao``).
+The model receives a fixed instruction, the message between two random marks, and a schema. It has no tools.
+Instructions inside a message have no effect: the model can only fill in a form, and every field of the form is
+checked against the message (``verificacao``).
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from app.contexts.vagas.api import alcanca
 from batuta import Snooze
 from batuta.sql import Row
 
-# Below this certainty, or for an offer without any vaga, the model is asked.
+# The model is queried below this confidence, and for an offer without any vacancy.
 CERTEZA: Final = 0.85
 LONGEST: Final = 12_000
 USO: Final = "grupos"
@@ -36,7 +37,7 @@ DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", 
 
 
 class LeitorComLlm:
-    """Reads by rules and asks the model about uncertain messages. A stored answer serves equal questions."""
+    """Reads messages with rules, and queries the model about uncertain ones. A stored answer serves equal questions."""
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class LeitorComLlm:
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze:
         rules = await self._regras(texto, mensagem)
-        # A message that only closes a vacancy, or scores below the heuristic's threshold, is not worth the cost.
+        # A message that only closes a vacancy, or that scores below the heuristic's threshold, is not worth the cost of
+        # a query.
         is_chatter = rules.fechamento is not None or _is_below(mensagem)
         if not incerta(rules) or len(texto) > LONGEST or (is_chatter and not rules.eh_oferta):
             return rules
@@ -78,7 +80,9 @@ def incerta(leitura: Leitura) -> bool:
 
 
 def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
-    """Return incomplete vagas of the rules, except at places where the model found a complete one."""
+    """Return the incomplete vacancies of the rules, without those of hospitals for which the model found a complete
+    vacancy.
+    """
     if not checked.eh_oferta or (checked.vagas and not rules.vagas):
         return ()
     named = {chave(each.hospital.valor) for each in checked.vagas}

@@ -30,13 +30,13 @@ SET status = :status, eh_oferta = :eh_oferta, confianca_classificacao = :confian
     extracao_ms = :ms, processado_em = :processado_em
 WHERE id = :id;
 
--- write offered: count an offer of a group
+-- write offered: count an offer posted in a group
 UPDATE grupos_whatsapp SET total_ofertas = total_ofertas + 1 WHERE id = :id;
 
--- write posted: count the vagas of a contact
+-- write posted: count the vacancies posted by a contact
 UPDATE contatos_grupo SET total_vagas_postadas = total_vagas_postadas + :vagas WHERE id = :id;
 
--- write add_vaga: insert a vaga of a message, once
+-- write add_vaga: insert a vacancy read from a message; a repetition inserts nothing
 INSERT INTO vagas_grupo (id, mensagem_id, ordinal, grupo_origem_id, contato_responsavel_id, hospital_raw, especialidade_raw, periodo_raw,
                          forma_pagamento_raw, cidade, estado, data, dia_semana, hora_inicio, hora_fim, valor, valor_tipo, contato_nome,
                          contato_whatsapp, trechos, confianca_geral, confianca_hospital, confianca_especialidade, confianca_data,

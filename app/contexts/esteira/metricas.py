@@ -1,4 +1,4 @@
-"""Daily metrics of the groups, counted from the rows; a repeated count gives the same figures."""
+"""Daily metrics of the groups, counted from the rows. A repeated count gives the same figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,5 +54,5 @@ class Metricas:
 
 
 def percentil(ordered: Sequence[float], share: float) -> float | None:
-    """Return the value at this share of a sorted sequence; None if it is empty."""
+    """Return the value at this fraction of a sorted sequence, or None if the sequence is empty."""
     return None if not ordered else round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)

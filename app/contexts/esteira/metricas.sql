@@ -25,7 +25,7 @@ SET mensagens_total = excluded.mensagens_total, mensagens_processadas = excluded
     vagas_duplicadas = excluded.vagas_duplicadas, tempo_medio_processamento_ms = excluded.tempo_medio_processamento_ms,
     confianca_media_extracao = excluded.confianca_media_extracao, confianca_media_match = excluded.confianca_media_match;
 
--- read day: counts of the pipeline on a day, without canaries
+-- read day: counts of the pipeline on a day, without canary messages
 SELECT said.grupos_ativos, said.mensagens_total, said.mensagens_processadas, said.heuristica_passou, said.extracao_sucesso,
        found.normalizacao_sucesso, found.vagas_importadas, found.vagas_revisao, found.vagas_duplicadas
 FROM (

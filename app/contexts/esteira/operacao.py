@@ -1,4 +1,4 @@
-"""Operators' actions on the pipeline: run the stages, retry dead rows, enqueue forgotten messages, prune."""
+"""Operators' actions on the pipeline: run the stages, retry dead rows, enqueue messages that were never queued, prune."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from batuta.sql import Database, Query, load_queries
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
 CHAVE_FICA: Final = timedelta(days=60)
-# A vaga without a day stays in review for at most this time.
+# A vacancy without a day stays in review for at most this time.
 SEM_DIA_FICA: Final = timedelta(days=30)
 
 
@@ -56,7 +56,9 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """``work_once``: works on due rows of a stage; arguments: stage, limit, concurrency (None: the stage's own)."""
+        """``work_once`` processes due rows of a stage. It takes the stage, the limit, and the concurrency (None for the
+        stage's own).
+        """
         self._database = database
         self._fila = fila
         self._work_once = work_once
@@ -66,7 +68,9 @@ class Operacao:
         self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
-        """Run every stage once, in order: a row may pass all of them. Safe beside the workers: a row is claimed once."""
+        """Run every stage once, in order, so that a row may pass all of them. Workers may run meanwhile, because each
+        row is claimed once.
+        """
         began, ritmo = self._clock.now(), self._ritmo
         most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job
         worked = {
@@ -77,7 +81,7 @@ class Operacao:
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
-        """Return the number of rows per stage; dead rows also under ``erros_max_tentativas``."""
+        """Return the number of rows per stage. The dead rows are also counted under ``erros_max_tentativas``."""
         rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}
@@ -88,7 +92,7 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.dead, **asked)]
 
     async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
-        """Retry each row at the stage where it failed. Yields False if another process was faster."""
+        """Retry each row at the stage where it failed. Yields False for a row that another process retried first."""
         for id in ids:
             yield await self._fila.revive(id, by=por)
 
@@ -96,11 +100,13 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
-        """Enqueue messages; return how many were not in the queue yet."""
+        """Enqueue messages and return how many were not yet in the queue."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def vencer(self, hoje: date) -> int:
-        """Drop vagas in review whose day is past, or that had no day for too long. ``hoje``: the day in São Paulo."""
+        """Discard vacancies in review whose day is past, or that have had no day for too long. ``hoje`` is the day in
+        São Paulo.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             expired = await transaction.run(self._queries.expire, hoje=hoje, before=now - SEM_DIA_FICA, now=now)
@@ -108,7 +114,7 @@ class Operacao:
         return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
-        """Delete finished rows older than a week, until the time limit."""
+        """Delete finished rows older than a week. Stops at the time limit."""
         now, removed = self._clock.now(), 0
         for _ in range(1_000_000 // BATCH):
             gone = await self._database.run(self._queries.prune, before=now - FICA, limite=BATCH)

@@ -16,20 +16,20 @@ WHERE mensagem.status = 'pendente' AND NOT EXISTS (
     SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.mensagem_id = mensagem.id)
 ORDER BY mensagem.created_at LIMIT :limite;
 
--- write prune: delete old rows that were finished, dropped or cancelled
+-- write prune: delete old rows that were finished, discarded or cancelled
 DELETE FROM fila_processamento_grupos WHERE id IN (
     SELECT id FROM fila_processamento_grupos
     WHERE estagio IN ('finalizado', 'descartado', 'cancelado') AND updated_at < :before LIMIT :limite);
 
--- write expire: drop vagas in review whose day is past, or that had no day for too long
+-- write expire: discard vacancies in review whose day is past, or that have had no day for too long
 UPDATE vagas_grupo SET status = 'descartada', motivo_status = CASE WHEN data IS NULL THEN 'expirada' ELSE 'data_passada' END, updated_at = :now
 WHERE status = 'aguardando_revisao' AND (data < :hoje OR data IS NULL AND created_at < :before);
 
--- write free_expired: free the keys of dropped vagas
+-- write free_expired: free the keys of discarded vacancies
 DELETE FROM vagas_grupo_chaves WHERE vaga_grupo_id IN (
     SELECT id FROM vagas_grupo WHERE status = 'descartada' AND motivo_status IN ('expirada', 'data_passada') AND updated_at = :now);
 
--- write prune_keys: delete keys of vagas whose day is long past
+-- write prune_keys: delete keys of vacancies whose day is long past
 DELETE FROM vagas_grupo_chaves WHERE hash_dedup IN (
     SELECT chave.hash_dedup FROM vagas_grupo_chaves AS chave JOIN vagas_grupo AS vaga ON vaga.id = chave.vaga_grupo_id
     WHERE chave.desde < :before AND vaga.data < :day LIMIT :limite);

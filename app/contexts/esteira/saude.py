@@ -1,8 +1,8 @@
-"""Health of the groups pipeline: ``/health/grupos`` and its alerts.
+"""Health of the groups pipeline, for ``/health/grupos`` and its alerts.
 
-The engine checks backlog, age, dead rows and workers of every stage. This module checks signs specific to the
-pipeline: no vagas at all, the same price everywhere, a sudden change in the share of discarded messages, a lost
-canary.
+The engine checks backlog, age, dead rows and workers of every stage. This module checks signs that are specific to
+the pipeline: no vacancies, the same price everywhere, a sudden change in the share of discarded messages, a lost
+canary message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,11 +19,12 @@ from batuta.sql import Database, Query, Row, load_queries
 HOUR: Final = timedelta(hours=1)
 DEGRADED, UNHEALTHY = 100, 500
 DEAD_ROWS, OLD_ROWS = 10, 5
-# Alert if at least this many messages passed the heuristic in this time and none gave a usable vaga.
+# Alert if at least this many messages passed the heuristic in this period and none became a usable vacancy.
 SECO_APOS, SECO_MENSAGENS = timedelta(hours=6), 20
-# Alert on a probable misreading: one price in this many vagas, this share of all vagas, and this many places.
+# Alert on a probable misreading: one price in this many vacancies, in this share of all, and at this many places.
 REPETIDO_VEZES, REPETIDO_PARTE, REPETIDO_LUGARES = 30, 0.5, 3
-# Alert if the share of discards differs this much from the week's mean; minimum counts of today and the week.
+# Alert if today's share of discards differs by this much from the week's mean. The other two are the smallest counts of
+# today and of the week.
 DESVIO, DESVIO_HOJE, DESVIO_SEMANA = 0.25, 40, 200
 CANARIO_APOS: Final = timedelta(minutes=30)
 CUSTO_DIA_USD: Final = 1.0
@@ -51,7 +52,7 @@ class MedidasDosGrupos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fluxo:
-    """Counts of messages and vagas of a period, by result."""
+    """Counts of the messages and vacancies of a period, by result."""
 
     mensagens: int = 0
     passaram: int = 0
@@ -61,7 +62,7 @@ class Fluxo:
     aproveitadas: int = 0
 
     def partes(self) -> Iterator[tuple[str, int, float]]:
-        """Yield each stage with its input count and its share of discards."""
+        """Yield each stage with the number of its inputs and the share that it discarded."""
         if self.mensagens:
             yield "heuristica", self.mensagens, 1 - self.passaram / self.mensagens
         if self.passaram:
@@ -72,7 +73,7 @@ class Fluxo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sinais:
-    """The figures that the alerts are decided by."""
+    """The figures from which the alerts are decided."""
 
     medidas: MedidasDosGrupos
     seco: Fluxo = Fluxo()
@@ -88,7 +89,7 @@ class Sinais:
 
     @property
     def canario_perdido(self) -> bool:
-        """Whether the latest canary is overdue."""
+        """Whether the latest canary message is overdue."""
         since = self.canario_em
         return since is not None and not self.canario_chegou and self.medidas.now - since > CANARIO_APOS
 
@@ -98,7 +99,7 @@ def status_de(medidas: MedidasDosGrupos) -> str:
 
 
 def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
-    """Build the health document with the fields of both published formats."""
+    """Build the health document. It has the fields of both published formats."""
     status = status_de(medidas)
     if status == "healthy" and any(each.severity is not Severity.INFO for each in alertas):
         status = "degraded"
@@ -185,7 +186,9 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """``custo``: cost of the model since an instant, in dollars. ``local``: converts an instant to local time."""
+        """``custo`` returns the cost of the model since an instant, in dollars. ``local`` converts an instant to local
+        time.
+        """
         self._database = database
         self._fila = fila
         self._custo = custo

@@ -1,4 +1,4 @@
--- read metrics: counts for the health page, all by index; a row that waits for its retry is not stuck
+-- read metrics: counts for the health page, all from indexes; a row that waits for its retry is not stuck
 SELECT (SELECT count(*) FROM fila_processamento_grupos WHERE estagio = 'pendente') AS pendentes,
        (SELECT count(*) FROM fila_processamento_grupos
         WHERE estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao')
@@ -11,7 +11,7 @@ SELECT (SELECT count(*) FROM fila_processamento_grupos WHERE estagio = 'pendente
        (SELECT count(*) FROM vagas_grupo WHERE status = 'aguardando_revisao') AS em_revisao,
        (SELECT min(created_at) FROM vagas_grupo WHERE status = 'aguardando_revisao') AS "em_revisao_desde [TIMESTAMPTZ]";
 
--- read flow: results of messages and vagas of a period, without canaries
+-- read flow: results of the messages and vacancies of a period, without canary messages
 SELECT said.mensagens, said.passaram, said.recusadas, found.aproveitadas, found.vagas, found.vagas_descartadas
 FROM (
     SELECT count(CASE WHEN status <> 'pendente' THEN 1 END) AS mensagens, count(CASE WHEN passou_heuristica THEN 1 END) AS passaram,
@@ -26,7 +26,7 @@ FROM (
       AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')
 ) AS found;
 
--- read commonest: the most frequent price, and the number of vagas with any
+-- read commonest: the most frequent price, and the number of vacancies with any price
 SELECT valor, count(*) AS vezes, CAST(sum(count(*)) OVER () AS INTEGER) AS todas, count(DISTINCT hospital_id) AS lugares
 FROM vagas_grupo WHERE created_at >= :since AND valor IS NOT NULL
   AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')

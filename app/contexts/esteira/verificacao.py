@@ -1,8 +1,8 @@
-"""Check a model's answer against the message. Invented or injected fields are dropped.
+"""Check a model's answer against the message. Fields that the message does not support are dropped.
 
-A name must occur in the message, and a day must follow from words that do. A price, an hour and a phone number must
-also be read as such by the rules, so that digits of a date never count as a number. A vaga without a valid place and
-day is dropped.
+A name must occur in the message, and a day must follow from words of the message. The rules must also read a price,
+an hour or a phone number as such, so that digits of a date never count as a price. A vacancy without a valid place
+and day is dropped.
 """
 
 import re
@@ -26,7 +26,7 @@ from app.contexts.leitura_grupos.api import (
 from app.contexts.nomes.api import pode_ser_nome
 from batuta.kernel import Json
 
-# Confidence of the model's fields: lower than that of a rule, which points at its words.
+# Confidence of fields read by the model, lower than that of a rule, which names the words it read.
 SURE: Final = 0.8
 MOST: Final = 60
 AHEAD: Final = timedelta(days=14)
@@ -65,7 +65,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario) -> Leitura | None:
-    """Return the checked reading; None if the answer has the wrong form. ``hoje``: the day of the message."""
+    """Return the checked reading, or None if the answer has the wrong form. ``hoje`` is the day of the message."""
     match documento:
         case {"eh_oferta": bool(is_offer), "confianca": int() | float() as sure, "vagas": list(listed)}:
             confianca = float(min(max(sure, 0), 1))
@@ -133,7 +133,7 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Tell whether the words denote the day: by its numbers, or relative to the day of the message."""
+        """Return whether the words denote the day, by its numbers or relative to the day of the message."""
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]
         if numbers:
             months = [n for n, name in enumerate(_MONTHS, start=1) if re.search(rf"\b{name}", words)]
@@ -169,7 +169,7 @@ class _Pagina:
 
     def _place(self, said: str) -> tuple[int, int] | None:
         text, wanted = self._texto.lower(), said.strip().lower()
-        if len(text) != len(self._texto):  # lower() changed the length, so the positions would shift
+        if len(text) != len(self._texto):  # lower() changed the length, so positions would not match
             text, wanted = self._texto, said.strip()
         start = text.find(wanted) if wanted else -1
         return None if start < 0 else (start, start + len(said.strip()))

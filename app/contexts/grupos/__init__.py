@@ -1,1 +1,1 @@
-"""Group messages: stored and queued for the pipeline that reads vacancies from them."""
+"""Group messages: store them and enqueue them for the pipeline that reads vacancies from them."""

@@ -1,4 +1,4 @@
-"""Groups for other contexts: the queue of the pipeline and the reasons for a discarded message."""
+"""Interface of groups for other contexts: the queue of the pipeline and the reasons for discarding a message."""
 
 from app.contexts.grupos.fila import DESCARTADO, ERRO, FILA_GRUPOS, Estagio, da_mensagem, da_vaga
 from app.contexts.grupos.recebidas import MotivoDoDescarte

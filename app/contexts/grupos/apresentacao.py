@@ -14,12 +14,12 @@ from batuta.jobs import JobCall
 from batuta.kernel import Clock, Json
 from batuta.sql import Database, Query, load_queries
 
-# Names change rarely, and each request costs the chip reputation.
+# Names change rarely, and each request puts the chip at risk with WhatsApp.
 AGAIN_AFTER: Final = timedelta(days=7)
 AT_MOST: Final = 50
 MARGIN: Final = timedelta(seconds=20)
 _STATE: Final = re.compile(r"(?:[/(|-] ?|\b(?i:estado d[aeo]) )([A-Z]{2})\b")
-# Abbreviations with another meaning in group names: pronto atendimento, ginecologia.
+# State abbreviations that mean something else in group names: pronto atendimento, ginecologia.
 _AMBIGUOUS: Final = frozenset({"pa", "go"})
 
 
@@ -34,7 +34,9 @@ class IntroductionQueries:
 
 
 def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
-    """Read a region from a group's name: "Plantões Recife" is "Recife/PE", a clear state alone "PE", two towns None."""
+    """Return the region that a group's name implies: "Recife/PE" for "Plantões Recife", "PE" for an unambiguous state,
+    None for two towns.
+    """
     towns = {(each.nome, each.uf) for each in cidades(Texto.de(nome), vocabulario)}
     if towns:
         return "/".join(next(iter(towns))) if len(towns) == 1 else None
@@ -44,7 +46,7 @@ def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
 
 class Apresentacao:
     def __init__(self, database: Database, line: Line | None, dicionario: Dicionario, clock: Clock) -> None:
-        """``line``: None if no gateway is configured."""
+        """``line`` is None if no gateway is configured."""
         self._database = database
         self._line = line
         self._dicionario = dicionario
@@ -52,7 +54,7 @@ class Apresentacao:
         self._queries = load_queries(IntroductionQueries, Path(__file__).parent / "apresentacao.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
-        """Ask the gateway for missing or old names of groups, a few per run. The result holds counts, never names."""
+        """Query the gateway for missing or old names of groups, a few per run. The result has counts, never names."""
         if self._line is None:
             return Skipped(NO_LINE())
         before = self._clock.now() - AGAIN_AFTER
@@ -70,7 +72,9 @@ class Apresentacao:
         return Done(items=counts["nomeados"], result=_json(counts))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
-        """Store the name and the time; return the region: "" if the name implies none, None without a name."""
+        """Store the name and the time. Return the region, "" if the name implies none, or None if the group has no
+        name.
+        """
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
         await self._database.run(
             self._queries.introduced,

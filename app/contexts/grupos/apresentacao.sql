@@ -5,7 +5,7 @@ FROM grupos_whatsapp AS grupo
 WHERE grupo.ativo AND grupo.tipo <> 'canario' AND (grupo.apresentado_em IS NULL OR grupo.apresentado_em < :before)
 ORDER BY grupo.apresentado_em IS NOT NULL, grupo.apresentado_em, grupo.created_at LIMIT :limite;
 
--- write introduced: store name and derived region; a region set by an operator stays
+-- write introduced: store the name and the region it implies; a region set by an operator stays
 UPDATE grupos_whatsapp
 SET nome = coalesce(:nome, nome), apresentado_em = :now,
     regiao = CASE WHEN regiao IS NULL OR regiao_origem = 'nome' THEN coalesce(:regiao, regiao) ELSE regiao END,

@@ -1,4 +1,4 @@
-"""Authors that an operator blocks because they post only noise, and lifts again."""
+"""Authors that an operator blocks, because they post only noise, and may release again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class AuthorQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autor:
-    """``rejeitadas``: the author's vagas in review that the block rejected."""
+    """A blocked author. ``rejeitadas`` counts the author's vacancies in review that the block rejected."""
 
     id: str
     bloqueado: bool
@@ -52,7 +52,7 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Block the author of a vaga under all addresses. Imported vacancies and vagas of other authors stay."""
+        """Block the author of a vacancy under all addresses. Imported vacancies, and those of other authors, stay."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.author, vaga=vaga)
@@ -83,7 +83,7 @@ class Autores:
         return Autor(id=id, bloqueado=False)
 
     async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
-        """Return the contact's id and the ids of all contacts of the same person: a block covers every address."""
+        """Return the contact's id and the ids of all contacts of the same person, because a block covers every address."""
         same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])
         return str(contato["id"]), [str(each["id"]) for each in same]
 

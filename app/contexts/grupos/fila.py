@@ -1,4 +1,6 @@
-"""The queue of the groups pipeline: ``fila_processamento_grupos``, a row for a message and then one for each of its vagas."""
+"""The queue of the groups pipeline, ``fila_processamento_grupos``: one row per message, and later one per vacancy of
+the message.
+"""
 
 from enum import StrEnum
 
@@ -6,7 +8,7 @@ from batuta.queues import NewItem, QueueTable
 
 
 class Estagio(StrEnum):
-    """The stage that a row waits for; ``PENDENTE`` waits for the heuristic."""
+    """The stage that a row waits for. A row in ``PENDENTE`` waits for the heuristic."""
 
     PENDENTE = "pendente"
     CLASSIFICACAO = "classificacao"

@@ -20,6 +20,6 @@ class Pessoas:
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
     ) -> Sequence[Row]:
-        """Return every contact of the same person; the first represents them all."""
+        """Return every contact of the same person. The first one represents the person."""
         ways = forms(telefone) if telefone else ("",)
         return await transaction.all(self._queries.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])

@@ -1,4 +1,4 @@
-"""Messages of groups with their result: the stage that discarded a message, its score and the reason."""
+"""Group messages with their result: the stage that discarded a message, its score and the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from batuta.extension import Texts
 from batuta.kernel import Clock
 from batuta.sql import Database, Query, Row, load_queries
 
-# The retention of dropped rows in the queue.
+# Equal to the retention of discarded rows in the queue.
 LOOKS_BACK: Final = timedelta(days=7)
 DESCARTADAS: Final = frozenset(
     {"heuristica_rejeitou", "classificada_nao_oferta", "descartada", "ignorada_midia", "ignorada_curta"}
@@ -20,7 +20,7 @@ DESCARTADAS: Final = frozenset(
 
 
 class MotivoDoDescarte(StrEnum):
-    """Why a message was discarded. The last four are decided on arrival, before the pipeline reads it."""
+    """Reasons for discarding a message. The last four are decided on arrival, before the pipeline reads the message."""
 
     TEXTO_VAZIO = "texto_vazio"
     MUITO_CURTA = "muito_curta"
@@ -44,7 +44,7 @@ class ReceivedMessageQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
-    """Counts since midnight. ``avisos``: notices of taken vacancies in review, of any day."""
+    """Counts since midnight. ``avisos`` counts the notices of taken vacancies in review, of any day."""
 
     recebidas: int
     descartadas: int
@@ -61,7 +61,7 @@ class Recebidas:
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None
     ) -> Sequence[Row]:
-        """List messages, newest first. A ``motivo`` implies discarded messages only."""
+        """List messages, newest first. With ``motivo``, only messages discarded for this reason."""
         return await self._database.all(
             self._queries.messages,
             so_descartadas=descartadas or motivo is not None,
@@ -109,22 +109,22 @@ def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_te
 
 
 def estagio_de(row: Row | Mapping[str, Any]) -> str:
-    """Return the last stage that examined a message; "entrada" if it was set aside on arrival."""
+    """Return the last stage that examined a message, or "entrada" if the message was discarded on arrival."""
     looks = {"extracao": "extracao_ms", "classificacao": "classificacao_ms", "heuristica": "heuristica_ms"}
     return next((name for name, column in looks.items() if row[column] is not None), "entrada")
 
 
-# The names of the missing fields follow after a colon.
+# The names of the missing fields follow the code after a colon.
 INCOMPLETO: Final = "match_incompleto"
 
 
 def campo_em_palavras(texts: Texts, campo: str) -> str:
-    """The name of a field of a vacancy in the reader's language."""
+    """Return the name of a vacancy's field in the reader's language."""
     return texts.get(f"grupos.campo.{campo}", campo)
 
 
 def motivo_em_palavras(texts: Texts, motivo: str | None) -> str:
-    """Render a reason code in the reader's language. Free text and unknown codes come back unchanged."""
+    """Return a reason code in the reader's language. Free text and unknown codes are returned unchanged."""
     if not motivo:
         return ""
     code, _, lacks = motivo.partition(":")

@@ -1,7 +1,7 @@
-"""Ask the author of incomplete offers for the missing fields: one message about all offers, at most one a day.
+"""Ask the author of incomplete offers for the missing fields, with one message about all offers and at most one a day.
 
-The message and the stamps on the offers are written in one transaction, so a crash leaves both or neither. The
-sender checks every rule again before the message leaves.
+The message and the marks on the offers are written in one transaction, so that a crash leaves both or neither. The
+sender checks every rule again before it sends the message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ TEXTO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falta:
-    """The missing fields of an offer; the fields it has tell the author which offer is meant."""
+    """The missing fields of an offer. The fields that the offer has remind the author which offer is meant."""
 
     campos: tuple[str, ...]
     hospital: str | None = None
@@ -50,7 +50,7 @@ class Falta:
 
 
 def pergunta(nome: str | None, faltas: Sequence[Falta]) -> str:
-    """Write the question: one line per set of missing fields, with the offers that lack them."""
+    """Write the question. It has one line per set of missing fields, with the offers that lack them."""
     asked: dict[tuple[str, ...], list[str]] = {}
     for each in faltas:
         missing = tuple(CAMPOS[name] for name in CAMPOS if name in each.campos)
@@ -72,13 +72,13 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return the first name, if it looks like one."""
+    """Return the first name of a display name, if it looks like a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 
 
 PESSOAS: Final = 20
-# One person may have two addresses in groups, by number and hidden.
+# One person may have two addresses in groups: a number and a hidden id.
 ADDRESSES: Final = 3 * PESSOAS
 PRIORITY: Final = 3
 TIPO: Final = "recuperacao"
@@ -106,7 +106,7 @@ class RecoveryQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pessoa:
-    """An author with all their addresses in groups."""
+    """An author with all addresses of the person in groups."""
 
     telefone: str
     nome: str | None
@@ -123,7 +123,7 @@ class Recuperacao:
         self._queries = load_queries(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
-        """Ask at most twenty people; fewer while earlier questions wait in the queue."""
+        """Ask at most twenty authors for missing fields, fewer while earlier questions are still queued."""
         now = self._clock.now()
         unknown = await self._database.run(self._queries.no_phone, now=now)
         hoje = now.astimezone(self._zone).date()
@@ -159,9 +159,9 @@ class Recuperacao:
         ]
 
     async def _ask(self, pessoa: Pessoa, hoje: date) -> tuple[str, int]:
-        """Ask one author; return the result and the number of vagas.
+        """Ask one author, and return the result and the number of vacancies asked about.
 
-        Zero vagas: another process asked in the meantime, or an operator decided.
+        That number is zero if another process asked in the meantime, or an operator decided about the vacancies.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

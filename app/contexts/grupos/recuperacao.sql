@@ -1,10 +1,10 @@
--- write no_phone: mark incomplete vagas whose author has no known number; they are not examined again
+-- write no_phone: mark incomplete vacancies whose author has no known number, so that they are not examined again
 UPDATE vagas_grupo SET dm_recovery_status = 'sem_telefone', dm_recovery_sent_at = :now, updated_at = :now
 WHERE status = 'aguardando_revisao' AND dm_recovery_status IS NULL AND motivo_status LIKE 'match_incompleto:%'
   AND NOT EXISTS (SELECT 1 FROM contatos_grupo AS contato LEFT JOIN contatos_lid AS hidden ON hidden.lid = contato.jid
                   WHERE contato.id = vagas_grupo.contato_responsavel_id AND coalesce(contato.telefone, hidden.telefone) IS NOT NULL);
 
--- read people: authors of incomplete vagas not yet asked about, oldest first; not those asked today
+-- read people: authors of incomplete vacancies without a question, oldest first; authors asked today are left out
 SELECT contato.id, contato.nome, coalesce(contato.telefone, hidden.telefone) AS telefone, min(vaga.created_at) AS "desde [TIMESTAMPTZ]"
 FROM vagas_grupo AS vaga JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
 LEFT JOIN contatos_lid AS hidden ON hidden.lid = contato.jid
@@ -17,7 +17,7 @@ GROUP BY contato.id, contato.nome, contato.telefone, hidden.telefone ORDER BY 4,
 -- read waiting: number of questions still in the queue
 SELECT count(*) AS items FROM fila_mensagens WHERE tipo = 'recuperacao' AND status IN ('pendente', 'processando');
 
--- read excluded: whether a number is opted out, blocked, or one of our chips, in either form
+-- read excluded: whether a number, in either form, is opted out, blocked, or one of our chips
 SELECT 1 AS there FROM clientes AS person LEFT JOIN doctor_state AS state ON state.cliente_id = person.id
 WHERE person.telefone IN (:form, :other_form)
   AND (person.opt_out OR person.opted_out OR person.status IN ('optout', 'opt_out') OR state.permission_state = 'opted_out')
@@ -34,28 +34,28 @@ VALUES (:id, :telefone, :nome, 'divulgador', 'validado', :now) ON CONFLICT DO NO
 -- read person: the owner of a number
 SELECT id FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
 
--- write hold: lock a person, so that two processes ask one after the other
+-- write hold: lock a person, so that two processes cannot ask at the same time
 UPDATE clientes SET tipo = tipo WHERE id = :id;
 
--- read asked: whether a question was enqueued since an instant or still waits
+-- read asked: whether a question was enqueued since an instant or is still queued
 SELECT 1 AS there FROM fila_mensagens
 WHERE cliente_id = :cliente_id AND tipo = 'recuperacao' AND (created_at >= :desde OR status IN ('pendente', 'processando')) LIMIT 1;
 
--- read lacking on sqlite: incomplete vagas of some contacts not yet asked about
+-- read lacking on sqlite: incomplete vacancies of these contacts without a question
 SELECT vaga.id, vaga.hospital_raw, vaga.especialidade_raw, vaga.data, vaga.periodo_raw, vaga.campos_faltando
 FROM vagas_grupo AS vaga
 WHERE vaga.contato_responsavel_id IN (SELECT value FROM json_each(:contatos)) AND vaga.status = 'aguardando_revisao'
   AND vaga.dm_recovery_status IS NULL AND vaga.motivo_status LIKE 'match_incompleto:%' AND (vaga.data IS NULL OR vaga.data >= :hoje)
 ORDER BY vaga.data IS NULL, vaga.data, vaga.id;
 
--- read lacking on postgres: incomplete vagas of some contacts not yet asked about, locked against decisions
+-- read lacking on postgres: incomplete vacancies of these contacts without a question, locked against decisions
 SELECT vaga.id, vaga.hospital_raw, vaga.especialidade_raw, vaga.data, vaga.periodo_raw, vaga.campos_faltando
 FROM vagas_grupo AS vaga
 WHERE vaga.contato_responsavel_id IN (SELECT jsonb_array_elements_text(:contatos)::uuid) AND vaga.status = 'aguardando_revisao'
   AND vaga.dm_recovery_status IS NULL AND vaga.motivo_status LIKE 'match_incompleto:%' AND (vaga.data IS NULL OR vaga.data >= :hoje)
 ORDER BY vaga.data IS NULL, vaga.data, vaga.id FOR UPDATE;
 
--- write stamp: store the result of asking
+-- write stamp: store the result of asking on a vacancy
 UPDATE vagas_grupo
 SET dm_recovery_status = :status, dm_recovery_mensagem_id = :mensagem_id, dm_recovery_sent_at = :now, updated_at = :now
 WHERE id = :id;

@@ -1,4 +1,4 @@
-"""Documents for API and pages: vagas and notices in review, blocked authors."""
+"""Documents for API and pages: vacancies and notices in review, blocked authors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ CAMPOS = (
 
 
 def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Sequence[Row] = ()) -> dict[str, Any]:
-    """Return the read fields, each with its slice of the text, and the text."""
+    """Return the fields of a vacancy, each with its position in the text, and the text."""
     raw = {"hospital": row["hospital_raw"], "especialidade": row["especialidade_raw"], "periodo": row["periodo_raw"]}
     said = {
         **{name: row[name] for name in CAMPOS if name not in (*raw, "forma_pagamento")},
@@ -56,7 +56,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
 
 
 def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return whether the author was asked for the missing fields, and the status of that message."""
+    """Return the state of the question to the author about missing fields, or None if none was asked."""
     if row["dm_recovery_status"] is None:
         return None
     at = row["dm_recovery_sent_at"].astimezone(zone).isoformat()
@@ -64,7 +64,7 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the current state of the imported vacancy: it may be closed by now."""
+    """Return the current state of the imported vacancy, which may have been closed since, or None without one."""
     if row["vaga_status"] is None:
         return None
     closed = row["vaga_fechada_em"]
@@ -76,7 +76,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the vacancy from an earlier message that this vaga repeats."""
+    """Return the current values of the vacancy of an earlier message that this one repeats, or None without one."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")
@@ -84,7 +84,7 @@ def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a notice that a vacancy is taken, the slice that says so and the candidate vacancies."""
+    """Return a notice that a vacancy is taken, with the words that say so and the vacancies it may mean."""
     return {
         "id": row["id"],
         "status": row["status"],

@@ -1,4 +1,4 @@
-"""Store group messages and enqueue them for the pipeline in one transaction."""
+"""Store group messages and enqueue them for the pipeline, in one transaction."""
 
 import re
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 SHORTEST = 5
 _APART = re.compile(r"\s+[-–|]\s+")
-# Employees of these companies often write the company after their name without a separator.
+# Employees of these companies often append the company to their name without a separator.
 EMPRESAS: Final = ("Quero Plantão", "SMPV", "SERGES", "Medtrust", "Hapvida", "Medscalle", "Medopen", "MP Doctor")
 _NO_NAME = re.compile(r"\b(?:adm|jr)\b\.?", re.IGNORECASE)
 
 
 def primeiro_status(texto: str, midia: str | None, *, monitorado: bool = True) -> str:
-    """Return the status of a new message. A caption counts as text: advertisements are often pictures with one."""
+    """Return the status of a new message. A caption counts as text, because offers are often pictures with a caption."""
     if not monitorado:
         return "descartada"
     if len(texto.strip()) >= SHORTEST:
@@ -32,7 +32,7 @@ def primeiro_status(texto: str, midia: str | None, *, monitorado: bool = True) -
 
 
 def nome_e_empresa(push_name: str | None) -> tuple[str | None, str | None]:
-    """Split a display name: "Fulana Teste - Empresa Teste" is a person and a company."""
+    """Split a display name into person and company: "Fulana Teste - Empresa Teste"."""
     if not push_name:
         return None, None
     nome, *rest = _APART.split(push_name.strip(), maxsplit=1)
@@ -71,7 +71,7 @@ class Fila(Protocol):
 
 
 class Grupos:
-    """``fila``: the queue of the first stage."""
+    """Receives group messages. ``fila`` is the queue of the first stage."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
         self._queries = load_queries(GroupQueries, Path(__file__).parent / "grupos.sql", dialect)
@@ -83,7 +83,7 @@ class Grupos:
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
         """Store a message and enqueue it.
 
-        Locks author, message and group in this order, as the pipeline does, which avoids deadlocks.
+        Locks author, message and group in this order. The pipeline uses the same order, which avoids deadlocks.
         """
         group = await self._group(transaction, fato.grupo, now)
         author = [] if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
@@ -118,7 +118,7 @@ class Grupos:
             await self._fila.put([da_mensagem(id)], within=transaction)
 
     async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
-        """Send the daily canary through the whole pipeline, in a group without members."""
+        """Enqueue the canary message of a day, in a group without members."""
         await transaction.run(self._queries.add_canary_group, id=self._ids.new(), jid=CANARIO_JID, now=now)
         fato = DeGrupo(
             message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
@@ -127,7 +127,9 @@ class Grupos:
         await self.ingerir(transaction, fato, now=now)
 
     async def _group(self, transaction: Transaction, jid: str, now: datetime) -> Row:
-        """Read before the insert: an insert of an existing group waits for the transaction that updates its counters."""
+        """Return the group, and insert it if it is unknown. The read comes first, because an insert of an existing
+        group would wait for the transaction that updates its counters.
+        """
         if (known := await transaction.one(self._queries.group, jid=jid)) is not None:
             return known
         await transaction.run(self._queries.add_group, id=self._ids.new(), jid=jid, now=now)
@@ -138,7 +140,7 @@ class Grupos:
     async def _contact(
         self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime
     ) -> Sequence[Row]:
-        """Store the author; return the contacts of that person, one per address."""
+        """Store the author and return the contacts of that person, one per address."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
             self._queries.upsert_contact,

@@ -1,1 +1,1 @@
-"""Reading and masking of documents: CPF, RG, SUS card."""
+"""Reads and masks documents: CPF, RG, SUS card."""

@@ -6,7 +6,7 @@ from typing import Final
 from app.contexts.agendamentos.documento.documento import cpf_valido
 
 COVERED: Final = "***"
-# Masked in full; in every other text only CPFs are masked.
+# Columns that are masked in full. In all other texts only CPFs are masked.
 COBRIVEIS: Final = ("documento_completo", "carteira_convenio", "numero_convenio")
 _CPF = re.compile(r"(?<![0-9])([0-9]{3})[. ]?([0-9]{3})[. ]?([0-9]{3})[- ]?([0-9]{2})(?![0-9])")
 _CPF_COBERTO = re.compile(r"\*{3}\.[0-9]{3}\.[0-9]{3}-\*{2}")
@@ -22,7 +22,9 @@ def sem_cpf(texto: str) -> str:
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """Tell whether a value is a mask sent back by a client that may not see the original: it is not a new value."""
+    """Return whether a value is a mask. A client that may not see the original sends the mask back; it is not a new
+    value.
+    """
     return COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None)
 
 

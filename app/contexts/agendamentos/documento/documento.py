@@ -1,6 +1,8 @@
-"""CPF, RG and SUS card in one cell, by rules: labels first, then check digits. A relative's document is skipped.
+"""Read CPF, RG and SUS card from one cell with rules: labels first, then check digits. Documents of relatives are
+skipped.
 
-The text becomes a line of tokens (labels, numbers, issuers, states, words about the owner), read from left to right.
+The text becomes a list of tokens (labels, numbers, issuers, states, words that name the owner), read from left to
+right.
 """
 
 import re
@@ -23,7 +25,9 @@ ORGAOS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documento:
-    """``rg``: digits and a final X. ``orgao_emissor`` and ``uf_emissor`` belong to it."""
+    """The documents of one person. ``rg`` has digits and possibly a final X; ``orgao_emissor`` and ``uf_emissor`` are
+    its issuer and state.
+    """
 
     cpf: str | None = None
     rg: str | None = None
@@ -71,7 +75,7 @@ class Tipo(Enum):
     NUMERO = auto()
     ORGAO = auto()
     UF = auto()
-    ALHEIO = auto()  # of the mother, the father or another person
+    ALHEIO = auto()  # document of the mother, the father or another person
     PROPRIO = auto()
     PAUSA = auto()
 
@@ -85,7 +89,7 @@ class Token(NamedTuple):
 
 _ISSUERS = "|".join(ORGAOS)
 _STATES = "|".join(ESTADOS)
-_LAST = rf"(?:[0-9](?![0-9a-zªº°])|x(?![a-z])|x(?=(?:{_ISSUERS})))"  # check digit of an RG
+_LAST = rf"(?:[0-9](?![0-9a-zªº°])|x(?![a-z])|x(?=(?:{_ISSUERS})))"  # check character of an RG
 _NUMBERS = (
     r"[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"  # a date of issue
     r"|[0-9]{1,2}[ªº°a]\s?via"
@@ -148,7 +152,9 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """The kinds of document that a number may be, by its context; empty: not a document of the patient."""
+    """A number and the kinds of document that it may be, judged by its context. No kind means that it is not a document
+    of the patient.
+    """
 
     start: int
     end: int
@@ -172,9 +178,9 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 
 
 def papeis(texto: str) -> Iterator[Papel]:
-    """Yield every number of a text that ``limpo`` returned.
+    """Yield every number of a text with its possible kinds. The text must come from ``limpo``.
 
-    A model's answer is checked against these labels too.
+    The check of a model's answer uses these kinds too.
     """
     tokens, now = list(_tokens(texto)), _Estado()
     never = [found.span() for found in _NEVER.finditer(texto)]
@@ -189,11 +195,12 @@ def papeis(texto: str) -> Iterator[Papel]:
         )
         is_rest = last is not None and not last.pode and _JOINED.fullmatch(texto[last.end : token.start]) is not None
         if not expected and is_rest:
-            pode = _NADA  # the rest of a number that was written with spaces
+            pode = _NADA  # the second part of a number that was written with spaces
         _walk(now, tokens, place)
         last = Papel(token.start, token.end, pode)
         yield last
-    # Shapes of other numbers, unless a label says otherwise; eleven digits with a valid check may still be a CPF.
+    # Shapes of numbers that are not documents, unless a label names one. Eleven digits with valid check digits may
+    # still be a CPF.
     for start, end in never:
         is_cpf = cpf_valido(re.sub(r"[^0-9]", "", texto[start:end]))
         if not _is_labelled(tokens, start):
@@ -207,16 +214,16 @@ def _is_labelled(tokens: list[Token], start: int) -> bool:
 
 @dataclass(slots=True)
 class _Estado:
-    esperados: list[Tipo] = field(default_factory=list)  # labels without their number yet
-    alheio: bool = False  # the following numbers belong to another person
+    esperados: list[Tipo] = field(default_factory=list)  # labels whose number has not been read yet
+    alheio: bool = False  # the next numbers belong to another person
     alheio_ate_rotulo: bool = False
     cpf: str | None = None
     rg: str | None = None
     cns: str | None = None
     orgao: str | None = None
     uf: str | None = None
-    solto: tuple[str | None, str | None] = (None, None)  # an issuer before its RG
-    rg_aberto: bool = False  # the last number was an RG: the next issuer belongs to it
+    solto: tuple[str | None, str | None] = (None, None)  # an issuer that was read before its RG
+    rg_aberto: bool = False  # the last number was an RG, so the next issuer belongs to it
     orgao_alheio: bool = False  # the last number and its issuer belong to another person
     avisos: list[str] = field(default_factory=list)
 
@@ -264,7 +271,7 @@ def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
 
 
 def _belongs_to_the_last(tokens: list[Token], place: int) -> bool:
-    """Tell whether the word describes the number before it ("529.982.247-25 (mãe)") or the next one ("mãe: CPF …")."""
+    """Return whether the word describes the number before it ("529.982.247-25 (mãe)"), not the next one ("mãe: CPF …")."""
     if place == 0 or tokens[place - 1].tipo not in (Tipo.NUMERO, Tipo.UF, Tipo.ORGAO):
         return False
     following = tokens[place + 1] if place + 1 < len(tokens) else None
@@ -319,7 +326,7 @@ def _number(now: _Estado, texto: str, *, is_theirs: bool, following: Token | Non
 
 
 def _kind(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
-    """Return the kind of document; None: another number."""
+    """Return the kind of document, or None for a number that is not a document."""
     if Tipo.OUTRO in now.esperados:
         now.esperados = []
         return None

@@ -1,4 +1,4 @@
-"""Complements between the house number and the neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
+"""Read the complements between house number and neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
 
 import re
 from functools import lru_cache
@@ -30,7 +30,7 @@ class Itens(NamedTuple):
 
 
 def complementos(texto: str) -> Itens:
-    """Read the complements at the beginning of a text, in written order, and return the rest."""
+    """Return the complements at the start of a text, in written order, and the rest of the text."""
     itens: list[str] = []
     place = 0
     while place < len(texto):
@@ -77,9 +77,9 @@ def _look_up(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """Tell whether the value belongs to the complement: "Conjunto E" has one, "casa e fundos" has none.
+    """Return whether the next word is the value of the complement: it is in "Conjunto E", it is not in "casa e fundos".
 
-    A one-letter abbreviation takes digits only.
+    A one-letter abbreviation accepts only digits.
     """
     if len(name) == 1:
         return value[1] is not None
@@ -92,7 +92,7 @@ def _spell(full: str, value: "re.Match[str]") -> str:
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:
-    """Return the words up to the next complement: "Solar das Flores apto 71"."""
+    """Return the words of a name up to the next complement: "Solar das Flores" of "Solar das Flores apto 71"."""
     text = texto[start:]
     if not text or not text[0].isalpha():
         return None

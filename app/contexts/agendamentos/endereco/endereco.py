@@ -1,8 +1,8 @@
-"""A typed address, split into fields by rules: no model, no network, no guess.
+"""Split a typed address into fields with rules. No model or network is used, and no value is guessed.
 
 The text is split at commas, bars, line ends and hyphens with a space. The part that begins like a street is the
-street; number and complement follow it; the remaining parts name the place, read from the end: state, city,
-neighbourhood. Fields that are not written are None.
+street. Number and complement follow the street. The remaining parts name the place and are read from the end: state,
+city, neighbourhood. A field that the text does not contain is None.
 """
 
 import re
@@ -40,7 +40,7 @@ class Endereco:
 _CEP_LABEL = re.compile(
     r"\(?\bc\.?\s?e\.?\s?p(?![a-z])[\s.:=\-nº°]*([0-9][0-9.\- ]{0,14}[0-9]|[0-9]|)(?![0-9])\)?", re.IGNORECASE
 )
-# A space as separator counts only at the end of a part: "12345 678" inside one may be a house and a flat.
+# A space inside a CEP counts only at the end of a part: elsewhere "12345 678" may be a house and a flat.
 _CEP_BARE = re.compile(
     r"(?<![0-9./-])[0-9]{2}\.?[0-9]{3}(?:[-.]?[0-9]{3}(?![0-9]|[-./][0-9])|\s[0-9]{3}(?=\s*(?:$|[,;|\n)])))"
 )
@@ -62,7 +62,7 @@ _FIELD_OF: Final = {
     "estado": "uf", "no": "numero", "numero": "numero", "num": "numero", "compl": "complemento", "complemento": "complemento",
     "referencia": "referencia", "ref": "referencia", "ponto de referencia": "referencia",
 }  # fmt: skip
-# Labels without a colon.
+# Labels that are valid without a colon.
 _UNMARKED = re.compile(
     r"(?<=[\s,])(?:(bairro)|compl(?:emento)?\b\.?|(?:cidade|munic[ií]pio)\s+d[eo]\b|(?:estado|uf)(?=\s+[a-z]{2}\b))(?=\s)",
     re.IGNORECASE,
@@ -80,7 +80,7 @@ class _Rotulados(NamedTuple):
 
 @dataclass(slots=True)
 class _Leitura:
-    """The reading so far. ``lugar``: the parts that name the place, in order; ``referencias``: landmarks."""
+    """The fields read so far. ``lugar`` has the parts that name the place, in order; ``referencias`` has the landmarks."""
 
     logradouro: str | None = None
     numero: str | None = None
@@ -119,7 +119,7 @@ def endereco_de(texto: str) -> Endereco:
 
 
 def _restore_signs(endereco: Endereco) -> Endereco:
-    """Turn placeholders back into signs; a field without any letter left becomes None."""
+    """Replace placeholders by the original signs. A field that then has no letter becomes None."""
     said = {each.name: getattr(endereco, each.name) for each in fields(endereco) if each.name != "avisos"}
     texts = {
         name: " ".join(value.replace(COMMA, ",").replace(S_N, " ").split()) for name, value in said.items() if value
@@ -129,7 +129,7 @@ def _restore_signs(endereco: Endereco) -> Endereco:
 
 
 def cep_de(texto: str) -> str | None:
-    """Return ``00000-000``; None if the text is not a CEP."""
+    """Return the CEP as ``00000-000``, or None if the text is not a CEP."""
     digits = re.sub(r"[^0-9]", "", texto)
     return f"{digits[:5]}-{digits[5:]}" if len(digits) == 8 and len(set(digits)) > 1 else None
 
@@ -150,7 +150,7 @@ def _split_cep(texto: str) -> tuple[str, str | None, tuple[str, ...]]:
 
 
 def _split_landmarks(texto: str) -> tuple[str, list[str]]:
-    """Remove landmarks in parentheses from the text and return them."""
+    """Remove the landmarks in parentheses from the text, and return both."""
     seen: list[str] = []
 
     def drop(found: "re.Match[str]") -> str:
@@ -167,7 +167,9 @@ def _is_landmark(texto: str) -> bool:
 
 
 def _read_labels(texto: str) -> _Rotulados:
-    """Read labels such as ``Bairro: Centro. Cidade: Campinas``: each takes the part after it; the rest is free text."""
+    """Read labels such as ``Bairro: Centro. Cidade: Campinas``. Each label takes the part after it; the rest is
+    unlabelled text.
+    """
     livre: list[str] = []
     campos: dict[str, str] = {}
     last, name = 0, ""
@@ -195,7 +197,7 @@ def _parts(texto: str) -> list[str]:
 
 
 def _number_first(parte: str) -> tuple[str, ...]:
-    """Split a house number off the street after it: "Nº 340 Rua Modelo"."""
+    """Split off a house number that is written before the street: "Nº 340 Rua Modelo"."""
     numero = numero_no_inicio(parte.strip(), bare=False) if parte[:1] in _MARKS else None
     if numero is None or not numero.resto or rua_de(numero.resto) is None:
         return (parte,)
@@ -251,7 +253,7 @@ def _read_on(lida: _Leitura, parte: str, *, first: bool = False, numbered: bool 
 
 
 def _overlaid(endereco: Endereco, campos: dict[str, str]) -> Endereco:
-    """Overwrite fields with the values that have a label."""
+    """Replace fields by the values that have a label."""
     if not campos:
         return endereco
     uf = uf_de(campos.get("uf", "")) or endereco.uf

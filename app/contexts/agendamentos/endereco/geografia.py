@@ -16,7 +16,7 @@ ESTADOS: Final[Mapping[str, str]] = {
     "RJ": "Rio de Janeiro", "RN": "Rio Grande do Norte", "RO": "Rondônia", "RR": "Roraima", "RS": "Rio Grande do Sul",
     "SC": "Santa Catarina", "SE": "Sergipe", "SP": "São Paulo", "TO": "Tocantins",
 }  # fmt: skip
-# First five digits, both ends inclusive.
+# First five digits of the CEPs of a state; both ends are inclusive.
 CEPS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "SP": ((1000, 19999),), "RJ": ((20000, 28999),), "ES": ((29000, 29999),), "MG": ((30000, 39999),),
     "BA": ((40000, 48999),), "SE": ((49000, 49999),), "PE": ((50000, 56999),), "AL": ((57000, 57999),),
@@ -27,7 +27,7 @@ CEPS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "TO": ((77000, 77999),), "MT": ((78000, 78899),), "MS": ((79000, 79999),), "PR": ((80000, 87999),),
     "SC": ((88000, 89999),), "RS": ((90000, 99999),),
 }  # fmt: skip
-# Cities that share their name with many neighbourhoods: alone and without a state they count as a neighbourhood.
+# Cities that share their name with many neighbourhoods. Without a state beside it, such a name is a neighbourhood.
 TAMBEM_BAIRROS: Final = frozenset(
     plano(name)
     for name in (
@@ -53,8 +53,8 @@ class Cidade(NamedTuple):
 
 
 class _Atlas(NamedTuple):
-    by_name: dict[str, tuple[Cidade, ...]]  # also by short names
-    by_words: dict[int, list[tuple[tuple[str, ...], Cidade]]]  # by the number of words in the name
+    by_name: dict[str, tuple[Cidade, ...]]  # short names included
+    by_words: dict[int, list[tuple[tuple[str, ...], Cidade]]]  # keyed by the number of words in the name
 
 
 @cache
@@ -85,7 +85,7 @@ def cep_concorda(cep: str, uf: str) -> bool:
 
 
 def cidade_de(texto: str, uf: str | None) -> Cidade | None:
-    """Return the known city with this name, a short form of it, or one wrong letter."""
+    """Return the known city with this name, with a short form of it, or with one letter wrong."""
     return _cidade(texto.strip(" .-"), uf)
 
 
@@ -116,7 +116,9 @@ def _exact(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _match_shortened(words: list[str], uf: str | None) -> Cidade | None:
-    """Match abbreviations such as "Rib. Preto": every word is or begins the city's word, and one of them is complete."""
+    """Return the city of an abbreviation such as "Rib. Preto". Each word equals or begins a word of the city's name,
+    and at least one is complete.
+    """
     known = _atlas().by_words.get(len(words), ())
     found = [cidade for name, cidade in known if _abbreviates(words, name) and (uf is None or cidade.uf == uf)]
     return found[0] if len(found) == 1 else None
@@ -145,7 +147,7 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the city of that state, else the first: a city known only in another state keeps its name."""
+    """Return the candidate in the given state, or the first candidate if none is in it."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 

@@ -1,4 +1,4 @@
-"""Neighbourhood, city and state, from the parts of an address that remain after the street."""
+"""Read neighbourhood, city and state from the parts of an address that remain after the street."""
 
 import re
 from typing import Final, NamedTuple
@@ -40,8 +40,8 @@ class _Estado(NamedTuple):
 
 
 def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
-    """Derive neighbourhood, city and state from the parts of an address. ``is_city``: the parts come from a "Cidade:"
-    label.
+    """Return neighbourhood, city and state of the parts of an address. ``is_city`` means that the parts come from a
+    "Cidade:" label.
     """
     partes = [
         _SAINT.sub("São ", parte) for parte in partes if plano(parte) not in ("brasil", "br") and not diz_nada(parte)
@@ -64,7 +64,7 @@ def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
 
 
 def bairro_de(texto: str) -> str | None:
-    """Return the full name of a neighbourhood: "Jd." becomes "Jardim"; the word "Bairro" is dropped."""
+    """Return the full name of a neighbourhood. "Jd." becomes "Jardim"; the word "Bairro" is removed."""
     texto = _DROPPED.sub("", texto.strip(" .,;:-"), count=1)
     if diz_nada(texto):
         return None
@@ -88,7 +88,7 @@ def _prefix(word: str, *, has_stop: bool) -> str | None:
 
 
 def _state(partes: list[str]) -> _Estado:
-    """Find the state: a part of its own, the end or beginning of a part, or a state's name after a city."""
+    """Find the state: a separate part, the end or beginning of a part, or a state's name after a city."""
     for place in reversed(range(len(partes))):
         if partes[place].strip(" .").upper() in ESTADOS:
             said = partes[place].strip(" .").upper()
@@ -107,9 +107,9 @@ def _state(partes: list[str]) -> _Estado:
 
 
 def _find_beside(left: list[str], place: int, uf: str) -> int:
-    """Return the city's position: before its state, or after it if only that is a city.
+    """Return the position of the city beside the state: before it, or after it if only the part after is a city.
 
-    Example of the latter: "Tijuca, RJ, Rio de Janeiro".
+    An example of a city after the state: "Tijuca, RJ, Rio de Janeiro".
     """
     known = [at for at in (place - 1, place) if 0 <= at < len(left) and _is_of(left[at], uf)]
     return known[0] if known else max(place - 1, 0)
@@ -135,7 +135,7 @@ def _ends_with_state(parte: str, *, is_last: bool) -> tuple[str, str] | None:
     if found is not None and found[1].upper() in ESTADOS:
         return found[2], found[1].upper()
     for name in (plano(each) for each in ESTADOS.values()):
-        # "Campinas São Paulo": a city of the state stands before the state's name.
+        # In "Campinas São Paulo" a city of the state precedes the state's name.
         if is_last and plano(parte).endswith(f" {name}"):
             before, uf = parte[: -len(name) - 1].strip(" ,-/"), uf_de(name)
             cidade = cidade_no_fim(before, uf)
@@ -145,7 +145,9 @@ def _ends_with_state(parte: str, *, is_last: bool) -> tuple[str, str] | None:
 
 
 def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
-    """Tell whether a name is the state: "São Paulo" after "Campinas" is, after a neighbourhood it is the city."""
+    """Return whether a name means the state. "São Paulo" is the state after "Campinas", and the city after a
+    neighbourhood.
+    """
     if was_said or cidade_de(named, None) is None:
         return True
     cidade = cidade_de(before, uf)
@@ -153,9 +155,9 @@ def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
 
 
 def _read_one_part(parte: str, uf: str | None) -> Lugar:
-    """Read one part as city or neighbourhood: a known city, or a name beside its state, is a city."""
+    """Read a single part as city or neighbourhood. A known city, or a name beside its state, is a city."""
     found = cidade_no_fim(parte, uf)
-    if found is not None and uf is None and found[0].endswith(f" {found[1].uf}"):  # "Jabaquara SP São Paulo"
+    if found is not None and uf is None and found[0].endswith(f" {found[1].uf}"):  # as in "Jabaquara SP São Paulo"
         uf = found[1].uf
         found = (found[0][:-3], found[1])
     if found is not None and (uf is None or found[1].uf == uf):
@@ -181,7 +183,7 @@ def _read_one_part(parte: str, uf: str | None) -> Lugar:
 
 
 def _is_neighbourhood(before: str) -> bool:
-    """Tell whether a text can be a neighbourhood: "Jardim" before "Paulista" is only half of one."""
+    """Return whether a text can be a complete neighbourhood. "Jardim" before "Paulista" is only half of a name."""
     words = [plano(word).strip(" .-/") for word in before.split(" ")]
     is_half = len(words) == 1 and (words[0] in BAIRROS or words[0] in INICIAM_BAIRRO - {"centro"})
     return bool(words[-1]) and words[-1] not in _JOINING and not is_half
@@ -193,7 +195,7 @@ def _is_ambiguous(parte: str, cidade: Cidade) -> bool:
 
 
 def _is_city(partes: list[str]) -> bool:
-    """Tell whether the last part is a city without a state: it is known, or the part before it is a neighbourhood."""
+    """Return whether the last part is a city without a state: a known city, or a part that follows a neighbourhood."""
     last, before = partes[-1], plano(partes[-2].split(" ")[0]).strip(".")
     if cidade_de(last, None) is not None:
         return True
@@ -201,7 +203,7 @@ def _is_city(partes: list[str]) -> bool:
 
 
 def _likeliest(partes: list[str], uf: str | None) -> int:
-    """Return the position of the city: the last part, unless only another part is a known city of the state."""
+    """Return the position of the city: the last part, unless another part is the only known city of the state."""
     if uf is None or cidade_de(partes[-1], uf) is not None:
         return len(partes) - 1
     known = [place for place, parte in enumerate(partes) if (found := cidade_de(parte, uf)) and found.uf == uf]

@@ -1,4 +1,4 @@
-"""Street and house number."""
+"""Read street and house number."""
 
 import re
 from functools import lru_cache
@@ -24,7 +24,7 @@ _NUMERO = re.compile(
     rf"|(?P<digits>{_DIGITS})(?:/(?P<extra>[0-9]{{1,5}}[a-z]?)(?!\w)|\s?-?\s?(?P<letter>[a-z])(?![\w.'])|(?P<range>-[0-9]{{1,5}}))?(?![\w,]))",
     re.IGNORECASE,
 )
-# A date or an ordinal in a name: Rua 12 de Outubro, 1º de Maio.
+# Dates and ordinals that are part of a name: Rua 12 de Outubro, 1º de Maio.
 _NOT_A_HOUSE = re.compile(r"\s?[ºª°]|\s+de\s|\s+d[eo]s?$", re.IGNORECASE)
 _BEFORE = re.compile(r"(?:^|\s)(?:de|do|da|dos|das|e)\s+$", re.IGNORECASE)
 # Names of kings and popes contain small numbers: Rua Dom Pedro 2.
@@ -43,7 +43,7 @@ _TYPE = re.compile(r"([^\W\d_]+)(\.?)\s*")
 class Rua(NamedTuple):
     nome: str
     numero: str | None = None
-    extra: str | None = None  # 45/102: the part after the slash
+    extra: str | None = None  # in 45/102, the part after the slash
     resto: str = ""
 
 
@@ -54,7 +54,9 @@ class Numero(NamedTuple):
 
 
 def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None:
-    """Read a street; None if the part does not begin like one. ``sure``: read it anyway. ``following``: the next part."""
+    """Read a street; return None if the part does not begin like a street. ``sure`` skips that test. ``following`` is
+    the next part.
+    """
     brasilia = _BRASILIA.match(parte)
     if brasilia is not None:
         return Rua(brasilia[0].upper(), resto=parte[brasilia.end() :].strip(" ,-/"))
@@ -66,7 +68,9 @@ def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None
 
 
 def numero_no_inicio(parte: str, *, bare: bool) -> Numero | None:
-    """Read a house number. ``bare``: digits alone count; otherwise a mark such as "nº" is required."""
+    """Read a house number at the start of a text. With ``bare``, digits alone are enough; without it a mark such as
+    "nº" is required.
+    """
     found = _NUMERO.match(parte)
     if found is None or not (bare or found["mark"] or found["none"] or found["km"]):
         return None
@@ -90,7 +94,7 @@ def _tipo(parte: str) -> tuple[str, int] | None:
 
 
 def _take_apart(tipo: str, texto: str, following: str) -> Rua:
-    """Split name, number and the rest where no comma separates them."""
+    """Split a street without commas into name, number and the rest."""
     begins = _ROAD.match(texto) if tipo in ("Rodovia", "Estrada", "") else None
     start = begins.end() if begins else 0
     for found in _NUMERO.finditer(texto, start):
@@ -114,13 +118,13 @@ def _is_of_the_name(texto: str, found: "re.Match[str]", following: str) -> bool:
         return True
     if len(found["digits"]) < 3 and _NUMBERED.search(before):
         return True
-    # "Rua Dom Pedro 2, 300": if the next part is a number, this one belongs to the name.
+    # In "Rua Dom Pedro 2, 300" the next part is a number, so the 2 belongs to the name.
     is_last = not texto[found.end() :].strip()
     return is_last and len(found["digits"]) < 3 and NUMERO_SO.fullmatch(following) is not None
 
 
 def _is_a_value(before: str, found: "re.Match[str]") -> bool:
-    """Tell whether the number belongs to a complement, not to the house: "Avenida Central Bl. 12"."""
+    """Return whether the number belongs to a complement, not to the house: "Avenida Central Bl. 12"."""
     words = before.split()
     return not found["mark"] and len(words) > 1 and len(words[-1]) > 1 and plano(words[-1]).strip(".") in COM_VALOR
 
@@ -138,7 +142,9 @@ def _numero(found: "re.Match[str]", resto: str) -> Numero:
 
 
 def _split_complement(texto: str) -> tuple[str, str]:
-    """Split a name at the complement or neighbourhood after it: "Rua 3 casa 18", "Rua das Flores Jd. Primavera"."""
+    """Split a name before the complement or neighbourhood that follows it: "Rua 3 casa 18", "Rua das Flores Jd.
+    Primavera".
+    """
     words = texto.split(" ")
     for place in range(1, len(words)):
         word = plano(words[place]).strip(".")

@@ -38,7 +38,7 @@ TIPOS: Final = {
     }.items()
     for short in shorts.split()
 }
-# These match with one wrong letter too.
+# Words that also match with one wrong letter.
 TIPOS_LONGOS: Final = ("avenida", "alameda", "travessa", "praca", "estrada", "rodovia", "largo", "ladeira", "servidao")
 # Complements with a value: Apto 45.
 COM_VALOR: Final = {
@@ -130,7 +130,7 @@ BAIRROS: Final = {
     for short in shorts.split()
 }
 BAIRROS_LONGOS: Final = ("jardim", "parque", "setor", "loteamento", "residencial", "cidade")
-# Words that begin a neighbourhood, whatever stands before them.
+# Words that begin a neighbourhood regardless of the words before them.
 INICIAM_BAIRRO: Final = frozenset(
     [
         "jardim",

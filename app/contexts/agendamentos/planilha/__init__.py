@@ -1,1 +1,1 @@
-"""Reading of spreadsheets in a child process."""
+"""Reads spreadsheets in a child process."""

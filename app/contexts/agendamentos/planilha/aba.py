@@ -1,7 +1,8 @@
-"""Rows of a sheet become appointments. The header may stand anywhere near the top; each row is read alone.
+"""Turn the rows of a sheet into appointments. The header may be any row near the top; each row is read independently.
 
-Two families of sheets are known. ``simples``: patient, date and time in columns of their own. ``coleta``: the
-laboratory's export, with brand, unit and one column for date and time; only rows with a car's room are imported.
+Two families of sheets are known. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta``
+sheet is the laboratory's export, with brand, unit and one column for date and time; only rows with a car's room are
+imported.
 """
 
 import re
@@ -41,9 +42,9 @@ from app.contexts.agendamentos.texto import limpo, plano
 if TYPE_CHECKING:
     from batuta.kernel import Json
 
-HEADER_WITHIN: Final = 30  # rows from the top
-MIDNIGHT: Final = "00:00"  # a day without an hour, as programs write it
-TOP: Final = 1000  # rows of which at least one must hold text
+HEADER_WITHIN: Final = 30  # rows searched for the header
+MIDNIGHT: Final = "00:00"  # the time that programs write for a day without a time
+TOP: Final = 1000  # rows of which at least one must have text
 HEAVIEST: Final = 1024 * 1024  # characters in one batch
 
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
@@ -67,9 +68,9 @@ class Cabecalho(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Aba:
-    """A sheet that can be imported. ``altura``: its rows, including empty ones and those above the header."""
+    """A sheet that can be imported. ``altura`` is its number of rows, including empty ones and those above the header."""
 
-    nome: str | None  # None: the only sheet of the file
+    nome: str | None  # None for the only sheet of a file
     altura: int
     header: Cabecalho
     linhas: Callable[[], Iterable[Sequence[Celula]]]
@@ -77,7 +78,7 @@ class Aba:
 
 
 class Aspecto(IntEnum):
-    """The kind of a sheet; a smaller value resembles appointments more."""
+    """The kind of a sheet. A smaller value means a closer resemblance to a sheet of appointments."""
 
     DE_AGENDAMENTOS = 0
     DE_PACIENTES = 1  # a column is missing
@@ -88,7 +89,7 @@ class Aspecto(IntEnum):
 
 
 class Reparos:
-    """The first problems, and the number of all."""
+    """The first problems of a file, and the number of all problems."""
 
     def __init__(self) -> None:
         self.quantos = 0
@@ -108,14 +109,14 @@ class Reparos:
 class _Lendo:
     since_1904: bool
     aba: Aba
-    acima: int = 0  # rows of the previous sheets
+    acima: int = 0  # number of rows of the previous sheets
     erros: Reparos = field(default_factory=Reparos)
     avisos: Reparos = field(default_factory=Reparos)
     repetidos: Reparos = field(default_factory=Reparos)
     total: int = 0
     puladas: int = 0
     chaves: set[bytes] = field(default_factory=set)
-    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # hashes of rows without an hour, by key
+    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # hashes of rows without a time, by key
 
     @property
     def is_coleta(self) -> bool:
@@ -139,7 +140,7 @@ class _Lendo:
 
 
 def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
-    """Return the row near the top that names the most fields; None if none names two."""
+    """Return the row near the top that names the most fields, or None if no row names two."""
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas, start=1):
         if number > HEADER_WITHIN:
@@ -151,7 +152,7 @@ def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
 
 
 def aspecto_de(top: Sequence[Sequence[Celula]], *, has_more: bool = False) -> Aspecto:
-    """Return the kind of a sheet. ``top``: its first rows; ``has_more``: more rows follow."""
+    """Return the kind of a sheet. ``top`` has its first rows; ``has_more`` means that more rows follow."""
     header = cabecalho_de(top)
     if header is None:
         return Aspecto.OUTRA if has_more or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
@@ -162,9 +163,9 @@ def aspecto_de(top: Sequence[Sequence[Celula]], *, has_more: bool = False) -> As
 
 
 def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
-    """Return the header, or raise every reason to refuse a whole sheet before the rows below are read.
+    """Return the header, or raise the reason to refuse the sheet. The rows below the header are not read yet.
 
-    ``top``: the first rows of the sheet.
+    ``top`` has the first rows of the sheet.
     """
     if not any(_says_something(linha) for linha in top):
         raise Recusa(MotivoDaLinha.VAZIA)
@@ -186,7 +187,7 @@ def pedacos_de(
 ) -> Iterator[Pedaco]:
     """Yield the rows of the sheets in batches; rows up to line ``apos`` are counted but not yielded.
 
-    Lines are counted across all sheets; a batch holds rows of one sheet. ``avisos``: warnings already known.
+    Lines are counted across all sheets; a batch has rows of one sheet. ``avisos`` has the warnings found earlier.
     """
     lendo = _Lendo(since_1904, abas[0])
     for aviso in avisos:
@@ -227,7 +228,7 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
     try:
         row = _row(lendo, header, number, linha)
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
-        # No known cell causes this. If one does, only its row is lost.
+        # No known cell raises this. If a cell does, only its row is lost.
         lendo.erros.append(lendo.reparo(number, None, Problema.ILEGIVEL))
         return None
     if row is None:
@@ -241,7 +242,7 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Return the key of a row without an hour. Rows of one day with different content may be different visits."""
+    """Return the key of a row without a time. Rows of one day with different content may be different visits."""
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
     before = lendo.sem_hora.get(chave, ())
@@ -262,7 +263,7 @@ def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
         if name is None:
             continue
         if name in colunas:
-            # Confirmation: one column for date and time, or a second column for the time.
+            # A second confirmation column has the time; the first has the date, or date and time.
             if name == "data_hora_confirmacao" and "hora_confirmacao" not in colunas:
                 colunas["hora_confirmacao"], nomes["hora_confirmacao"] = place, str(valor)
                 continue
@@ -273,7 +274,7 @@ def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
 
 
 def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:
-    """Tell whether a row repeats the header, as printed reports do on each page."""
+    """Return whether a row repeats the header, as printed reports do on each page."""
     patient = header.colunas["nome_paciente"]
     if patient >= len(linha) or not _is_title(linha[patient], header.nomes["nome_paciente"]):
         return False
@@ -294,7 +295,7 @@ def _titles(fields: Iterable[str]) -> str:
 
 
 def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    """Read a row; None: it is skipped. If the row is invalid, ``erros`` holds the reason."""
+    """Read a row, or return None for a row to skip. The reason of an invalid row is added to ``erros``."""
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:
@@ -357,7 +358,7 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """Return words in place of an hour: "manhã" has no hour, but differs from the afternoon."""
+    """Return the words in place of a time: "manhã" is not a time, but differs from the afternoon."""
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
     return dito(cells.get("hora"))

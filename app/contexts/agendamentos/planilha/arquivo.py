@@ -1,6 +1,6 @@
 """Check a file before it is opened: its type, its unpacked size, and content that no spreadsheet needs.
 
-Unpacking stops at fixed limits, whatever sizes the file declares.
+Unpacking stops at fixed limits, regardless of the sizes that the file declares.
 """
 
 import csv
@@ -18,8 +18,8 @@ from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinh
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
-MOST_RATIO: Final = 250  # unpacked to packed; a full sheet has about ten
-SMALL: Final = 1024 * 1024  # below this size the ratio does not matter
+MOST_RATIO: Final = 250  # largest ratio of unpacked to packed size; a full sheet has about ten
+SMALL: Final = 1024 * 1024  # the ratio is not checked below this size
 MOST_ENTRIES: Final = 1000
 MOST_ROWS: Final = 50_000
 MOST_COLUMNS: Final = 200
@@ -29,7 +29,7 @@ _BETWEEN: Final = ";,\t|"
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-# A filled cell near or beyond the last allowed row or column (GR50000): rare in a valid sheet.
+# Matches a filled cell near or beyond the last allowed row or column (GR50000), which is rare in a valid sheet.
 _FAR = re.compile(
     rb'<c r="(?=[A-Z]{3}|[G-Z][A-Z]|[A-Z]+0*(?:[5-9][0-9]{4}|[1-9][0-9]{5}))'
     rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(?:v|is|f)(?=[ >/])'
@@ -61,7 +61,9 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """``formulas``: rows with a formula without a stored value, by part of the package. Formulas are never computed."""
+    """The result of the checks. ``formulas`` has, by part of the package, the rows that have a formula without a stored
+    value; formulas are never computed.
+    """
 
     since_1904: bool = False
     formulas: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -77,7 +79,7 @@ SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 
 
 def examinar(content: bytes, name: str) -> Examinado:
-    """Check a file; raise ``Recusa`` with the reason."""
+    """Check a file. Raises ``Recusa`` with the reason to refuse it."""
     if not content.strip(b"\x00 \t\r\n"):
         raise Recusa(MotivoDaLinha.VAZIA)
     if len(content) > MOST_BYTES:
@@ -94,15 +96,16 @@ def examinar(content: bytes, name: str) -> Examinado:
 
 
 def nome_mostravel(name: str) -> str:
-    """Return the printable characters of a path's last part: the sender may choose any name."""
+    """Return the printable characters of the last part of a path. The sender of a file may choose any name."""
     last = re.split(r"[/\\]", name)[-1]
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
 
 
 def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
-    """Decode a CSV: UTF-8 or CP1252; separated by commas, semicolons, tabs or bars. Return its height and its rows.
+    """Decode a CSV and return its height and its rows. Accepts UTF-8 or CP1252, with commas, semicolons, tabs or bars
+    as separator.
 
-    All rows are parsed here once, so that later iterations reach the end.
+    All rows are parsed here once, so that no later iteration fails.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -125,7 +128,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the separator that finds the most names of a header."""
+    """Return the separator with which the first lines name the most columns."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 
@@ -185,7 +188,7 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
 
 
 def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
-    """Map sheet names to parts of the package, for the usual notation."""
+    """Map sheet names to parts of the package. Only the usual notation is understood."""
     targets = {
         each["Id"]: each["Target"]
         for each in map(_attributes, _RELATION.findall(relations))
@@ -200,7 +203,7 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield chunks, each with the end of the previous one, so that no pattern hides between two.
+    """Yield chunks of an entry, each with the end of the previous chunk, so that a pattern across two chunks is found.
 
     An entry that unpacks to more than its declared size is refused.
     """
@@ -222,7 +225,9 @@ def _refuse_dtd(chunk: bytes) -> None:
 
 
 def _measure(chunk: bytes) -> None:
-    """Refuse sheets with filled cells beyond the limits: a reader would allocate everything up to the last cell."""
+    """Refuse sheets with filled cells beyond the limits, because a reader would allocate everything up to the last
+    cell.
+    """
     for found in _FAR.finditer(chunk):
         row = int(found[2])
         if row > MOST_ROWS:

@@ -1,4 +1,4 @@
-"""Values of spreadsheet cells. Programs store numbers as floats, days as numbers and text in any form."""
+"""Read the values of spreadsheet cells. Programs store numbers as floats, days as numbers and text in any form."""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -13,9 +13,9 @@ Celula: TypeAlias = str | float | int | bool | datetime | date | time | timedelt
 
 EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 FIRST_YEAR, LAST_YEAR = 1900, 2100
-# Characters that begin a formula in spreadsheet programs, narrow and wide.
+# Characters that begin a formula in spreadsheet programs, half-width and full-width.
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-FIRST_WITH_HOUR: Final = 1000  # a smaller number is not a day with an hour
+FIRST_WITH_HOUR: Final = 1000  # a smaller number cannot be a day with a time
 DDDS: Final = frozenset(
     f"{first}{second}"
     for first, seconds in {
@@ -64,7 +64,7 @@ _PHONE = re.compile(
 
 
 def texto_da(valor: Celula) -> str:
-    """Return a cell as text; a whole number without its ``.0``."""
+    """Return a cell as text. A whole number loses its ``.0``."""
     if isinstance(valor, str):
         return valor.strip(_AROUND)
     match valor:
@@ -85,7 +85,7 @@ def texto_da(valor: Celula) -> str:
 
 
 def dito(valor: Celula) -> str | None:
-    """Return the text of a cell without unprintable characters; None if it holds nothing."""
+    """Return the text of a cell without unprintable characters, or None if no text remains."""
     if valor is None or valor == "":
         return None
     texto = _strip_apostrophe(texto_da(valor)[:LONGEST_TEXT])
@@ -95,7 +95,7 @@ def dito(valor: Celula) -> str | None:
 
 
 def _strip_apostrophe(texto: str) -> str:
-    """Remove the apostrophe that protects a text from being read as a formula, as our exports write it."""
+    """Remove the leading apostrophe that our exports add so that programs do not read a text as a formula."""
     return texto[1:] if texto[:1] == "'" and texto[1:2] in FORMULA else texto
 
 
@@ -105,7 +105,9 @@ def _nada(texto: str) -> bool:
 
 
 def documento_da(valor: Celula) -> str | None:
-    """Return the document. A CPF typed as a number lost its leading zeros: restore them if the check digits agree."""
+    """Return the document of a cell. A CPF typed as a number has lost its leading zeros; they are restored if the check
+    digits then match.
+    """
     texto = dito(valor)
     if texto is None or not isinstance(valor, float | int) or isinstance(valor, bool):
         return texto
@@ -114,7 +116,7 @@ def documento_da(valor: Celula) -> str | None:
 
 
 def cep_da(valor: Celula) -> str | None:
-    """Return a CEP. As a number it may have lost its leading zero."""
+    """Return the CEP of a cell. A CEP stored as a number may have lost its leading zero."""
     digits = re.sub(r"[^0-9]", "", texto_da(valor))
     if isinstance(valor, float | int) and len(digits) == 7:
         digits = f"0{digits}"
@@ -122,7 +124,7 @@ def cep_da(valor: Celula) -> str | None:
 
 
 def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
-    """Return a day: text has the day first, a number counts days. None: there is no such day."""
+    """Return the day of a cell, or None if no such day exists. Text has the day before the month; a number counts days."""
     match valor:
         case bool() | None | time() | timedelta():
             return None
@@ -137,7 +139,7 @@ def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
 
 
 def hora_da(valor: Celula) -> str | None:
-    """Return ``HH:MM``; a number is a fraction of a day."""
+    """Return the time of a cell as ``HH:MM``. A number is a fraction of a day."""
     match valor:
         case bool() | None:
             return None
@@ -154,7 +156,7 @@ def hora_da(valor: Celula) -> str | None:
 
 
 def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | None, str | None]:
-    """Return the day and the hour of one cell."""
+    """Return the day and the time of one cell."""
     if isinstance(valor, str):
         dia = data_da(valor)
         return dia, hora_da(valor) if dia is not None else None
@@ -162,7 +164,7 @@ def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | Non
 
 
 def telefone_da(valor: Celula) -> str | None:
-    """Return the first number with an area code, as 5511900000001."""
+    """Return the first phone number with an area code, as 5511900000001."""
     for found in _PHONE.finditer(texto_da(valor)):
         local = re.sub(r"[^0-9]", "", found[2] + found[3])
         if found[1] in DDDS and len(local) in (8, 9) and local[0] not in "01" and (len(local) == 8 or local[0] == "9"):
@@ -216,7 +218,7 @@ def _parse_time(texto: str) -> str | None:
 
 
 def _hour_of_day(hour: int, half: str | None) -> int:
-    """Return the hour of the day; negative: that half of the day has no such hour."""
+    """Return the hour of the day, or a negative number if that half of the day has no such hour."""
     match half:
         case "p" | "tarde":
             return hour + 12 if hour < 12 else hour
@@ -231,7 +233,9 @@ def _hour_of_day(hour: int, half: str | None) -> int:
 
 
 def _fraction(valor: float) -> str | None:
-    """Return the time of day of a spreadsheet number (0.5 is 12:00). None from 1 to 999: 14.3 may mean 14:30 or 14:18."""
+    """Return the time of day of a spreadsheet number (0.5 is 12:00). Returns None from 1 to 999, because 14.3 may mean
+    14:30 or 14:18.
+    """
     if 1 <= valor < FIRST_WITH_HOUR:
         return None
     rest = valor % 1 if 0 <= valor < 80_000 else 1.0

@@ -2,12 +2,12 @@
 
 Command: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE < FILE``.
 
-It reads the file from standard input and answers in frames, each the length of a JSON text and the text: a refusal,
-or the number of rows and then the rows after LINE in batches. The pipe applies back-pressure. Memory and time are
-limited: whatever the file does to the child, the parent continues.
+The child reads the file from standard input and writes frames, each the length of a JSON text and the text. The
+frames are either a refusal, or the number of rows and then the rows after LINE in batches. The pipe applies
+back-pressure. Memory and time are limited, so that no file can stop the parent.
 
-Every reason to refuse a file is known before its first row is sent: the limits are narrower while the file is
-opened, and reading the rows needs little more. A refused file therefore leaves no rows to undo.
+Every reason to refuse a file is found before the first row is sent: the limits are lower while the file is opened,
+and reading the rows needs little more. A refused file therefore leaves no rows to undo.
 """
 
 import json
@@ -50,12 +50,14 @@ MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
 CPU_SECONDS: Final = 30
 CPU_SECONDS_TO_OPEN: Final = 10
 OUT_OF_MEMORY: Final = 3
-LENGTH: Final = 4  # bytes of the length in a frame
+LENGTH: Final = 4  # size in bytes of the length field of a frame
 
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A file that can be imported: its sheets, in order. ``ignoradas``: names of other sheets with content."""
+    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of skipped sheets with
+    content.
+    """
 
     abas: Sequence[Aba]
     since_1904: bool = False
@@ -87,7 +89,7 @@ def main(arguments: list[str]) -> int:
 
 
 def aberta(content: bytes, name: str) -> Folha:
-    """Open a file; raise ``Recusa``. After the return there are no further refusals."""
+    """Open a file. Raises ``Recusa`` to refuse it; reading the rows later never does."""
     examined = examinar(content, name)
     if examined.is_csv:
         height, rows = csv_lido(content)
@@ -96,7 +98,7 @@ def aberta(content: bytes, name: str) -> Folha:
 
 
 def _read_workbook(content: bytes, examined: Examinado) -> Folha:
-    """Open all visible sheets of appointments. Without any, the most similar sheet is refused for the columns it lacks."""
+    """Open all visible sheets of appointments. If none exists, refuse the most similar sheet for the columns it lacks."""
     from python_calamine import CalamineError
 
     looks: dict[str, Aspecto] = {}
@@ -137,7 +139,7 @@ def _read_workbook(content: bytes, examined: Examinado) -> Folha:
 
 
 class _Livro:
-    """A workbook with one sheet in memory at a time: each may need most of the limit."""
+    """A workbook that keeps one sheet in memory at a time, because each may need most of the memory limit."""
 
     def __init__(self, content: bytes) -> None:
         from io import BytesIO
@@ -151,7 +153,7 @@ class _Livro:
         return [*dict.fromkeys(self._names())]
 
     def repetidas(self) -> list[str]:
-        """Return names that several sheets share: only the first of them can be opened by name."""
+        """Return the names that several sheets share. Only the first sheet of a name can be opened."""
         return [name for name, times in Counter(self._names()).items() if times > 1]
 
     def _names(self) -> list[str]:
@@ -171,7 +173,7 @@ class _Livro:
         return 0 if end is None else end[0] + 1
 
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
-        """Yield rows from column A on; the library starts at the first filled column."""
+        """Yield rows from column A on. The library starts at the first filled column, so missing cells are added."""
         sheet = self.aba(name)
         left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)
         for row in sheet.iter_rows():

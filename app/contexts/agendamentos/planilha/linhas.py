@@ -1,4 +1,4 @@
-"""Types of a spreadsheet reading. This module imports nothing of the engine, so that the child process starts fast."""
+"""Types of a read spreadsheet. This module imports nothing of the engine, so that the child process starts fast."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ MOST_REPORTED: Final = 200  # problems per list
 
 
 class Situacao(StrEnum):
-    """The state of the visit."""
+    """The state of a visit."""
 
     PENDENTE = "Pendente"
     AUTORIZACAO = "Autorização"
@@ -29,7 +29,8 @@ class Situacao(StrEnum):
 
 ONDE_E_QUANDO: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
 LONGEST_TEXT: Final = 2000
-# Short, since some are indexed: an index row of PostgreSQL holds 2704 bytes, a character up to four.
+# Lengths are short because some columns are indexed: an index row of PostgreSQL holds 2704 bytes, and a character takes
+# up to four.
 LONGEST_NAME: Final = 200
 NOMES: Final = frozenset(
     [
@@ -40,12 +41,12 @@ NOMES: Final = frozenset(
 
 
 def mais_longo(campo: str) -> int:
-    """Return the longest text of a field, in characters."""
+    """Return the largest length of a field, in characters."""
     return LONGEST_NAME if campo in NOMES else LONGEST_TEXT
 
 
 class Problema(StrEnum):
-    """Problems of a row. Operators' words are under ``agendamentos.motivo`` in the text files."""
+    """Problems of a row. The texts for operators are under ``agendamentos.motivo`` in the text files."""
 
     SEM_NOME = "sem_nome"
     SEM_VALOR = "sem_valor"
@@ -71,7 +72,7 @@ class Problema(StrEnum):
 
 
 class MotivoDaLinha(StrEnum):
-    """Reasons to refuse a whole file. Each has its sentence in ``model.RECUSAS``."""
+    """Reasons to refuse a whole file. ``model.RECUSAS`` has the text of each."""
 
     VAZIA = "vazia"
     SEM_COLUNAS = "sem_colunas"
@@ -95,9 +96,9 @@ class Recusa(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reparo:
-    """A problem of a row to report. ``linha`` None: of the whole file.
+    """A problem to report. ``linha`` is None for a problem of the whole file.
 
-    ``aba``: its sheet, if several are read; ``acima``: rows of the previous sheets.
+    ``aba`` is the sheet if several are read; ``acima`` is the number of rows of the previous sheets.
     """
 
     linha: int | None
@@ -113,9 +114,9 @@ class Reparo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pedaco:
-    """A batch of rows, with counts of all rows up to line ``ate``. The last batch holds the problems to report.
+    """A batch of rows, with counts of all rows up to line ``ate``. The last batch also has the problems to report.
 
-    ``acima``: rows of the previous sheets; ``ate`` includes them, the line numbers of rows do not.
+    ``acima`` is the number of rows of the previous sheets; ``ate`` includes them, the line numbers of rows do not.
     """
 
     linhas: "Sequence[Mapping[str, Json]]"
@@ -131,7 +132,7 @@ class Pedaco:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lida:
-    """A whole spreadsheet. ``linhas``: the valid rows, each with its fields and its ``linha``."""
+    """A whole spreadsheet in memory. ``linhas`` has the valid rows, each with its fields and its ``linha``."""
 
     linhas: "Sequence[Mapping[str, Json]]"
     total: int
@@ -141,20 +142,22 @@ class Lida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key of an appointment, equal for every copy of its row: the origin's id, or who, where and when."""
+    """Return the key of an appointment, equal for every copy of its row: the id of the source system, or else patient,
+    place and time.
+    """
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")
     return chave_natural_de(campos)
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key from who, where and when. ``hora_dita``: text in place of an hour."""
+    """Return the key made of patient, place and time. ``hora_dita`` is text in place of a time."""
     said = {**campos, "hora_agendamento": campos.get("hora_agendamento") or campos.get("hora_dita")}
     return _hash("|".join(" ".join(str(said.get(each) or "").casefold().split()) for each in ONDE_E_QUANDO))
 
 
 def chave_seguinte(chave: str, n: int) -> str:
-    """Return the key of the ``n``-th row with the same who, where and when but without an hour."""
+    """Return the key of the ``n``-th row that has the same patient, place and day but no time."""
     return _hash(f"{chave}#{n}")
 
 

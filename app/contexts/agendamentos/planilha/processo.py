@@ -1,6 +1,6 @@
 """Read an untrusted file in a child process, batch by batch, with time limits.
 
-The child reads ahead only as far as a pipe and a buffer hold: neither process ever holds all rows.
+The child reads ahead only as far as the pipe and one buffer hold, so neither process ever holds all rows.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ from app.contexts.agendamentos.planilha.linhas import Lida, MotivoDaLinha, Pedac
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, loads, with_timeout
 
-READ_WITHIN: Final = timedelta(seconds=20)  # limit for opening, and between two batches
-# Files that one process reads concurrently: each may need the memory of one child.
+READ_WITHIN: Final = timedelta(seconds=20)  # time limit for opening, and for the wait between two batches
+# Largest number of files that one process reads concurrently; each may need the memory limit of one child.
 AT_A_TIME: Final = 2
-AHEAD: Final = 512 * 1024  # half of the bytes that the child may send ahead
+AHEAD: Final = 512 * 1024  # half of the number of bytes that the child may send ahead
 LONGEST_FRAME: Final = 16 * 1024 * 1024
 
 
 class Interrompida(Exception):
-    """The child died after the file passed its checks: the file can be read again."""
+    """Raised when the child dies after the file passed its checks. The file can be read again."""
 
 
 class ArquivoAberto:
-    """A file that can be imported. ``altura``: its rows, including empty ones and those above the header."""
+    """A file that can be imported. ``altura`` is its number of rows, including empty ones and those above the header."""
 
     def __init__(self, child: asyncio.subprocess.Process, altura: int, clock: Clock, read_within: timedelta) -> None:
         self.altura = altura
@@ -36,7 +36,7 @@ class ArquivoAberto:
         self._within = read_within
 
     async def pedacos(self) -> AsyncIterator[Pedaco]:
-        """Yield the batches up to the last; raise ``Interrompida`` if the child dies or stalls."""
+        """Yield the batches up to the last. Raises ``Interrompida`` if the child dies or stalls."""
         for _ in range(self.altura + 1):
             try:
                 said = await with_timeout(self._within, _frame(self._child), self._clock, "reading a spreadsheet")
@@ -56,7 +56,7 @@ class LeitorDeArquivos:
 
     @asynccontextmanager
     async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[ArquivoAberto]:
-        """Open a file in a child. ``apos``: skip rows up to that line. Raises ``Recusa`` only while opening."""
+        """Open a file in a child process. Rows up to line ``apos`` are skipped. Raises ``Recusa`` only while opening."""
         async with self._places:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -75,10 +75,10 @@ class LeitorDeArquivos:
             finally:
                 if child.returncode is None:
                     child.kill()
-                await child.communicate()  # drain the pipe: with unread output the child would never exit
+                await child.communicate()  # drain the pipe: a child with unread output never exits
 
     async def ler(self, content: bytes, name: str) -> Lida:
-        """Read a whole file at once. Raises ``Recusa``."""
+        """Read a whole file into memory. Raises ``Recusa``."""
         linhas: list[Any] = []
         try:
             async with self.aberta(content, name) as folha:
@@ -101,14 +101,14 @@ class LeitorDeArquivos:
         return int(said["altura"])
 
 
-# Exit codes: out of memory in Python or in Rust (abort), and out of time.
+# Exit codes: out of memory in Python, out of memory in Rust (abort), and out of time.
 _KILLED_BY_LIMITS: Final = (OUT_OF_MEMORY, -6, -9, -11, -24)
 
 
 async def _send_content(child: asyncio.subprocess.Process, content: bytes) -> Any:
     assert child.stdin is not None
     child.stdin.write(content)
-    with suppress(BrokenPipeError, ConnectionResetError):  # the child stopped reading: its answer follows
+    with suppress(BrokenPipeError, ConnectionResetError):  # the child stopped reading its input; its answer follows
         await child.stdin.drain()
         child.stdin.close()
     return await _frame(child)

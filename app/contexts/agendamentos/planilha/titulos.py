@@ -7,7 +7,7 @@ from typing import Final
 
 from app.contexts.agendamentos.texto import limpo, plano
 
-# Fields of a sheet with the known titles. The first is the one shown to people.
+# Known titles of each field. The first title is the one shown to people.
 CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
     "nome_paciente": ("Nome do Paciente", "paciente", "nome paciente", "nome", "nome completo"),
     "nome_marca": ("Nome da Marca", "marca", "nome marca"),
@@ -49,7 +49,7 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @lru_cache(maxsize=512)
 def campo_de(titulo: str) -> str | None:
-    """Return the field of a title. Plurals, accents, capitals and signs do not matter."""
+    """Return the field of a column title. Plurals, accents, capitals and punctuation do not matter."""
     return _FIELDS.get(_key(titulo))
 
 
