@@ -1,4 +1,4 @@
-"""Reading of inbound texts, for other contexts."""
+"""Interface for other contexts: read an inbound text."""
 
 from app.contexts.leitura_conversas.leitor import ler
 from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut

@@ -1,4 +1,6 @@
-"""The class of a text that is not an opt-out: acceptance, refusal, question, a person wanted, objection, confirmation."""
+"""Find the class of a text that is not an opt-out: acceptance, refusal, question, request for a person, objection,
+confirmation.
+"""
 
 from typing import Final
 
@@ -19,7 +21,7 @@ _ASKS = named("classes", "asks")
 
 
 def classify(texto: Texto) -> tuple[Classe, float, str]:
-    """The class, how sure it is, and the words that decided."""
+    """Return the class, its confidence, and the words that decided."""
     for classe, shape, needs_question in _ORDER:
         for frase in texto.frases:
             match = shape.search(frase)

@@ -1,4 +1,4 @@
-"""The scope of a request: all messages of this service, or one matter of the work."""
+"""Decide the scope of a request to stop: all messages of this service, or only one matter of the work."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _ARTICLES: Final = terms(
     "tantas tanta tanto tantos todas tipo "
     "todos outra outras outro outros mais por favor ai la aki de nao ate esas ese eses esa"
 )
-# After a preposition: words that leave the request as wide as it is.
+# Words after a preposition that do not narrow a request.
 _WIDE: Final = terms(
     "novo vez moral boa real humildade serio mim favor gentileza aki forma hipotese jeito maneira modo agora "
     "diante vez verdade mim eu gente "
@@ -35,7 +35,7 @@ _NEAR: Final = 9
 
 
 def object_of(after: Sequence[Palavra]) -> Palavra | None:
-    """The first word after a verb that says what it is about; None: nothing follows in this part of the sentence."""
+    """Return the first word after a verb that names its object, or None if this part of the sentence has none."""
     for each in after[:6]:
         if each.texto == ",":
             return None
@@ -50,10 +50,12 @@ def object_of(after: Sequence[Palavra]) -> Palavra | None:
 
 
 def is_narrow(after: Sequence[Palavra], *, of_messages: bool = False, of_offers: bool = False) -> bool:
-    """Whether the words after an object restrict it: "vaga de pediatria", "plantão em Santos", "plantão noturno".
+    """Return whether the words after an object restrict it: "vaga de pediatria", "plantão em Santos", "plantão
+    noturno".
 
-    ``of_messages``: the object is messages; an unknown word after it restricts nothing, while elsewhere it names a place.
-    ``of_offers``: the object is offers; an unknown word right after it is an adjective, as in "vaga fixa".
+    ``of_messages`` means that the object is messages: an unknown word after it restricts nothing, while elsewhere it
+    names a place. ``of_offers`` means that the object is offers: an unknown word right after it is an adjective, as
+    in "vaga fixa".
     """
     for at, each in enumerate(after[:3]):
         if each.texto == ",":
@@ -88,7 +90,7 @@ def _restricts(words: Sequence[Palavra], marks: frozenset[str]) -> bool:
 
 
 def _names_one_offer(words: Sequence[Palavra]) -> bool:
-    """ "nessa vaga", "desse plantão"."""
+    """Return whether the words name one particular offer: "nessa vaga", "desse plantão"."""
     return (
         len(words) == 2
         and words[0].texto in _THIS
@@ -112,7 +114,9 @@ def _is_wide(words: Sequence[Palavra]) -> bool:
 
 
 def has_time_limit(frase: Frase, start: int, end: int, *, before: int = 4) -> bool:
-    """Whether the words around a request limit it to hours or days: "não me liga antes das 9", "essa semana não me chama"."""
+    """Return whether the words around a request limit it to hours or days: "não me liga antes das 9", "essa semana não
+    me chama".
+    """
     commas = [at for at, each in enumerate(frase.palavras) if each.texto == ","]
     first = max(
         [0, start - before, *(at + 1 for at, each in enumerate(frase.palavras[:start]) if each.texto in (",", "e"))]
@@ -123,7 +127,7 @@ def has_time_limit(frase: Frase, start: int, end: int, *, before: int = 4) -> bo
 
 
 def goes_to_others(after: Sequence[Palavra]) -> bool:
-    """ "Não manda pra mais ninguém" is about other people."""
+    """Return whether the request is about other people: "Não manda pra mais ninguém"."""
     written = " ".join(each.texto for each in after[:7])
     return (
         re.search(

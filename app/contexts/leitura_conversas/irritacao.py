@@ -1,4 +1,6 @@
-"""Signs that a person probably wants to be left alone: anger, repetition, threats, no interest in anything, a wrong number."""
+"""Find signs that a person probably wants no more messages: anger, repetition, threats, no interest at all, a wrong
+number.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -38,7 +40,7 @@ def _sign(frase: Frase, shape: Padrao, rule: str) -> Indicio | None:
 
 
 def content(frase: Frase) -> int:
-    """How many words say something by themselves."""
+    """Return the number of words that carry meaning, without filler words."""
     return sum(1 for each in frase.palavras if each.texto != "," and each.texto.isascii() and not each.marcas & _FILLER)
 
 
@@ -111,7 +113,7 @@ def _repetition(frase: Frase) -> Iterator[Indicio]:
 
 
 def _is_about_work(frase: Frase) -> bool:
-    """Days and hours alone are not work talk: "todo dia isso"."""
+    """Return whether the sentence is about work. Days and hours alone do not count: "todo dia isso"."""
     if "PAGAMENTO" in frase.marcas:
         return True
     if frase.marcas & {"MSG", "ISSO"}:
@@ -181,7 +183,7 @@ _CANNOT = named("irritacao", "cannot")
 
 
 def _hostile(frase: Frase) -> Iterator[Indicio]:
-    """A short sentence of nothing but annoyance: "tá ficando chato", "que falta de respeito"."""
+    """Yield a sign for a short sentence that only expresses annoyance: "tá ficando chato", "que falta de respeito"."""
     if (
         "HOSTIL" not in frase.marcas
         or (frase.is_question() and "spam" in frase.escrita)

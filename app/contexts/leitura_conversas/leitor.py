@@ -1,4 +1,4 @@
-"""One inbound text, read by rules: its class and whether the person asks to be left alone."""
+"""Read one inbound text with rules: its class, and whether the person asks for no more messages."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -18,7 +18,9 @@ _SURE: Final = {CERTO: 0.95, PROVAVEL: 0.6}
 
 
 def ler(texto: str) -> Leitura:
-    """Never raises; the time grows with the length of the text, and beyond 64 Ki characters only its two ends are read."""
+    """Read a text. Never raises; takes time linear in the length, and reads only both ends of a text beyond 64 Ki
+    characters.
+    """
     separated = separate(texto)
     found = _opt_out(separated)
     if found is not None:
@@ -66,7 +68,7 @@ def _signs(frase: Frase) -> Iterator[Indicio]:
     yield from irritation(frase)
 
 
-# A footer or an advertisement tells the reader how to leave: "para sair, responda PARAR".
+# A footer or an advertisement explains how to opt out: "para sair, responda PARAR".
 _INSTRUCTION = named("leitor", "instruction")
 
 # --- the person continues the conversation -------------------------------------------------------------
@@ -80,7 +82,9 @@ _FIRM: Final = frozenset(
 
 
 class _Rest:
-    """The rest of the message shows whether the person continues the conversation: "pode mandar de UTI", "me chama em dezembro"."""
+    """Searches the rest of the message for words with which the person continues the conversation: "pode mandar de
+    UTI", "me chama em dezembro".
+    """
 
     def __init__(self, frases: Sequence[Frase]) -> None:
         self._frases = frases
@@ -136,7 +140,9 @@ _MAIL_FOLDER = named("leitor", "mail_folder")
 
 
 def _is_reported(frase: Frase, start: int) -> bool:
-    """ "Se mandarem de novo", "vocês continuam mandando": no wish of the speaker."""
+    """Return whether the verb describes an action of other people, not a wish: "se mandarem de novo", "vocês continuam
+    mandando".
+    """
     before = frase.palavras[start - 1] if start else None
     if before is None:
         return False
@@ -147,7 +153,9 @@ def _is_reported(frase: Frase, start: int) -> bool:
 
 
 def _wants_person(frase: Frase) -> bool:
-    """ "Para de mensagem automática e me passa um atendente"; "vou falar com o gerente" is a threat."""
+    """Return whether the person asks for a human: "Para de mensagem automática e me passa um atendente". The threat
+    "vou falar com o gerente" does not count.
+    """
     match = WANTS_PERSON.search(frase)
     return match is not None and not any(
         each.texto in terms("vou ou")
@@ -223,7 +231,9 @@ _SAID = named("leitor", "said")
 
 
 def _last_word(frases: Sequence[Frase]) -> tuple[OptOut, str, str] | None:
-    """A sentence or a part of one that is one imperative: "Já me mudei. Pare.", "número errado, parem"."""
+    """Find a sentence, or a part between commas, that consists of one imperative: "Já me mudei. Pare.", "número errado,
+    parem".
+    """
     for frase in frases:
         parts: list[list[Palavra]] = [[]]
         for each in frase.palavras:
@@ -255,7 +265,7 @@ _LONG_KEYWORDS: Final = terms("parar cancelar remover excluir descadastrar")
 
 
 def _is_split(said: Sequence[Palavra]) -> bool:
-    """ "pa rar", "sa ir": one keyword in pieces that are not words."""
+    """Return whether the words are one keyword written in pieces: "pa rar", "sa ir"."""
     whole = "".join(each.texto for each in said)
     if len(said) == 1 and not said[0].marcas and said[0].texto not in WORDS:
         return any(one_slip(whole, each) for each in _LONG_KEYWORDS)

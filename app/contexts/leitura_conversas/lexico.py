@@ -1,4 +1,6 @@
-"""From a written word to its meanings: spelling is folded, verbs are inflected, one typing error in a long word is forgiven."""
+"""Map a written word to its meanings. Spelling is folded, verbs are inflected, and one typing error in a long word is
+corrected.
+"""
 
 import re
 import tomllib
@@ -9,7 +11,7 @@ from typing import Final
 
 _FILE: Final = Path(__file__).parent / "lexico.toml"
 _GRAMMAR: Final = Path(__file__).parent / "gramatica.toml"
-# A shorter word has too many neighbours.
+# A shorter word resembles too many other words.
 _LONG_ENOUGH: Final = 6
 _LONGEST_GLUED: Final = 80
 _LONGEST_WORD: Final = 24
@@ -33,14 +35,14 @@ _PARTICIPLES: Final = {"ar": "ad", "er": "id", "ir": "id"}
 
 
 def fold(word: str) -> str:
-    """The word as it sounds, roughly: doubled letters once, soft c as s, z as s, qu and q as k."""
+    """Return an approximate phonetic form: doubled letters once, soft c as s, z as s, qu and q as k."""
     word = word.replace("qu", "k").replace("q", "k").replace("z", "s").replace("y", "i").replace("w", "u")
     return _REPEATED.sub(r"\1", _SOFT_C.sub("s", word))
 
 
 @cache
 def terms(written: str) -> frozenset[str]:
-    """Words as the sentences of ``texto`` have them."""
+    """Return words in the folded form that the sentences of ``texto`` contain."""
     return frozenset(map(fold, written.split()))
 
 
@@ -59,7 +61,7 @@ def _forms(verb: str) -> Iterator[tuple[str, str]]:
 
 
 def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """Folded words with their meanings, and every spelling with its folded word."""
+    """Load the lexicon. Return folded words with their meanings, and every spelling with its folded word."""
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     spellings: dict[str, str] = {}
@@ -68,7 +70,7 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
             if verb[-2:] not in _REQUESTS:
                 continue
             for suffix, form in _forms(verb):
-                # "não incomoda" says that something does not bother; "não incomode" asks.
+                # "não incomoda" is a statement that something does not bother; "não incomode" is a request.
                 is_statement = name == "INCOMODAR" and verb.endswith("ar") and form == verb[:-1]
                 found.setdefault(fold(form), set()).add("INCOMODA" if is_statement else name + suffix)
                 spellings[form] = fold(form)
@@ -76,7 +78,7 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
         for word in words:
             found.setdefault(fold(word), set()).add(name)
             spellings[word] = fold(word)
-    # A word that a pattern names is known: it is not taken for a neighbour, and a typing error in it is forgiven.
+    # A word in a pattern is known: it is never corrected to another word, and one typing error in it is corrected.
     named = re.findall(r"(?<![A-Za-z_])[a-z]{5,}(?![A-Za-z_])", _GRAMMAR.read_text(encoding="utf-8"))
     for word in [*read["conhecidas"]["palavras"], *named]:
         found.setdefault(fold(word), set())
@@ -86,7 +88,7 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
 
 
 WORDS, _SPELLINGS = _load()
-# Abbreviations that the patterns see as the word itself.
+# Abbreviations and the word that they stand for in patterns.
 _ALIASES: Final = {
     **dict.fromkeys(("n", "nn", "naum", "nau", "naun", "noa", "naao"), "nao"),
     **dict.fromkeys(("q", "k", "ki"), "ke"),
@@ -104,7 +106,7 @@ def _shorter(word: str) -> set[str]:
 
 
 def _neighbours(written: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """Spellings, folded and not, by each form of them that lacks one letter."""
+    """Index spellings, folded and unfolded, by each form that results from removing one letter."""
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(written.items()):
         if len(spelling) >= _LONG_ENOUGH + (not WORDS[word]):
@@ -118,7 +120,7 @@ _NEIGHBOURS: Final = _neighbours(_SPELLINGS)
 
 @lru_cache(maxsize=16_384)
 def meanings(word: str) -> tuple[str, frozenset[str]]:
-    """The word as the grammar sees it and its meanings; none for a word the reader does not know."""
+    """Return the folded word and its meanings. An unknown word has no meanings."""
     if _LAUGHTER.fullmatch(word):
         return "riso", frozenset(("RISO",))
     plain = _ALIASES.get(word) or fold(word)
@@ -140,7 +142,7 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """A short word is only taken for one that the grammar turns on."""
+    """Return whether a near word may replace the written one. For a short word, only a keyword of the grammar may."""
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(WORDS[near[1]] & _KEY))
 
 
@@ -174,7 +176,9 @@ def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
 
 
 def one_slip(left: str, right: str) -> bool:
-    """Tell whether two words differ by at most one typo: a letter added, missing or wrong, or two neighbours swapped."""
+    """Return whether two words differ by at most one typing error: a letter added, missing or wrong, or two neighbours
+    swapped.
+    """
     if abs(len(left) - len(right)) > 1:
         return False
     start = 0
@@ -185,7 +189,7 @@ def one_slip(left: str, right: str) -> bool:
 
 
 def split_glued(letters: str) -> tuple[str, ...]:
-    """Words that were written without spaces, or letter by letter; empty if they are not all ours."""
+    """Split letters written without spaces into known words. Returns an empty tuple if a piece is unknown."""
     letters = letters.translate(_LEET) if any(each.isdigit() for each in letters) else letters
     if len(letters) > _LONGEST_GLUED:
         return ()

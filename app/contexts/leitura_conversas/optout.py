@@ -1,13 +1,13 @@
-"""The wish to be left alone, as a grammar of meaning.
+"""Find the wish for no more messages with a grammar of meanings.
 
-Each part of the grammar looks for one kind of wish in one sentence and says how certain it is:
+Each part of the grammar looks for one kind of wish in one sentence and returns how certain it is:
 
     cease      "não me manda mais", "para de me ligar", "sem mais mensagens"
     wish       "não quero receber", "prefiro não ser contatada", "não autorizo"
     permission "não autorizo", "revogo meu consentimento"
 
-``retirada`` has requests to be removed and to be left alone, ``irritacao`` the signs that make a wish probable only. The scope
-decides between a wish and talk about work: "não me manda mais áudio" and "cancela a reserva" name a thing of the work.
+``retirada`` finds requests to be removed; ``irritacao`` finds signs that make a wish only probable. The scope
+distinguishes a wish from talk about work: "não me manda mais áudio" and "cancela a reserva" are about work.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ CERTO, PROVAVEL, NAO = OptOut.CERTO, OptOut.PROVAVEL, OptOut.NAO
 
 @dataclass(frozen=True, slots=True)
 class Indicio:
-    """One sign in one sentence. ``start`` and ``end``: its words."""
+    """One sign of a wish in one sentence. ``start`` and ``end`` are the positions of its words."""
 
     opt_out: OptOut
     regra: str
@@ -49,7 +49,8 @@ _NOT_WANT_THAT = named("optout", "not_want_that")
 _WEAK_OBJECTS: Final = terms("outro outra outros outras")
 _LATER: Final = terms("tarde sedo ninguem informasoes informacoes detalhes detalhe ou vese alguem")
 _COMPLAINT = named("optout", "complaint")
-# "Vocês sumiram, não me mandam mais nada" misses us; "se for pediatria nem me chama" names a condition.
+# Not requests: "Vocês sumiram, não me mandam mais nada" misses our messages; "se for pediatria nem me chama" has a
+# condition.
 _MISSED = named("optout", "missed")
 
 
@@ -155,7 +156,7 @@ def _strength(
 
 
 def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> OptOut:
-    """ "Não precisa mais me mandar"."""
+    """Return the certainty of a sentence such as "Não precisa mais me mandar"."""
     if has_more and has_me:
         return CERTO
     if "JA_RESOLVI" in frase.marcas:
@@ -164,7 +165,9 @@ def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> Opt
 
 
 def _is_for_today(frase: Frase, end: int) -> bool:
-    """ "Não me manda mais nada hoje"; "nem hoje nem nunca" has no end."""
+    """Return whether the request is limited to today: "Não me manda mais nada hoje". The phrase "nem hoje nem nunca"
+    has no limit.
+    """
     return any(each.texto == "hoje" for each in frase.palavras[end : end + 4]) and not frase.chaves & terms(
         "nunca partir jamais"
     )
@@ -179,7 +182,7 @@ def _is_offer(about: Palavra | None) -> bool:
 
 
 def _offers_another_way(after: tuple[Palavra, ...]) -> bool:
-    """The rest of the sentence names another way: "Não me liga, manda mensagem"."""
+    """Return whether the rest of the sentence asks for another kind of contact: "Não me liga, manda mensagem"."""
     return any(
         each.marcas & {"ENVIAR", "CHAMAR", "LIGAR", "JA_RESOLVI"} or each.texto in terms("to tou estou depois")
         for each in after
@@ -295,7 +298,9 @@ _BEFORE_NEGATED: Final = frozenset(("ME", "QUERER", "PRECISA", "PODER", "VOCE"))
 
 
 def is_negated(frase: Frase, start: int) -> bool:
-    """ "Não me tira da lista": a negation right before, over pronouns and auxiliaries only."""
+    """Return whether a negation precedes the verb, with only pronouns and auxiliaries between them: "Não me tira da
+    lista".
+    """
     at = start - 1
     while at >= 0 and start - at <= 4:
         each = frase.palavras[at]
@@ -319,7 +324,9 @@ _OWN: Final = terms(
 
 
 def _first_person(frase: Frase, start: int) -> bool:
-    """ "Vou parar de atender" tells of the speaker; "preciso que parem de me mandar" asks."""
+    """Return whether the verb is about the speaker ("Vou parar de atender"), not a request ("preciso que parem de me
+    mandar").
+    """
     before = frase.palavras[max(0, start - 3) : start]
     if (
         any(each.texto in terms("que pedindo pedir peco para pra") for each in before)

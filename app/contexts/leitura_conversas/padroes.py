@@ -1,8 +1,9 @@
 """A small language for patterns of words.
 
-``NAME`` stands for a word with that meaning, a word in small letters for itself, ``~`` for any word but a comma, ``,`` for a comma;
-``^``, ``$``, ``?``, ``{0,3}``, ``|`` and parentheses are those of regular expressions. Every gap is bounded, so a search takes
-linear time. A pattern knows which words each match contains, and reads a sentence only if these occur in it.
+``NAME`` matches a word with that meaning, a word in lower case matches itself, ``~`` any word except a comma, ``,``
+a comma. The signs ``^``, ``$``, ``?``, ``{0,3}``, ``|`` and parentheses are those of regular expressions. Every gap
+is bounded, so that a search takes linear time. A pattern lists the words that each match contains, and skips
+sentences that lack them.
 """
 
 import re
@@ -19,7 +20,7 @@ _PIECE: Final = re.compile(r"\{\d*,?\d*\}|[A-Z_]+|[a-z0-9ç]+|~|\S|\s+")
 
 
 class Escrita(Protocol):
-    """A sentence as the patterns read it. ``chaves``: its words and their meanings."""
+    """A sentence in the form that the patterns read. ``chaves`` has its words and their meanings."""
 
     @property
     def escrita(self) -> str: ...
@@ -37,7 +38,7 @@ class Padrao:
         return self._compiled.search(frase.escrita) if self._may_match(frase) else None
 
     def search_within(self, frase: Escrita, start: int, end: int) -> re.Match[str] | None:
-        """Between two positions of the sentence's ``escrita``."""
+        """Search between two positions of the sentence's ``escrita``."""
         return self._compiled.search(frase.escrita, start, end) if self._may_match(frase) else None
 
     def finditer(self, frase: Escrita) -> Iterator[re.Match[str]]:
@@ -53,7 +54,7 @@ def pattern(written: str) -> Padrao:
 
 
 def named(part: str, name: str) -> Padrao:
-    """One pattern of ``gramatica.toml``."""
+    """Return a pattern of ``gramatica.toml`` by section and name."""
     return pattern(_GRAMMAR[part][name])
 
 
@@ -74,7 +75,7 @@ def _translate(pieces: list[str]) -> Iterator[str]:
 
 
 def _end_of_choice(pieces: list[str], at: int) -> int | None:
-    """Where a group ends that is a choice between single words; None: it is another group, or no group."""
+    """Return the end of a group that is a choice between single words, or None for any other group or no group."""
     if pieces[at] != "(":
         return None
     while at + 2 < len(pieces) and _is_word(pieces[at + 1]):
@@ -87,7 +88,9 @@ def _end_of_choice(pieces: list[str], at: int) -> int | None:
 
 
 def _choice(words: list[str]) -> str:
-    """One word that is any of these. A word with several of the meanings matches in one way, so a repeated choice stays linear."""
+    """Return a regular expression for one word out of a choice. A word with several of the meanings matches only once,
+    so that a repeated choice stays linear.
+    """
     names = "|".join(each for each in words if each.isupper())
     literals = "|".join("," if each == "," else fold(each) for each in words if not each.isupper())
     looks = [f"[^ ]*/(?:{names})/" if names else "", f"(?:{literals})/" if literals else ""]
@@ -115,7 +118,7 @@ def _needs(pieces: list[str]) -> list[frozenset[str]]:
 
 
 def _alternatives(pieces: list[str], at: int) -> tuple[list[frozenset[str]], int]:
-    """Content of each match: a list of sets, with one member of each set present."""
+    """Return the words that every match contains: a list of sets, of each of which at least one member occurs."""
     found, at = _sequence(pieces, at)
     branches = [found]
     while at < len(pieces) and pieces[at] == "|":

@@ -1,4 +1,6 @@
-"""Requests to be removed and to be left alone: "tira meu número da lista", "exclua meus dados", "quero sair", "me deixa em paz"."""
+"""Find requests to be removed or left in peace: "tira meu número da lista", "exclua meus dados", "quero sair", "me
+deixa em paz".
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -80,7 +82,7 @@ _ENDS_OBJECT: Final = terms(
 
 
 def _is_shift(after: Sequence[Palavra]) -> bool:
-    """A number or data are removed from one shift only where the words say so."""
+    """Return whether the words name one shift from which a number or data shall be removed."""
     for each in after[:6]:
         if each.texto == ",":
             return False
@@ -90,7 +92,9 @@ def _is_shift(after: Sequence[Palavra]) -> bool:
 
 
 def is_work(after: Sequence[Palavra]) -> bool:
-    """Whether the words after name a place of the work: "da escala", "do plantão de sábado", "de domingo", "da lista de espera"."""
+    """Return whether the words name something of the work: "da escala", "do plantão de sábado", "de domingo", "da lista
+    de espera".
+    """
     for each in after[:7]:
         if each.texto == "," or (each.texto == "e" and each is not after[0]):
             return False
@@ -108,7 +112,9 @@ def is_work(after: Sequence[Palavra]) -> bool:
 
 
 def _narrows_offers(after: Sequence[Palavra]) -> bool:
-    """ "da lista de plantões" is the service; "dos plantões de domingo" is work."""
+    """Return whether the offers are restricted: "dos plantões de domingo" is, "da lista de plantões" means the whole
+    service.
+    """
     at = next(n for n, each in enumerate(after) if "OFERTA" in each.marcas)
     before = any("LISTA" in each.marcas for each in after[:at])
     return not before or is_narrow(after[at + 1 :])
@@ -124,7 +130,7 @@ def _reaches_list(after: Sequence[Palavra]) -> bool:
 
 
 def _ends(after: Sequence[Palavra]) -> bool:
-    """Nothing but politeness follows in this part of the sentence."""
+    """Return whether only polite words follow in this part of the sentence."""
     for each in after:
         if each.texto == ",":
             return True
@@ -145,7 +151,7 @@ _FEAR = named("retirada", "fear")
 
 
 def _is_feared(frase: Frase, start: int) -> bool:
-    """ "Se eu recusar vocês me tiram da lista?" asks about a consequence."""
+    """Return whether the person asks about a consequence: "Se eu recusar vocês me tiram da lista?"."""
     if not frase.is_question():
         return False
     before = " ".join(each.texto for each in frase.palavras[:start])
@@ -291,7 +297,9 @@ def _is_sending(word: Palavra) -> bool:
 
 
 def _is_stop_para(frase: Frase, start: int, end: int) -> bool:
-    """ "Para" is a verb at the start of the sentence and before "com" or "de"; before a noun it is a preposition."""
+    """Return whether "para" is the verb "stop": at the start of the sentence and before "com" or "de". Before a noun it
+    is a preposition.
+    """
     return (
         end - start > 1
         and frase.palavras[start + 1].texto in terms("com de c")

@@ -1,4 +1,4 @@
-"""Normalise a typed message into sentences of known words.
+"""Split a typed message into sentences of known words.
 
 The module folds case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
 splits glued words. It separates quoted text, which another person wrote.
@@ -48,11 +48,11 @@ class Palavra:
 
 @dataclass(frozen=True, slots=True)
 class Frase:
-    """``escrita``: the words with their meanings, in the form that the patterns of ``padroes`` read."""
+    """A sentence. ``escrita`` has the words with their meanings, in the form that the patterns of ``padroes`` read."""
 
     palavras: tuple[Palavra, ...]
-    sinais: tuple[Palavra, ...]  # emoji, wherever they stand
-    fim: str  # the signs that end it
+    sinais: tuple[Palavra, ...]  # emoji at any position of the sentence
+    fim: str  # the punctuation that ends the sentence
     marcas: frozenset[str]
     escrita: str
     chaves: frozenset[str] = field(repr=False)
@@ -62,7 +62,7 @@ class Frase:
         return bisect_right(self.inicios, position) - 1
 
     def marks_near(self, start: int, end: int) -> frozenset[str]:
-        """The meanings of the words from four before to four after."""
+        """Return the meanings of the words from four before a position to four after it."""
         return frozenset().union(*(each.marcas for each in self.palavras[max(0, start - _NEAR) : end + _NEAR]))
 
     def is_question(self) -> bool:
@@ -88,7 +88,7 @@ def separate(texto: str) -> Texto:
 
 
 def _plain(texto: str) -> str:
-    """Small Latin letters without accents."""
+    """Return the text in lower-case Latin letters without accents."""
     if len(texto) > LONGEST:
         texto = texto[: LONGEST // 2] + "\n" + texto[-LONGEST // 2 :]
     visible = _INVISIBLE.sub("", texto)
@@ -103,7 +103,7 @@ _QUOTES: Final = str.maketrans("“”„«»‘’´`–—•", '"""""\'\'\'\'
 
 
 def _unstar(match: re.Match[str]) -> str:
-    """ "p*rar": a star in place of a vowel."""
+    """Replace a star that stands for a vowel: "p*rar"."""
     found = [word for vowel in "aeiou" if WORDS.get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
     return found[0] if found else match[0]
 
@@ -115,7 +115,9 @@ def _join(match: re.Match[str]) -> str:
 
 
 def _without_quotes(plain: str) -> tuple[str, str]:
-    """The person's own words, and the words the person quotes. A text that is one quotation is the person's own."""
+    """Return the person's own words and the words that the person quotes. A text that is only a quotation counts as the
+    person's own.
+    """
     own: list[str] = []
     quoted: list[str] = []
     for line in plain.split("\n"):
@@ -133,7 +135,7 @@ def _sentences(plain: str) -> Iterator[Frase]:
     for match in _TOKEN.finditer(plain):
         piece = match[0]
         if piece[0] in _ENDS:
-            # "dr. teste" and "msg. por favor" do not end a sentence; an ending without words belongs to nothing.
+            # The full stop of "dr. teste" does not end a sentence. Punctuation without words before it is ignored.
             if words and not (piece == "." and words[-1].texto in terms("dr dra sr sra")):
                 yield _sentence(words, piece)
                 words = []
@@ -182,7 +184,7 @@ _AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRE
 
 
 def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
-    """ "Num" is a negation in "num me manda" and a preposition elsewhere."""
+    """Return the word "num" as a negation ("num me manda") or as a preposition."""
     return [
         Palavra(each.texto, each.marcas - {"NAO"})
         if each.texto == "num" and not (at + 1 < len(words) and words[at + 1].marcas & _AFTER_NOT)
@@ -198,7 +200,7 @@ _MAKE_CONTACT: Final = frozenset(
 
 
 def _contact_verbs(words: Sequence[Palavra]) -> list[Palavra]:
-    """ "Entrar em contato" is one verb."""
+    """Merge "entrar em contato" into one verb."""
     read, at = [], 0
     while at < len(words):
         ahead = [each.texto for each in words[at + 1 : at + 5]]

@@ -1,4 +1,4 @@
-"""The reading of one inbound text."""
+"""Types of the reading of one inbound text."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,10 +23,12 @@ class Classe(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leitura:
-    """``confianca``: 0 to 1. ``trechos``: the words that decided, folded; they are personal data like the text itself."""
+    """The reading of a text. ``confianca`` is from 0 to 1. ``trechos`` has the folded words that decided, which are
+    personal data like the text.
+    """
 
     classe: Classe
     opt_out: OptOut
     confianca: float
-    regra: str  # the name of the rule that decided; empty: none did
+    regra: str  # the name of the rule that decided, or empty if no rule did
     trechos: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
-"""Reads messages of groups: pure rules over Portuguese, no I/O, no language model.
+"""Reads group messages with pure rules for Portuguese, without I/O and without a language model.
 
-    tokens (texto, marcas) → lines and sections (linhas) → vagas (montagem); in parallel: is the message an offer (juizo)
+    tokens (texto, marcas) → lines and sections (linhas) → vacancies (montagem); in parallel: is the message an offer
+(juizo)
 
-Words live in ``dados/``; ``docs/grupos.md`` says how to add one.
+The word lists are in ``dados/``; ``docs/grupos.md`` describes how to add a word.
 """

@@ -1,4 +1,4 @@
-"""Reading of group messages for other contexts: the reader, its results and the text helpers they share."""
+"""Interface for other contexts: the reader of group messages, its results and the text helpers."""
 
 from app.contexts.leitura_grupos.documento import trechos, vaga_documento
 from app.contexts.leitura_grupos.juizo.heuristica import heuristica

@@ -1,4 +1,4 @@
-"""A reading as a document, in the form of the labelled messages."""
+"""Convert a reading to a document in the format of the labelled messages."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -36,7 +36,7 @@ def vaga_documento(vaga: VagaDita) -> dict[str, Any]:
 
 
 def trechos(vaga: VagaDita) -> Mapping[str, tuple[int, int]]:
-    """Return the slice of the source text for each field; a default has none."""
+    """Return the position in the source text of each field. A default has none."""
     found = {name: getattr(vaga, name) for name in CAMPOS}
     return {name: each.trecho for name, each in found.items() if each is not None and each.trecho is not None}
 

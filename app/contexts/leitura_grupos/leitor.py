@@ -1,4 +1,4 @@
-"""Entry point of the reader: a message becomes a reading."""
+"""Entry point of the reader. It turns a message into a reading."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +26,7 @@ def ler(
 ) -> Leitura:
     """Read a message. Relative dates count from the day of ``enviado_em`` (aware) in São Paulo.
 
-    ``regiao``: town and state of the group, such as "Salvador/BA".
+    ``regiao`` is the town and state of the group, such as "Salvador/BA".
     """
     known = vocabulario or Vocabulario.padrao()
     lido = Texto.de(texto, known.grafias)

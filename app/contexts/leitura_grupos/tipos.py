@@ -1,4 +1,4 @@
-"""Types of a reading: category and vagas, every field with its slice of the text."""
+"""Types of a reading: the category and the vacancies, every field with its position in the text."""
 
 from dataclasses import dataclass
 from datetime import date, time
@@ -36,7 +36,9 @@ class ValorTipo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Campo(Generic[T]):
-    """``trecho``: the slice of the source text; None: the text does not state the value, a default applies."""
+    """A value read from the text. ``trecho`` is its position in the source text, or None for a default that the text
+    does not state.
+    """
 
     valor: T
     trecho: Trecho | None
@@ -45,7 +47,7 @@ class Campo(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class VagaDita:
-    """A shift as a message offers it. A field is None if the message does not state it."""
+    """A shift as a message offers it. A field that the message does not state is None."""
 
     hospital: Campo[str] | None
     especialidade: Campo[str]
@@ -63,14 +65,14 @@ class VagaDita:
 
     @property
     def confianca(self) -> float:
-        """The lowest certainty of the four fields that identify a vaga; a missing field counts as 0."""
+        """The lowest confidence of the four fields that identify a vacancy. A missing field counts as 0."""
         fields = (self.hospital, self.especialidade, self.data, self.periodo)
         return min(0.0 if each is None else each.confianca for each in fields)
 
 
 @dataclass(frozen=True, slots=True)
 class VagaLida(VagaDita):
-    """A complete vaga: one hospital, one day, one period, one speciality."""
+    """A complete vacancy: one hospital, one day, one period, one speciality."""
 
     hospital: Campo[str]
     especialidade: Campo[str]
@@ -80,10 +82,11 @@ class VagaLida(VagaDita):
 
 @dataclass(frozen=True, slots=True)
 class Fechamento:
-    """A statement that vacancies are taken. ``vagas``: those stated in full; other fields hold names in the message.
+    """A statement that vacancies are taken. ``vagas`` has those stated in full; the other fields have names that the
+    message contains.
 
-    ``certo``: the message is a notice, not a conversation. ``firme``: its word cannot mean "agreed". ``todas``:
-    several are meant. ``claro``: it can refer only to a shift.
+    ``certo`` means that the message is a notice, not a conversation. ``firme`` means that its word cannot mean
+    "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that it can refer only to a shift.
     """
 
     trecho: Trecho
@@ -99,9 +102,10 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or a date (``incompletas``).
+    """The reading of a group message. ``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or
+    a date (``incompletas``).
 
-    ``incompletas`` may also accompany ``vagas``: a line about another place without a day.
+    ``incompletas`` may also occur together with ``vagas``: a line about another place without a day.
     """
 
     eh_oferta: bool

@@ -1,1 +1,1 @@
-"""Classification of a message: offer, closing, conversation and other categories."""
+"""Classifies a message: offer, closing notice, conversation and other categories."""

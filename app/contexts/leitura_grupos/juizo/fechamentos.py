@@ -1,4 +1,4 @@
-"""Closings: the vagas that a message declares taken, by words or by strike-through."""
+"""Find closing notices: the vacancies that a message declares taken, by words or by strike-through."""
 
 import re
 
@@ -21,14 +21,16 @@ _AGREED = ("fechado", "fechada", "fechou")
 
 
 def fecha(texto: Texto) -> bool:
-    """Quick check whether a word or a strike-through says that something is taken."""
+    """Return whether a word or a strike-through may say that a vacancy is taken. This is a quick check before the full
+    reading.
+    """
     return "~" in texto.plano or next(frases("fechado").todas(texto.palavras), None) is not None
 
 
 def tomadas(folha: Folha, todas: Montagem, abertas: Montagem, juizo: Juizo) -> Fechamento | None:
-    """Return the closing that a message states; None if it states none, or only a possible one.
+    """Return the closing notice of a message, or None if the message has none or only suggests one.
 
-    ``todas``: the vagas the message would offer if nothing in it were closed.
+    ``todas`` has the vacancies that the message would offer if none were taken.
     """
     plano = folha.texto.plano
     words = [each for each in folha.fechados if not each.sinal]
@@ -58,12 +60,12 @@ _KINDS = (Categoria.OFERTA, Categoria.AVISO, Categoria.CONVERSA)
 
 
 def _is_said(plano: str, each: Fechado) -> bool:
-    """Tell whether a closing is stated, and not asked ("já fechou?"), denied ("não foi preenchida") or conditional."""
+    """Return whether a closing is stated, and not asked ("já fechou?"), denied ("não foi preenchida") or conditional."""
     return not _UNSURE.search(plano, max(0, each.inicio - 100), each.inicio) and not _ASKED.match(plano, each.fim)
 
 
 def _is_clear(folha: Folha, each: Fechado) -> bool:
-    """Tell whether a single closing word refers to the offer: it follows a word of the offer, or no word at all.
+    """Return whether a single closing word refers to the offer: it follows a word of the offer, or no word at all.
 
     In "telhado coberto" the word refers to something else.
     """

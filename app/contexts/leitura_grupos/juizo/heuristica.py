@@ -1,4 +1,4 @@
-"""Heuristic score of a message: four kinds of signals, each counted once."""
+"""Score a message with four kinds of signals, each counted once."""
 
 import re
 
@@ -14,9 +14,9 @@ _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 
 def heuristica(texto: str, *, vocabulario: Vocabulario | None = None) -> Nota:
-    """Score a text from 0 to 1. Length does not matter: the longest lists hold the most vagas.
+    """Score a text from 0 to 1. The length does not count, because the longest lists have the most vacancies.
 
-    The signal "fechado" has no weight: it says that the text may close an offer, not that it makes one.
+    The signal "fechado" has no weight: such a text may close an offer without making one.
     """
     return nota(Texto.de(texto), vocabulario or Vocabulario.padrao())
 

@@ -1,4 +1,4 @@
-"""Category of a message: signals are counted, and the first category that applies is returned with its reason."""
+"""Find the category of a message by counting signals. The first category that applies is returned with its reason."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from app.contexts.leitura_grupos.tipos import Categoria
 
 BASTA = 3.3
-# Other words allowed per day in a bare shift; lowest plausible price of a shift, in reais.
+# Number of other words allowed per day in a bare shift, and the lowest plausible price of a shift in reais.
 OTHER_WORDS, LEAST = 3, 400
 _WORD = re.compile(r"[a-z]{3,}")
 _MEDIA = re.compile(
@@ -50,7 +50,7 @@ class Juizo:
 
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
-    """Return the category of a message. ``folha`` and ``montagem`` leave out sentences that ask for a shift."""
+    """Return the category of a message. ``folha`` and ``montagem`` omit the sentences that ask for a shift."""
     count = Counter(each.tipo for each in found)
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)
@@ -70,7 +70,7 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
 
 
 def _pontos(folha: Folha, count: Counter[str]) -> float:
-    """Score the parts of an offer: day, place, shift, price, contact, and its typical words."""
+    """Score the parts of an offer that a text has: day, place, shift, price, contact, and typical words."""
     days = any(not each.feriado for each in folha.dias)
     hours = any(each.periodo or (each.das and each.ate) for each in folha.turnos)
     score = 1.0 * days + 1.0 * bool(folha.lugares) + 1.0 * hours
@@ -81,7 +81,7 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Tell whether the text is a bare shift: day, shift and price with few other words.
+    """Return whether the text is a bare shift: day, shift and price with few other words.
 
     Example: "PSNX 12/03 19-7 1.800 clínico".
     """
@@ -97,7 +97,7 @@ def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
 
 
 def _is_shift(turno: Turno) -> bool:
-    """Tell whether a mark is a shift: a named period, or hours longer than three."""
+    """Return whether a mark is a shift: a named period, or hours longer than three."""
     if turno.das is None or turno.ate is None:
         return turno.periodo is not None
     return (turno.ate.hour - turno.das.hour) % 24 not in (1, 2, 3)
@@ -106,7 +106,7 @@ def _is_shift(turno: Turno) -> bool:
 def _contra(
     texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem, score: float
 ) -> Juizo | None:
-    """Return the category that outweighs the signals of an offer; None if there is none."""
+    """Return the category that outweighs the signals of an offer, or None."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")
@@ -147,7 +147,9 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
-    """Return the category with the most signals for a text that is not an offer; of equal ones the graver."""
+    """Return the category with the most signals for a text that is not an offer. Of equal categories the graver one
+    wins.
+    """
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
     kinds = (
@@ -173,7 +175,7 @@ def _sem_palavras(texto: Texto) -> str | None:
 
 
 def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
-    """Tell whether a doctor is wanted although other professions are named, as in "equipe com enfermeiro"."""
+    """Return whether a doctor is wanted although other professions are named, as in "equipe com enfermeiro"."""
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True
@@ -192,7 +194,7 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
 
 
 def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
-    """Tell whether a request for a shift also offers one: days stand before it, or words of an offer outside it."""
+    """Return whether a request for a shift also offers one: days precede it, or words of an offer occur outside it."""
     asked = pedidos(texto, found)
     offers = [each for each in found if each.tipo in ("oferta", "cede")]
     if any(not any(mark.inicio <= each.inicio < mark.fim for mark in asked) for each in offers):
@@ -201,7 +203,7 @@ def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
 
 
 def _gives_away(texto: Texto, found: list[Sinal]) -> bool:
-    """Tell whether a message about an exchange also passes a shift on or asks for a doctor."""
+    """Return whether a message about a swap also passes a shift on or asks for a doctor."""
     said = {
         chave(texto.plano[each.inicio : each.fim]).split()[0]
         for each in found

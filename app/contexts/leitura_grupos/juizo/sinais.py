@@ -1,4 +1,4 @@
-"""Signals of a message's subject: phrases from the lists, and patterns that depend on the words around them."""
+"""Find signals of a message's subject: phrases from the lists, and patterns that depend on the words around them."""
 
 import re
 from bisect import bisect_right
@@ -105,11 +105,11 @@ _SELLS = re.compile(
     r"(?! (?:meus? |os? |um |1 |esse |este )?(?:plant|sd\b|sn\b|notur|diurn|24h|12h|cinderela|vaga|lugar|turno))",
     re.MULTILINE,
 )
-# Threats and demands to act at once; they count only in a message with a web address.
+# Threats and demands to act immediately. They count only in a message with a web address.
 _THREAT = re.compile(r"\b(?:sera|serao|ficara|foi|esta) (?:suspens|bloquead|cancelad|encerrad|desativad)[ao]s?\b")
 _FETCH = re.compile(r"\b(?:atualize|regularize|valide|desbloqueie|reative|confirme seus?)\b")
 _WELCOME = re.compile(r"\b(?:podem? ser|aceit[a-z]{1,4}|serve|inclusive|(?:ideal|ok|bom) p(?:ara|ra|/)) (?:ate )?$")
-# Each pattern has letters that every match contains: a text without them skips the search.
+# Letters that every match of a pattern contains: a text without them is not searched.
 _PATTERNS = (
     ("procura", _SELF, ("min", "dispon")),
     ("procura", _ASKS, ("?",)),
@@ -137,7 +137,7 @@ _PATTERNS = (
     ("aviso", _PAID, ("pagamento",)),
     ("aviso", _ROTA, ("escala",)),
 )
-# A denied signal: "troca não, é vaga mesmo".
+# Matches a denied signal: "troca não, é vaga mesmo".
 _DENIED = re.compile(r" nao ?[,.;:!]")
 _SENTENCE_END = re.compile(r"(?<!\bdr)(?<!\bdra)(?<!\bsr)(?<!\bsra)\. ")
 _SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
@@ -159,13 +159,13 @@ def sinais(texto: Texto) -> list[Sinal]:
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:
-    """Tell whether "recém-formado" describes a welcome doctor, as in "pode ser recém-formado", not the author."""
+    """Return whether "recém-formado" describes a doctor who may apply, as in "pode ser recém-formado", not the author."""
     is_beginner = each.tipo == "procura" and plano.startswith("recem", each.inicio)
     return is_beginner and _WELCOME.search(plano, max(0, each.inicio - 30), each.inicio) is not None
 
 
 def _outros(texto: Texto) -> Iterator[Sinal]:
-    """Yield signals that depend on the speaker: "disponível" and "procura" may ask or offer."""
+    """Yield signals that depend on the speaker: "disponível" and "procura" occur in requests and in offers."""
     plano = texto.plano
     for each in achados(_AVAILABLE, plano, "dispo"):
         before = plano[_frase(plano, each.start()) : each.start()]
@@ -197,7 +197,7 @@ def _frase(plano: str, at: int) -> int:
 
 
 def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
-    """Return the sentences in which the author asks for a shift: in a mixed message they give no vaga."""
+    """Return the sentences in which the author asks for a shift. In a mixed message they yield no vacancy."""
     stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
     asked = {bisect_right(stops, each.inicio) for each in found if each.tipo == "procura"}
     return tuple(Marca(stops[each - 1], stops[each]) for each in sorted(asked) if each < len(stops))
@@ -210,7 +210,9 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """Return all lists as one tree without small words. The longer of two phrases wins, whatever its list."""
+    """Return all lists as one tree without small words. The longer of two matching phrases wins, regardless of its
+    list.
+    """
     tree = Frases[str]()
     small = _miudas()
     for kind in _KINDS:

@@ -1,4 +1,4 @@
-"""Specialities, and sectors that imply one."""
+"""Find specialities, and sectors that imply a speciality."""
 
 import re
 from collections.abc import Iterator
@@ -42,7 +42,9 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Tell whether an abbreviation is a speciality: in upper case, if the text has any, and not the state of a town."""
+    """Return whether an abbreviation is a speciality: it is in upper case, if the text has any, and is not the state of
+    a town.
+    """
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):
         return False
@@ -52,7 +54,7 @@ def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabul
 
 
 def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) -> bool:
-    """Tell whether "GO" stands right after a town: "Anápolis/GO", "(Jataí - GO)"."""
+    """Return whether "GO" is the state right after a town: "Anápolis/GO", "(Jataí - GO)"."""
     link = _STATE.search(livre, max(0, start - 4), start)
     if link is None:
         return False

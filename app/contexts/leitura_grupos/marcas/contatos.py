@@ -1,4 +1,4 @@
-"""Contacts: phone numbers and the names beside them."""
+"""Find contacts: phone numbers and the names beside them."""
 
 import re
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def fones(livre: str) -> list[Fone]:
 
 
 def ruido(livre: str) -> list[Marca]:
-    """Return links, addresses and document numbers, whose digits mean nothing for a vaga."""
+    """Return links, addresses and document numbers, whose digits do not describe a vacancy."""
     patterns = (_NOISE, _EMAIL) if "@" in livre else (_NOISE,)
     return [Marca(each.start(), each.end()) for pattern in patterns for each in pattern.finditer(livre)]
 
@@ -113,7 +113,9 @@ class _Nomes:
         return self._nome(self._find_name(words, at))
 
     def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
-        """Return the last name before ``at``: skip the words that introduce the number, then take unknown words."""
+        """Return the last name before ``at``. Words that introduce the number are skipped; the unknown words before
+        them are the name.
+        """
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
         taken: list[Palavra] = []
@@ -159,7 +161,7 @@ class _Nomes:
         return self._nome(words) if words and self._could_be(words[0]) else None
 
     def assinado(self) -> Nome | None:
-        """Return a name without a number: after "falar com", or a signature at the end."""
+        """Return a name that has no number: after "falar com", or a signature at the end."""
         for each in _CALL.finditer(self._livre):
             words = list(self._texto.palavras_entre(each.end(), each.end() + 40))
             while words and words[0].texto in _TITLE:
@@ -183,18 +185,18 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Tell whether a word is part of the number itself, not a price before it."""
+        """Return whether a word is part of the number, not a price before it."""
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
     def _is_word(self, word: Palavra) -> bool:
-        """Tell whether a word is unknown and belongs to no other mark."""
+        """Return whether a word is unknown and belongs to no other mark."""
         is_free = self._livre[word.inicio : word.fim] == word.texto
         is_long = len(word.texto) > 2 or (len(word.texto) == 2 and not self._flat and self._is_short_name(word))
         is_said = word.texto.isalpha() and not _LAUGHS.fullmatch(word.texto)
         return is_free and is_long and is_said and word.texto not in self._known
 
     def _is_short_name(self, word: Palavra) -> bool:
-        """Tell whether two letters are a name such as "Gi" or "Lu": only the first is upper case."""
+        """Return whether two letters are a name such as "Gi" or "Lu": only the first is upper case."""
         first, last = self._texto.trecho(word.inicio, word.fim)
         return self._texto.fonte[first:last].istitle()
 
@@ -208,7 +210,7 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Tell whether the line has no capitals, so that names on it have none either."""
+        """Return whether the line has no capitals, so that names on it have none either."""
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)
         line = self._texto.fonte[
@@ -240,7 +242,7 @@ _HERE_IS = re.compile(
 )
 _SPEAKS = re.compile(r"\bdra?\.? (?P<n>[a-z]{3,15}) aqui\b")
 _LAUGHS = re.compile(r"k{2,}|(?:ha){2,}h?|(?:rs){1,}|(?:he){2,}")
-# Capitals within a sentence: the author capitalises names.
+# Capitals inside a sentence show that the author capitalises names.
 _CAPITALS = re.compile(r"[a-zà-ÿ,] [A-ZÀ-Ý][a-zà-ÿ]{2,}")
 _SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\.?$")
 
@@ -252,7 +254,7 @@ def _conhecidas() -> frozenset[str]:
 
 @cache
 def _apresentam() -> frozenset[str]:
-    """Words that may stand between a name and its number."""
+    """Return the words that may occur between a name and its number."""
     return palavras_soltas("apresentam_numero")
 
 

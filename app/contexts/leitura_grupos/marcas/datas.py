@@ -1,4 +1,4 @@
-"""Days: dates, lists, ranges, weekdays and relative days, all counted from the day of the message."""
+"""Find days: dates, lists, ranges, weekdays and relative days. Relative ones count from the day of the message."""
 
 import re
 from calendar import monthrange
@@ -67,7 +67,7 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """Replace dashes by slashes in lists of days such as "08-04 e 10-04", which share a month. Positions stay."""
+    """Replace dashes by slashes in lists of days such as "08-04 e 10-04". Positions stay."""
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -78,8 +78,8 @@ class _Elemento:
     dia: int
     mes: int | None
     ano: int | None
-    firme: bool  # "dia 12", "seg 12": a day even without its month
-    liga: str  # link to the previous element: "", "lista" or "faixa"
+    firme: bool  # "dia 12", "seg 12": a day even without a month
+    liga: str  # link to the previous element: "", "lista" (list) or "faixa" (range)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ class Calendario:
                 yield found
 
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
-        """Tell whether bare numbers are days.
+        """Return whether bare numbers are days.
 
-        Several before a shift are. If the message names one month, so are a list in brackets, and two digits before
-        a shift at the start of a line.
+        Several numbers before a shift are days. If the message names one month, so are a list in brackets, and two
+        digits before a shift at the start of a line.
         """
         if not numbers:
             return False
@@ -179,7 +179,9 @@ class Calendario:
         return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
 
     def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
-        """Yield the remaining days of "terças e quartas de março"; without a month, the next of each weekday."""
+        """Yield the remaining days of "terças e quartas de março". Without a month, yield the next date of each
+        weekday.
+        """
         month = month or self._mes_de_todas(said, livre)
         if month is None:
             yield from (self._semana(each) for each in weekdays)
@@ -196,12 +198,14 @@ class Calendario:
                     yield day
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
-        """Return the month of "todas as sextas SN de agosto", which stands apart from the weekday."""
+        """Return the month of "todas as sextas SN de agosto", where other words separate the month from the weekday."""
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
     def _semana(self, weekday: int) -> date:
-        """Return the next such weekday after today; with "semana que vem" or "semana de 27/04", the one in that week."""
+        """Return the next date of a weekday after today. After "semana que vem" or "semana de 27/04", return the date
+        in that week.
+        """
         if self.segunda is not None:
             return self.segunda + timedelta(days=weekday)
         if self.proxima_semana:
@@ -226,7 +230,9 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date. A day without a month takes the next month in the list, else the previous one."""
+        """Return the date of an element. A day without a month takes the next month in the list, or else the previous
+        one.
+        """
         each = elements[place]
         month, year = each.mes, each.ano
         if month is not None and year is None:
@@ -263,7 +269,7 @@ class Calendario:
 
 @cache
 def feriados(year: int) -> frozenset[date]:
-    """Return the national holidays and Corpus Christi."""
+    """Return the national holidays of a year and Corpus Christi."""
     easter = _easter(year)
     fixed = ((1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (11, 20), (12, 25))
     return frozenset({date(year, *each) for each in fixed} | {easter - timedelta(days=2), easter + timedelta(days=60)})
@@ -293,7 +299,7 @@ def _easter(year: int) -> date:
 
 
 def _run(livre: str, at: int) -> Iterator[_Elemento]:
-    """Yield the days of a list or range; stop at the first number that cannot be a day."""
+    """Yield the days of a list or range. Stops at the first number that cannot be a day."""
     link, count = "", 0
     while (found := _ELEMENT.match(livre, at)) is not None:
         each = _elemento(found, link)
@@ -331,7 +337,9 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
-    """Tell whether the word is a weekday: "ter", "dom", "sex" and "seg" need a sign, a period or a day after them."""
+    """Return whether the word is a weekday. The short forms "ter", "dom", "sex" and "seg" need a sign, a period or a
+    day after them.
+    """
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):
         return True

@@ -1,4 +1,4 @@
-"""All marks of one message. Each reader blanks out its words, so that the next reader does not read them again."""
+"""Collect all marks of one message. Each reader blanks out the words it has read, so that the next one skips them."""
 
 import re
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class Folha:
 def folha(
     texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
 ) -> Folha:
-    """Collect the marks of a message. ``fora``: parts that do not belong to the offer."""
+    """Collect the marks of a message. ``fora`` has the parts that do not belong to the offer."""
     struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
     livre = apagar(texto.plano, (*struck, *fora))
     phones = fones(livre)
@@ -142,14 +142,14 @@ def _fechados(texto: Texto, livre: str) -> list[Fechado]:
 
 
 def _is_asked(plano: str, start: int, end: int) -> bool:
-    """Tell whether a closing word belongs to a question such as "já fechou o SN de quinta?"."""
+    """Return whether a closing word belongs to a question such as "já fechou o SN de quinta?"."""
     return _ASKING.search(plano, max(0, start - 30), start) is not None and _ASKED.match(plano, end) is not None
 
 
 def _corrigidas(
     texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
-    """Remove marks that the author takes back: "13/03 não… corrigindo: 12/03"."""
+    """Remove marks that the author corrects: "13/03 não… corrigindo: 12/03"."""
     if "nao" in texto.plano:
         days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
     for cue in islice(_CORRECTED.finditer(texto.plano), 5):
@@ -163,7 +163,7 @@ def _corrigidas(
 
 
 def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
-    """Remove denied days; of "não é 22/01, é 23/01" the days after "é" stay."""
+    """Remove denied days. In "não é 22/01, é 23/01" the days after "é" stay."""
     if _NOT_AFTER.match(texto.plano, each.fim):
         return None
     if not _is_denied(texto.plano, each):
@@ -182,15 +182,15 @@ def _is_denied(plano: str, each: Marca) -> bool:
 
 
 def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
-    """Remove denied marks if others of their kind remain: "é na UPA e não no hospital"."""
+    """Remove denied marks if other marks of the same kind remain: "é na UPA e não no hospital"."""
     kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
     return kept or marks
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove marks that a correction replaces: those before it on its line, else all before it.
+    """Remove marks that a correction replaces: those before it on its line, or else all before it.
 
-    Without a new mark after the correction on its line, all marks stay.
+    If no new mark follows the correction on its line, all marks stay.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

@@ -1,4 +1,4 @@
-"""Periods and hours: "SD", "noite", "19h às 07h", "entrada 7h", "12h"."""
+"""Find periods and hours: "SD", "noite", "19h às 07h", "entrada 7h", "12h"."""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ _SPOKEN = re.compile(
     r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
 )
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
-# Single letters: after a day, or at a beginning where a day, a price or hours follow.
+# Single letters are periods after a day, or at the start of a line if a day, a price or hours follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
     r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=\x01 ))"
@@ -137,7 +137,7 @@ def horas_entre(das: time, ate: time) -> int:
 
 
 def periodo_do_inicio(das: time, horas: int | None) -> Periodo:
-    """Return the period for a start without an end, by the usual shifts."""
+    """Return the period of a start without an end, according to the usual shifts."""
     if horas == 24:
         return Periodo.H24
     if 5 <= das.hour < 12:

@@ -1,4 +1,6 @@
-"""Hospitals: the customer's by name or alias, others by the shape of their name; and the towns that distinguish them."""
+"""Find hospitals: the customer's by name or alias, others by the shape of their name. Towns distinguish hospitals of
+one name.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +41,9 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Return hospitals of the vocabulary. For an ambiguous alias the town in the text decides, else the group's region."""
+    """Return the hospitals of the vocabulary that the text names. The town in the text resolves an ambiguous alias, or
+    else the group's region.
+    """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
     towns = cidades(texto, vocabulario)
@@ -55,7 +59,7 @@ def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str |
 
 
 def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
-    """Tell whether an alias is the hospital, and not a town ("Araucária") or part of a street's or district's name."""
+    """Return whether an alias means the hospital, not a town ("Araucária") or a part of a street's or district's name."""
     before = words[start - 1].texto if start else ""
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
@@ -81,7 +85,9 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 
 
 def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
-    """Return names outside the vocabulary, by shape: "Hospital …", "UPA …", text after "Local:", acronyms such as HMXY."""
+    """Return hospital names outside the vocabulary, found by shape: "Hospital …", "UPA …", text after "Local:",
+    acronyms such as HMXY.
+    """
     reader = _Nomes(texto, livre, vocabulario)
     found = list(reader.todos())
     rest = apagar(livre, found)
@@ -97,14 +103,16 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order; "Hospital Geral do Estado (HGE)" is one place."""
+    """Return all places in text order, each once: "Hospital Geral do Estado (HGE)" is one place."""
     again = {each.inicio for each in known}
     kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
     return sorted((*known, *kept), key=lambda each: each.inicio)
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to one of several places: "na UPA" by the first word, "Norte 1.800" by any priced word."""
+    """Return short references to one of several places: "na UPA" by the first word of its name, "Norte 1.800" by any
+    word before a price.
+    """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
         return []
@@ -148,7 +156,9 @@ class _Nomes:
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
-        """Return the hospitals that may have this name here: a name taught for one town is invalid in another."""
+        """Return the hospitals that may have this name here. A name that an operator added for one town is invalid in
+        another.
+        """
         if all(each.so_em is None for each in bearers):
             return bearers
         said = self.com_cidade(Lugar(start, end, "")).cidade
@@ -170,7 +180,7 @@ class _Nomes:
                 yield place
 
     def _is_unit(self, word: Palavra) -> bool:
-        """Tell whether an "h" means hour, as in "145/h. Fulano"."""
+        """Return whether an "h" means hour, as in "145/h. Fulano"."""
         return word.texto == "h" and self._livre[max(0, word.inicio - 1) : word.inicio] == "/"
 
     def _fim(self, head: int, end: int) -> int:
@@ -190,7 +200,7 @@ class _Nomes:
         return end
 
     def _is_second_half(self, head: int, link: int) -> bool:
-        """Tell whether "e" is part of one name: "Hospital Vida e Luz" is one, "UPA Norte e Sul" are two."""
+        """Return whether "e" is part of one name: "Hospital Vida e Luz" is one place, "UPA Norte e Sul" are two."""
         words = self._texto.palavras
         if words[head].texto not in _WITH_TWO_WORDS or link != head + 2 or not self._is_upper(words[link + 1]):
             return False
@@ -198,7 +208,7 @@ class _Nomes:
         return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
     def _has_capitals(self, head: int, end: int) -> bool:
-        """Tell whether the author capitalises names, judged by the first word of this name."""
+        """Return whether the author capitalises names, judged by the first word of this name."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)
         if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
@@ -276,7 +286,7 @@ class _Nomes:
                 yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
-        """Return the name of the company that follows the word: "Remoções Vida Teste"."""
+        """Return the name of a company that follows the word: "Remoções Vida Teste"."""
         words, last = self._texto.palavras, place
         while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
             last += 1

@@ -1,4 +1,4 @@
-"""Marks that the readers leave on a text. Positions refer to ``Texto.plano``."""
+"""Marks that the readers put on a text. Positions refer to ``Texto.plano``."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,9 @@ class Dia(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Dias(Marca):
-    """A run of days. ``semana``: its weekdays if it has no numbers; ``solto``: it may be the condition of a price."""
+    """A run of days. ``semana`` has the weekdays of a run without numbers; ``solto`` means that the run may be the
+    condition of a price.
+    """
 
     dias: tuple[Dia, ...]
     semana: frozenset[int] = frozenset()
@@ -37,7 +39,7 @@ class Dias(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Turno(Marca):
-    """A period, its hours or only its length; at least one is set."""
+    """A period, its hours, or only its length. At least one of them is set."""
 
     periodo: Periodo | None = None
     das: time | None = None
@@ -55,7 +57,7 @@ class Condicao(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Preco(Marca):
-    """``plantoes``: the number of shifts that the price covers; ``soma``: it is added to another price."""
+    """A price. ``plantoes`` is the number of shifts that it covers; ``soma`` means that it is added to another price."""
 
     reais: Decimal
     por_hora: bool = False
@@ -67,7 +69,7 @@ class Preco(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Combinar(Marca):
-    """The price is to be agreed."""
+    """A statement that the price is to be agreed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ class Lugar(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Area(Marca):
-    """``fraca``: a word for any doctor ("plantonista"); a real speciality in the message wins."""
+    """A speciality. ``fraca`` marks a word for any doctor ("plantonista"), which a real speciality in the message
+    overrides.
+    """
 
     nome: str
     fraca: bool = False
@@ -89,7 +93,7 @@ class Area(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Fone(Marca):
-    """``numero``: None without an area code."""
+    """A phone number. ``numero`` is None without an area code."""
 
     numero: str | None
 
@@ -102,7 +106,7 @@ class Pagamento(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Fechado(Marca):
-    """A word or sign that a shift is taken or no doctor is wanted. ``sinal``: the sign; empty for a word."""
+    """A word or sign that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for a word."""
 
     sinal: str = ""
 
@@ -112,20 +116,20 @@ _inicio = attrgetter("inicio")
 
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
-    """Return the marks that begin in a range; ``marcas`` must be sorted."""
+    """Return the marks that begin in a range. ``marcas`` must be sorted."""
     first = bisect_left(marcas, inicio, key=_inicio)
     return marcas[first : bisect_left(marcas, fim, lo=first, key=_inicio)]
 
 
 def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
-    """Return the line around a position, at most ``janela`` characters to each side."""
+    """Return the line around a position, at most ``janela`` characters on each side."""
     start = plano.rfind("\n", max(0, lugar - janela), lugar) + 1 or max(0, lugar - janela)
     end = plano.find("\n", lugar, lugar + janela)
     return start, min(len(plano), lugar + janela) if end < 0 else end
 
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
-    """Blank the marks out of the text. Positions and line ends stay."""
+    """Replace the marked words by blanks. Positions and line ends stay."""
     ordered = sorted(marcas, key=_inicio)
     if not ordered:
         return plano

@@ -1,4 +1,4 @@
-"""Payment of a shift: regime, term and means."""
+"""Find the payment of a shift: regime, term and means."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ _WEEKDAY = re.compile(
 )
 _RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
 _PIX = re.compile(r"\bpix\b")
-# Letters that every match contains.
+# Letters that every match contains. A text without them is not searched.
 _PAYS = ("pag", "pgto", "pagto", "pix", "cai", "receb", "deposit")
 _AT_ONCE = (
     "vista",
@@ -60,7 +60,7 @@ def pagamentos(livre: str) -> list[Pagamento]:
 
 
 def datas_de_pagamento(livre: str) -> list[Marca]:
-    """Return days of payment, which are not days of shifts: "cai dia 10", "pix na segunda"."""
+    """Return the days of payment, which are not days of shifts: "cai dia 10", "pix na segunda"."""
     found = (
         *achados(_DAY, livre, "dia"),
         *achados(_WEEKDAY, livre, *_PAYS),

@@ -1,4 +1,4 @@
-"""Prices of shifts. Years, phone numbers, hours and quantities are excluded."""
+"""Find prices of shifts. Years, phone numbers, hours and quantities are excluded."""
 
 import re
 from collections.abc import Iterator
@@ -60,14 +60,14 @@ _CUE_BEFORE = re.compile(
 )
 
 
-# Pairs: "1.800/2.000 (D/N)", "SD/SN 1.500/1.700".
+# Pairs of prices: "1.800/2.000 (D/N)", "SD/SN 1.500/1.700".
 _AMOUNT = r"(?:r\$ ?)?\d[\d.]{2,6}(?:,\d{1,2})?|\d,?\d{0,2}k"
 _PAIR = r"[a-z\x01\x02]{1,8}\.? ?/ ?[a-z\x01\x02]{1,8}"
 _SIDE_BY_SIDE = re.compile(rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})")
 
 
 def precos(livre: str) -> list[Preco]:
-    """Return prices in text order, without upper ends of ranges and without extras on top of the shift."""
+    """Return prices in text order. The upper end of a range and extra pay are left out."""
     found: list[Preco] = []
     livre = _SIDE_BY_SIDE.sub("|", livre) if "/" in livre else livre
     for each in _PRICE.finditer(livre):
@@ -160,7 +160,7 @@ def _por_extenso(livre: str) -> Iterator[Preco]:
 
 
 def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
-    """Tell whether the second price is the upper end of a range: "de 2.000 a 2.300" counts as 2.000."""
+    """Return whether the second price is the upper end of a range: "de 2.000 a 2.300" counts as 2.000."""
     between = livre[lower.fim : upper.inicio]
     before = livre[max(0, lower.inicio - 8) : lower.inicio]
     if re.fullmatch(r" {0,2}(?:a|ate) {0,2}(?:r?\$ {0,2})?", between):
@@ -169,13 +169,13 @@ def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
 
 
 def _was(livre: str, former: Preco, present: Preco) -> bool:
-    """Tell whether the first price is outdated: "era 1.500, agora é 1.700"."""
+    """Return whether the first price is outdated: "era 1.500, agora é 1.700"."""
     before = livre[max(0, former.inicio - 20) : former.inicio]
     between = livre[former.fim : present.inicio]
     return len(between) <= 40 and bool(_FORMER.search(before)) and bool(_PRESENT.search(between))
 
 
 def _is_sum(livre: str, one: Preco, total: Preco) -> bool:
-    """Tell whether the second price is the total of the first: "2 x 1.500 = 3.000"."""
+    """Return whether the second price is the total of the first: "2 x 1.500 = 3.000"."""
     between = livre[one.fim : total.inicio].replace("cada", "").strip()
     return between == "=" and total.reais > one.reais and total.reais % one.reais == 0

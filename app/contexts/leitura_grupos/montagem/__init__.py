@@ -1,1 +1,1 @@
-"""Assembly of marks into vagas."""
+"""Assembles marks into vacancies."""

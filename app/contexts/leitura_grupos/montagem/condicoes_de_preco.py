@@ -1,4 +1,4 @@
-"""Conditions of a price: weekday, holiday, period, length, speciality, hospital."""
+"""Find the conditions of a price: weekday, holiday, period, length, speciality, hospital."""
 
 import re
 from bisect import bisect_left
@@ -27,7 +27,7 @@ _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01
 
 @dataclass(frozen=True, slots=True)
 class Regra:
-    """``so_condicao``: marks that only state when this price applies."""
+    """A price with its conditions. ``so_condicao`` has the marks that only state when this price applies."""
 
     preco: Preco
     condicoes: tuple[Marca, ...] = ()
@@ -42,7 +42,7 @@ class Regra:
 
     @property
     def peso(self) -> int:
-        """The sum of its conditions' weights: hospital, town or speciality before holiday, period and weekday."""
+        """Sum of the weights of the conditions. Hospital, town or speciality outweigh holiday, period and weekday."""
         weights = {type(each): _peso(each) for each in self.condicoes}
         return sum(weights.values())
 
@@ -63,7 +63,7 @@ def _peso(mark: Marca) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Alvo:
-    """The vaga whose price is wanted."""
+    """The vacancy whose price is searched."""
 
     hospital: str
     cidade: str | None
@@ -75,7 +75,7 @@ class Alvo:
 
 
 def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
-    """Return every price with its conditions, and the remaining days, which are those of shifts."""
+    """Return every price with its conditions, and the remaining days, which are days of shifts."""
     days = [each for each in folha.dias if not each.feriado]
     loose = [each for each in folha.dias if each.solto]
     has_dates = any(not each.solto for each in days)
@@ -118,7 +118,7 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
 
 
 def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
-    """Drop a weekend that its days repeat: "fim de semana: sábado SD, domingo SN"."""
+    """Drop the word for the weekend if its days follow: "fim de semana: sábado SD, domingo SN"."""
     if len(days) < 2:
         return days
     named = [each for each in days if not (each.solto and each.semana == {5, 6} and len(each.dias) == 2)]
@@ -126,7 +126,7 @@ def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
 
 
 def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Drop a headline that spans the days below it: "Lista da semana de 09 a 15/11"."""
+    """Drop a headline whose range covers the days below it: "Lista da semana de 09 a 15/11"."""
     named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
     days = named or days
     head, rest = days[:1], days[1:]
@@ -140,7 +140,7 @@ def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
-    """Attach each candidate to the price next to it, if any."""
+    """Attach each candidate condition to the price next to it, if there is one."""
     prices, plano = folha.precos, folha.livre
     held: dict[int, list[Marca]] = {}
     place = 0
@@ -162,7 +162,7 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
 
 
 def _is_bracketed(plano: str, each: Marca) -> bool:
-    """Tell whether a mark in brackets explains the price before it: "1.400 (ter) 1.450 (qui)"."""
+    """Return whether a mark in brackets is the condition of the price before it: "1.400 (ter) 1.450 (qui)"."""
     return plano[max(0, each.inicio - 1) : each.inicio] == "(" and plano[each.fim : each.fim + 1] == ")"
 
 
@@ -204,7 +204,7 @@ def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> t
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
-    """Return further shifts enumerated before a price: "SD e SN 2.000" applies to both."""
+    """Return the other shifts enumerated before a price: in "SD e SN 2.000" the price applies to both."""
     found: list[Turno] = []
     for each in marks:
         at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
@@ -216,13 +216,13 @@ def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
 
 
 def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
-    """Return the towns that distinguish prices, if the hospitals are in several: "2.000 Recife / 2.300 Caruaru"."""
+    """Return the towns that distinguish prices if the hospitals are in several towns: "2.000 Recife / 2.300 Caruaru"."""
     several = {each.cidade for each in folha.lugares if each.cidade}
     return [each for each in folha.cidades if each.nome in several] if len(several) > 1 else ()
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
-    """Apply the head of a line of prices to each of them: "UTI: semana 2.000 / fds 2.250"."""
+    """Apply the head of a line to each price of the line: "UTI: semana 2.000 / fds 2.250"."""
     plano = folha.texto.plano
     for price in folha.precos:
         start, _ = linha_de(plano, price.inicio)
@@ -236,7 +236,7 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
 
 
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
-    """Return marks that may stand between a mark and its price: more days, or a shift after a speciality.
+    """Return marks that may occur between a mark and its price: more days, or a shift after a speciality.
 
     Example: "feriado e domingo 1.800".
     """
@@ -248,7 +248,9 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return the distance in meaning between two positions; other candidates between them cost nothing."""
+    """Return the cost of the text between two positions: the farther apart in meaning, the higher. Other candidates
+    between them cost nothing.
+    """
     if not 0 <= end - start <= 60:
         return 99
     between = [each for each in others if start <= each.inicio and each.fim <= end]
@@ -264,10 +266,10 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 
 def _begins_shift(folha: Folha, each: Dias) -> bool:
-    """Tell whether a weekday among dates is a day of its own.
+    """Return whether a weekday among dates is a separate day.
 
-    It is if a shift follows it and another stands between it and the date on its line; or if it begins a line that
-    has a shift but neither a date nor a price.
+    It is one if a shift follows it and another shift is between it and the date on its line. It also is one if it
+    begins a line that has a shift but neither a date nor a price.
     """
     line = linha_de(folha.texto.plano, each.inicio)
     if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
@@ -279,7 +281,7 @@ def _begins_shift(folha: Folha, each: Dias) -> bool:
 
 
 def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
-    """Tell whether a mark only selects a price and does not describe a shift: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
+    """Return whether a mark only selects a price and does not describe a shift: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
     match mark:
         case Lugar():
             return mark.inicio > price.inicio and folha.livre[max(0, mark.inicio - 4) : mark.inicio].endswith(
@@ -304,7 +306,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Periods stated away from prices, and the first position of each speciality."""
+    """Periods stated apart from prices, and the first position of each speciality."""
 
     periodos: frozenset[Periodo | None]
     areas: Mapping[str, int]
@@ -316,7 +318,7 @@ class _Alhures:
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
-    """Tell whether the only price of a line covers several shifts, not just the last: "18/06 SN e 20/06 SD - 2.000"."""
+    """Return whether the only price of a line covers several shifts, not just the last: "18/06 SN e 20/06 SD - 2.000"."""
     if not isinstance(mark, Turno) or mark.inicio > price.inicio:
         return False
     line = linha_de(folha.texto.plano, price.inicio)
@@ -326,7 +328,7 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
-    """Tell whether a day stands before the mark in its sentence, without another price between them."""
+    """Return whether a day precedes the mark in its sentence, without another price between them."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
@@ -335,7 +337,7 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
 
 
 def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
-    """Tell whether the day before has only shifts with a price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
+    """Return whether every shift of the day before has its own price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
     return bool(days) and not any(
@@ -377,7 +379,7 @@ def _same_shift(mark: Turno, alvo: Alvo) -> bool:
 
 
 def _periodo(mark: Turno) -> Periodo | None:
-    """Return the named period, or the one that the hours imply."""
+    """Return the named period, or the period that the hours imply."""
     if mark.periodo is None and mark.das is not None and mark.ate is not None:
         return periodo_das_horas(mark.das, mark.ate)
     return mark.periodo

@@ -1,4 +1,4 @@
-"""Assignment of contacts to vagas."""
+"""Assigns contacts to vacancies."""
 
 from bisect import bisect_left
 
@@ -37,7 +37,9 @@ class Pessoas:
         return name, phone
 
     def _contato(self, where: Lugar, block: Bloco) -> Contato | None:
-        """Return the contact on the vaga's line, on a line with its hospital or town, in its section, else the first."""
+        """Return the contact on the vacancy's line, or on a line with its hospital or town, or in its section, or else
+        the first contact.
+        """
         people = self._folha.contatos
         if len(people) < 2:
             return people[0] if people else None

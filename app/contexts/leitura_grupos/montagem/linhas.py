@@ -1,7 +1,7 @@
-"""Lines and sections: which day, place, shift and price belong together.
+"""Group marks by lines and sections: which day, place, shift and price belong together.
 
-A line becomes blocks: one for each run of days, and blocks without days for marks that apply to the others, as a
-heading before them or a note after them.
+A line becomes blocks. Each run of days gives one block. Marks that apply to other blocks, as a heading before or a
+note after them, give blocks without days.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Bloco:
 
 
 def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[Bloco]:
-    """Split a message into blocks. ``dias``: the days of shifts; ``regras``: the prices with their conditions."""
+    """Split a message into blocks. ``dias`` has the days of shifts; ``regras`` has the prices with their conditions."""
     used = {id(mark) for rule in regras for mark in rule.so_condicao}
     kinds: tuple[Sequence[Marca], ...] = (
         [each for each in folha.lugares if id(each) not in used],
@@ -63,7 +63,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
-    """Drop days that a headline announces and a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
+    """Drop days of a headline that a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
     dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
     return [
         replace(each, dias=None)
@@ -74,7 +74,7 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
 
 
 def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
-    """Merge runs with only plain words between them: "sábado (10/01) e domingo (11/01)".
+    """Merge runs of days with only plain words between them: "sábado (10/01) e domingo (11/01)".
 
     Numbers select days of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
     """
@@ -91,7 +91,7 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """Split off the last day before a closing in brackets, which closes only that day.
+    """Split off the last day before a closing word in brackets, which closes only that day.
 
     Example: "10/08, 11/08 (preenchido), 12/08".
     """
@@ -139,7 +139,7 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
 def _partida(
     plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
 ) -> list[Bloco]:
-    """Split a line with days: each run takes its own marks; a mark stated once applies to all runs."""
+    """Split a line with days. Each run of days takes its own marks; a mark that occurs once applies to all runs."""
     if len(runs) == 1:
         return [_bloco(start, end, runs[0], parts, rules)]
     heading: list[list[Marca]] = []
@@ -167,7 +167,7 @@ def _partida(
 
 
 def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
-    """Assign closing words: to the run right after the word, else to the one before it.
+    """Assign each closing word to the run of days right after it, or else to the run before it.
 
     Example: "Fechados: 10 e 12/08; 14/08 SN coberto".
     """
@@ -180,7 +180,7 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 
 
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
-    """Tell whether a closing word belongs to the run right after it.
+    """Return whether a closing word belongs to the run of days right after it.
 
     A comma separates them: "04/07 SD já foi, 05/07 SN" closes the 4th.
     """
@@ -189,7 +189,7 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """Divide the marks before the first run and after each run into (heading, per run, trailing)."""
+    """Divide marks into those before the first run of days, those of each run, and those after the last."""
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])
     nothing: list[list[Marca]] = [[] for _ in behind]
@@ -206,7 +206,7 @@ def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[M
 
 
 def _herdados(found: list[Bloco]) -> list[Bloco]:
-    """Pass the days of a heading on to the lines below: "Sábado 14/02" above two lines with hospitals or shifts."""
+    """Pass the days of a heading on to the lines below it: "Sábado 14/02" above two lines with hospitals or shifts."""
     result: list[Bloco] = []
     place = 0
     while place < len(found):

@@ -1,4 +1,4 @@
-"""Assembly of blocks into vagas: a block takes missing parts from a heading before it or a note after it."""
+"""Assemble blocks into vacancies. A block takes missing parts from a heading before it or a note after it."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -23,9 +23,9 @@ from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Campo, Periodo, VagaDita, VagaLida, ValorTipo
 
 GERAL = "Clínica Médica"
-# Upper limit of vagas per message: a text crafted to multiply places by days must end.
+# Upper limit of vacancies per message, so that a text crafted to multiply places by days ends.
 MAIS = 1000
-# Upper limit of vagas without a place or a day: an operator reads each of them.
+# Upper limit of vacancies without a place or a day, because an operator reads each of them.
 MAIS_INCOMPLETAS = 20
 _T = TypeVar("_T")
 _Nomeado = TypeVar("_Nomeado", Area, Lugar)
@@ -35,7 +35,9 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """Result of the assembly. ``abertas``: open vagas; ``fechadas``, ``passadas``: number of taken and of past blocks."""
+    """Result of the assembly. ``abertas`` has the open vacancies; ``fechadas`` and ``passadas`` count taken and past
+    blocks.
+    """
 
     abertas: tuple[VagaLida, ...]
     fechadas: int
@@ -49,7 +51,7 @@ def montar(folha: Folha, vocabulario: Vocabulario) -> Montagem:
 
 @dataclass(frozen=True, slots=True)
 class _Turno:
-    """The shift of a vaga: its period and its written hours."""
+    """The shift of a vacancy: its period and the hours as written."""
 
     periodo: Periodo
     das: time | None
@@ -114,7 +116,7 @@ class _Montador:
     ) -> Sequence[tuple[Area | None, _Turno]]:
         """Combine each speciality with each shift, unless the text pairs them.
 
-        Pairs: "clínica SN e pediatria SD", "SN clínica e SD pediatria".
+        Examples of pairs: "clínica SN e pediatria SD", "SN clínica e SD pediatria".
         """
         if len(shifts) < 2:
             return list(product(areas, shifts))
@@ -154,7 +156,7 @@ class _Montador:
         return _alternativas(_uma_vez(found), self._folha)
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the weak area in the hospital's heading above the day, such as "PS (porta)"."""
+        """Return the weak speciality in the hospital's heading above the day, such as "PS (porta)"."""
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -174,7 +176,7 @@ class _Montador:
         return self._distintos(marks)
 
     def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
-        """Return the shifts of the block before, for "ou então dia 11, no mesmo horário"."""
+        """Return the shifts of the previous block, for "ou então dia 11, no mesmo horário"."""
         assert block.dias is not None
         end = block.dias.fim
         if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
@@ -182,7 +184,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift per period; a mark with hours takes precedence."""
+        """Return one shift per period. A mark with hours takes precedence."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -203,10 +205,12 @@ class _Montador:
             return shift
         return _Turno(shift.periodo, mark.das, mark.ate, horas_do(mark, shift.periodo), mark)
 
-    # Closed vagas.
+    # Closed vacancies.
 
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
-        """Return days that a word closes wherever else they stand: "04, 06 e 08 SD; obs: dia 04 preenchido"."""
+        """Return the days that a closing word elsewhere in the message closes: "04, 06 e 08 SD; obs: dia 04
+        preenchido".
+        """
         return frozenset(
             (where.nome, day.data, period)
             for place in self._fechados
@@ -217,10 +221,10 @@ class _Montador:
         )
 
     def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
-        """Return the periods that a block names; None stands for the whole day."""
+        """Return the periods that a block names. None means the whole day."""
         return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
 
-    # One vaga.
+    # A single vacancy.
 
     def _vaga(self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno) -> VagaLida:
         holiday = self._feriado(day.data, block)
@@ -248,7 +252,7 @@ class _Montador:
             contato_whatsapp=phone,
         )
 
-    # Vagas without a place or a day.
+    # Vacancies without a place or a day.
 
     def _incompletas(self) -> Iterator[VagaDita]:
         dated = [(place, block) for place, block in enumerate(self._blocos) if block.dias is not None]
@@ -256,7 +260,7 @@ class _Montador:
             yield from self._sem_dia()
             return
         if self._folha.lugares:
-            return  # place and day are stated, so there is nothing to ask for, although no vaga resulted
+            return  # place and day are stated, so there is no missing field to ask for, although no vacancy resulted
         for place, block in dated:
             areas: Sequence[Area | None] = self._areas(place) or (None,)
             for area, day, shift in product(areas, self._dias(block), self._turnos(place, block)):
@@ -273,7 +277,9 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vagas beside complete ones: lines about another place, with a shift or a price but no day."""
+        """Yield incomplete vacancies beside complete ones: lines about another place, with a shift or a price but no
+        day.
+        """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
         headings = {self._onde_lugares.bloco(at, segue=True) for at in dated}
@@ -306,7 +312,7 @@ class _Montador:
         )
 
     def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
-        """Return the price if the rules hold exactly one; several are ambiguous."""
+        """Return the price if the rules have exactly one. Several prices are ambiguous."""
         if len({rule.preco.reais for rule in rules[:50]}) == 1:
             preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
@@ -317,7 +323,9 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Tell whether a day is a holiday. On a holiday line every day is one, unless the line has known holidays."""
+        """Return whether a day is a holiday. On a line about a holiday every day is one, unless the line has known
+        holidays.
+        """
         if self._e_feriado(day) or not block.feriado:
             return self._e_feriado(day)
         return not any(self._e_feriado(each.data) for each in (block.dias.dias if block.dias else ()))
@@ -336,7 +344,9 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules by scope: line, hospital's line, section, message; last, the only price of the message."""
+        """Yield price rules from the narrowest scope to the widest: line, hospital's line, section, message, and last
+        the only price of the message.
+        """
         yield block.regras
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is not None and heading < place and self._blocos[heading].dias is None:
@@ -362,7 +372,7 @@ def _fortes(block: Bloco) -> list[Area]:
 
 
 def _oferece(block: Bloco) -> bool:
-    """Tell whether a line would be an offer if it had a day."""
+    """Return whether a line would be an offer if it had a day."""
     signs = (
         _fortes(block),
         [each for each in block.turnos if each.periodo or each.das],
@@ -376,7 +386,7 @@ def _turnos_sem_dia(block: Bloco) -> list[Turno]:
 
 
 def _duracao(turnos: Sequence[Turno]) -> int | None:
-    """Return the length of the shifts ("12h cada"), if exactly one is stated."""
+    """Return the length of the shifts ("12h cada") if exactly one length is stated."""
     lengths = {each.horas for each in turnos if each.horas and not each.periodo}
     return lengths.pop() if len(lengths) == 1 else None
 
@@ -392,7 +402,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
-    """Keep the first of alternatives: "clínico ou cirurgião" is one vaga for either."""
+    """Keep the first of several alternatives: "clínico ou cirurgião" is one vacancy for either."""
     kept: list[Area] = []
     for each in found:
         if kept and folha.texto.plano[kept[-1].fim : each.inicio].strip() == "ou":
@@ -402,7 +412,7 @@ def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
 
 
 def _escolhida(scope: Sequence[Regra], target: Alvo) -> Regra | None:
-    """Return the most specific rule that applies; of equal ones the gross price, then the first."""
+    """Return the most specific rule that applies. Of equally specific rules the gross price wins, then the first."""
     fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
     if not fitting:
         return None

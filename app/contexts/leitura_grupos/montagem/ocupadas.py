@@ -1,4 +1,4 @@
-"""Closed lines of a message: by a word, a sign or a heading above them."""
+"""Find closed lines of a message: closed by a word, a sign or a heading above them."""
 
 import re
 from collections.abc import Sequence
@@ -55,21 +55,27 @@ class Fechadas:
         return frozenset(found | self._secoes_fechadas())
 
     def fecha_o_dia(self, mark: Fechado) -> bool:
-        """Tell whether a word closes the whole day: no shift is left after it, unlike in "o SD já foi, só resta o SN"."""
+        """Return whether a word closes the whole day. It does not if an open shift follows: "o SD já foi, só resta o
+        SN".
+        """
         left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
 
     def _sobra(self, block: Bloco) -> bool:
-        """Tell whether the line leaves something open: "2 vagas (1 preenchida), resta uma"; "preciso de alguém"."""
+        """Return whether the line still offers something: "2 vagas (1 preenchida), resta uma"; "preciso de alguém"."""
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Tell whether a tick means closed and is not a bullet: other days have another sign, or it ends its line."""
+        """Return whether a tick means closed and is not a bullet: other days have another sign, or the tick ends its
+        line.
+        """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """Return blocks below a heading such as "PREENCHIDAS:", up to the next heading; a headline closes all blocks."""
+        """Return the blocks below a heading such as "PREENCHIDAS:", up to the next heading. A headline closes all
+        blocks.
+        """
         plain = self._folha.texto.plano
         left = _ABERTAS.search(plain)
         until = 0 if RESTA.search(plain) else len(plain) if left is None else left.start()
@@ -86,7 +92,7 @@ class Fechadas:
         return found
 
     def turnos(self, block: Bloco) -> set[int]:
-        """Return the closed shift on a line with several: the one right before the sign or the word."""
+        """Return the closed shift of a line with several shifts: the one right before the sign or the word."""
         if len(block.turnos) < 2:
             return set()
         found = set()

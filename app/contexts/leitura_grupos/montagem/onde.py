@@ -1,4 +1,4 @@
-"""Search for the marks that apply to a block: its own, a heading above, a note after it, a neighbour's."""
+"""Search the marks that apply to a block: its own, a heading's above, a note's after it, or a neighbour's."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Onde(Generic[T]):
-    """Finds marks of one kind for a block. ``what``: returns the marks of a block.
+    """Finds marks of one kind for a block. ``what`` returns the marks of a block.
 
-    ``encabeca``: marks of the kind stand above the first day, as headings. ``soltos``: all marks of blocks without
-    days.
+    ``encabeca`` means that marks of the kind occur above the first day, as headings. ``soltos`` has all marks of
+    blocks without days.
     """
 
     def __init__(self, blocos: Sequence[Bloco], what: Callable[[Bloco], list[T]]) -> None:
@@ -26,9 +26,10 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Return the block's own marks; else those of the nearest heading above, of a note after it, of a neighbour.
+        """Return the block's own marks, or else those of the nearest heading above, of a note after it, or of a
+        neighbour.
 
-        ``segue``: marks of an earlier line with days also apply to later lines, as a hospital's name does.
+        ``segue`` means that marks of an earlier line with days also apply to later lines, as a hospital's name does.
         """
         at = self.bloco(place, segue=segue)
         return [] if at is None else self._ditos[at]
@@ -41,7 +42,7 @@ class Onde(Generic[T]):
         return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
-        """Return the marks of the nearest block without days, above or after, and of those adjacent to it."""
+        """Return the marks of the nearest block without days, above or after, and of the blocks adjacent to it."""
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:
             return []

@@ -1,4 +1,4 @@
-"""Prices in the order of their shifts: "Clínica: 10/08 SN / Orto: 11/08 SD. 1.500 e 1.800 respectivamente"."""
+"""Assign prices in the order of their shifts: "Clínica: 10/08 SN / Orto: 11/08 SD. 1.500 e 1.800 respectivamente"."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,9 @@ _OR_SIGN = re.compile(r" {0,2}(?:[/|,]|e) {0,2}(?:r\$ {0,2})?")
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
-    """Assign adjacent prices without conditions in order: one per line with days, or one per day on the only line."""
+    """Assign adjacent prices without conditions in order: one per line with days, or one per day if only one line has
+    days.
+    """
     if not 2 <= len(regras) <= 12 or any(each.condicoes or each.preco.liquido for each in regras):
         return
     is_explicit = "respectivamente" in folha.texto.plano

@@ -1,1 +1,1 @@
-"""A message as the rules see it: normalised text and known words."""
+"""Prepares a message for the rules: normalised text and known words."""

@@ -1,4 +1,4 @@
-"""Words with one wrong letter. Only relevant words are corrected, and only if the written word is unknown."""
+"""Correct words with one wrong letter. Only relevant words are corrected, and only if the written word is unknown."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -6,7 +6,9 @@ MENOR = 6
 
 
 class Grafias:
-    """Index of the targets by each form with one letter removed: a misspelling shares such a form with its target."""
+    """Index of the correct words by each form with one letter removed. A misspelling shares such a form with the
+    correct word.
+    """
 
     __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")
 
@@ -17,7 +19,7 @@ class Grafias:
         self._maior = max(map(len, self._alvos), default=0) + 1
 
     def certa(self, word: str) -> str | None:
-        """Return the intended word; None if the word is correct or has no close target."""
+        """Return the intended word, or None if the word is correct or resembles no known word."""
         if not MENOR - 1 <= len(word) <= self._maior or word in self._conhecidas or not word.isalpha():
             return None
         if (whole := self._faltando.get(word)) is not None:

@@ -1,4 +1,6 @@
-"""A text as the rules see it: lower case, without accents and decorated letters, with each letter's source position."""
+"""Normalise a text for the rules: lower case, without accents and decorated letters, with the source position of each
+letter.
+"""
 
 import re
 import unicodedata
@@ -32,7 +34,7 @@ _LIKE_ASCII = {
 
 
 class _Folding(dict[int, str]):
-    """Maps each character to exactly one, so that positions stay; caches its results."""
+    """Maps each character to exactly one character, so that positions stay. Results are cached."""
 
     def __missing__(self, code: int) -> str:
         folded = _fold(chr(code))
@@ -59,12 +61,12 @@ def _fold(char: str) -> str:
 
 _FOLDING = _Folding()
 _WORD = re.compile(r"[a-z0-9]+")
-# A word after a phone number is a name: its spelling stays.
+# A word after a phone number is a name, so its spelling is kept.
 _BEHIND_NUMBER = re.compile(r"\d{4}[ -]?\d{4}[ ():-]{1,3}$")
 
 
 def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern. ``letters``: a text without any of them skips the costly search."""
+    """Yield the matches of a pattern. A text without any of ``letters`` is not searched, because the search is costly."""
     return pattern.finditer(plano) if any(each in plano for each in letters) else iter(())
 
 
@@ -79,9 +81,10 @@ _INICIO = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class Texto:
-    """``plano``: the folded text; ``lugares``: the source position of each of its letters (None: the same position).
+    """A normalised text. ``plano`` is the folded text; ``lugares`` has the source position of each letter, or None if
+    all are unchanged.
 
-    ``maiusculas``: the share of capitals among the letters.
+    ``maiusculas`` is the share of capitals among the letters.
     """
 
     fonte: str
@@ -126,7 +129,9 @@ class Texto:
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
-    """Replace misspelt words: the first letter keeps the position of the word's start, the last one that of its end."""
+    """Replace misspelt words. The first letter of a correction keeps the position of the word's start, the last one
+    that of its end.
+    """
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []
     places: list[int] = []
@@ -143,5 +148,5 @@ def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavr
 
 
 def chave(text: str) -> str:
-    """Return the words, folded and joined by one space: the form in which names are compared."""
+    """Return the words, folded and joined by single spaces. Names are compared in this form."""
     return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))

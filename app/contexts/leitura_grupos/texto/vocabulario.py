@@ -1,6 +1,6 @@
 """The words that the rules know: the customer's hospitals and specialities, and the built-in lists.
 
-``Vocabulario.de`` takes the form of ``dados/canonicos.json``. Names are compared without case, accents and
+``Vocabulario.de`` accepts the format of ``dados/canonicos.json``. Names are compared without case, accents and
 punctuation.
 """
 
@@ -23,7 +23,9 @@ _LEAF: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """A known hospital. ``so_em``: the regions in which an operator added the name; None: valid everywhere."""
+    """A known hospital. ``so_em`` has the regions for which an operator added the name, or None if it is valid
+    everywhere.
+    """
 
     nome: str
     cidade: str | None = None
@@ -33,7 +35,7 @@ class Hospital:
 
 @dataclass(frozen=True, slots=True)
 class Achado(Generic[T]):
-    """A known phrase among the words: ``palavras[inicio:fim]``."""
+    """A known phrase among the words, at ``palavras[inicio:fim]``."""
 
     valor: T
     inicio: int
@@ -41,7 +43,7 @@ class Achado(Generic[T]):
 
 
 class Frases(Generic[T]):
-    """Phrases as a tree of words; the longest match wins."""
+    """A tree of phrases, word by word. The longest match wins."""
 
     __slots__ = ("_raiz",)
 
@@ -49,7 +51,7 @@ class Frases(Generic[T]):
         self._raiz: dict[str, Any] = {}
 
     def juntar(self, frase: str, valor: T) -> None:
-        """Add a phrase unless it is known."""
+        """Add a phrase unless the tree already has it."""
         words = chave(frase).split()
         if not words:
             return
@@ -108,7 +110,9 @@ class Frases(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulario:
-    """``hospitais`` maps a name to every hospital that has it: an ambiguous alias has several."""
+    """The vocabulary of one customer. ``hospitais`` maps a name to every hospital that has it; an ambiguous alias has
+    several.
+    """
 
     hospitais: Frases[list[Hospital]]
     especialidades: Frases[str]
@@ -123,7 +127,9 @@ class Vocabulario:
 
     @classmethod
     def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
-        """Build from a document; raise ValueError unless it has the form of ``canonicos.json``."""
+        """Build the vocabulary from a document. Raises ValueError unless the document has the format of
+        ``canonicos.json``.
+        """
         try:
             hospitals = _hospitais(canonicos.get("hospitais", ()))
             specialities = _especialidades(canonicos.get("especialidades", ()))
@@ -143,10 +149,10 @@ class Vocabulario:
 def vale_em(
     so_em: frozenset[str] | None, cidade: str | None, uf: str | None, *, dita: str | None, regiao: str | None
 ) -> bool:
-    """Tell whether a hospital's name is valid at a place.
+    """Return whether a hospital's name is valid at a place.
 
-    ``dita``: the town stated beside it; ``regiao``: the group's region. ``so_em``: the regions for which an operator
-    taught the name, which is also valid in the hospital's town; None: valid everywhere.
+    ``dita`` is the town stated beside the name; ``regiao`` is the group's region. ``so_em`` has the regions for
+    which an operator added the name, which is also valid in the hospital's town; None means valid everywhere.
     """
     if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
         return True
@@ -171,7 +177,7 @@ def palavras_soltas(name: str) -> frozenset[str]:
 
 @cache
 def frases(*names: str) -> Frases[str]:
-    """Return one tree of the named lists; the value of a phrase is the name of its list."""
+    """Return one tree of the named lists. The value of a phrase is the name of its list."""
     tree = Frases[str]()
     for name in names:
         listed: Any = palavras()
@@ -188,7 +194,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 @cache
 def _todas() -> frozenset[str]:
-    """Return every word of every list: all are spelt correctly."""
+    """Return every word of every list. All of them are spelt correctly."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
     for each in waiting:
@@ -211,7 +217,7 @@ def _padrao() -> Vocabulario:
 
 
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
-    """Index hospitals by name and alias, and by shortened names that no other entry has as an alias."""
+    """Index hospitals by name and alias, and by shortened names that are not an alias of another hospital."""
     tree = Frases[list[Hospital]]()
     shortened: dict[str, list[Hospital]] = {}
     for each in listed:
@@ -248,7 +254,7 @@ def _abreviados(canonico: str) -> Iterator[str]:
 
 
 def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
-    """Index specialities. The customer's names win; built-in aliases lead to the customer's name."""
+    """Index specialities. The customer's names win; built-in aliases map to the customer's name."""
     tree = Frases[str]()
     for each in listed:
         for name in (each["canonico"], *each.get("aliases", ())):
@@ -261,7 +267,7 @@ def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
 
 
 def _feriados(listed: Iterable[str]) -> frozenset[date]:
-    """Return the holidays of states and cities, which no rule computes."""
+    """Return the holidays of states and cities, which no rule can compute."""
     return frozenset(date.fromisoformat(day) for day in listed)
 
 
