@@ -47,8 +47,9 @@ class Leitor(Protocol):
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Return whether the heuristic sees an offer, whether the text goes on to the next stage, and the reason if it does
-    not. A notice that a vacancy is taken goes on even if it is not an offer.
+    """Return whether the heuristic sees an offer, whether the next stage reads the text, and the reason if it does not.
+
+    The next stage also reads a notice that a vacancy is taken, which is not an offer.
     """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais

@@ -200,7 +200,7 @@ def _forget(julia: Julia) -> Any:
 async def test_refused_file_names_the_next_step_and_upload_needs_a_token(julia: Julia) -> None:
     refused = await upload(julia, xlsx([HEADER[:7], patient()[:7]]))
     assert is_problem(refused, 422, "spreadsheet_refused")
-    assert "lacks Endereço Completo, Documento Completo" in refused.json()["detail"]
+    assert "lacks the columns Endereço Completo, Documento Completo" in refused.json()["detail"]
     assert (await upload(julia, xlsx([HEADER]), headers={})).status_code == 401
     assert is_problem(await upload(julia, b"x" * 11 * 1024 * 1024), 413, "too_large")
     assert (await julia.ask("POST", f"{PATH}/import", headers=BEARER)).status_code == 422
@@ -277,7 +277,7 @@ def test_terminal_shows_an_appointment_and_the_imports(
         assert [each["id"] for each in found] == (expected if count is None else [])
     for word in ("ver", "importacoes"):
         code, _, err = batuta(*JULIA, "agendamentos", word, "nada")
-        assert (code, "nada: `batuta agendamentos" in err) == (1, True)
+        assert (code, "nada does not exist: `batuta agendamentos" in err) == (1, True)
 
 
 def test_evaluation_writes_the_rules_readings_to_a_file(batuta: Command, folder: Path) -> None:

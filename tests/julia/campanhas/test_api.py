@@ -212,7 +212,7 @@ def test_command_reports_a_refusal_in_one_sentence(
     assert (code, "campaign 9 does not exist" in err) == (1, True)
     new = ("--nome", "x", "--tipo", "oferta", "--corpo", "Oi, {valor}")
     code, _, err = batuta("--app", "app.main:work", "--lang", "pt-BR", "campanhas", "criar", *new)
-    assert (code, "pede 'valor'" in err, len(err.strip().splitlines())) == (1, True, 1)
+    assert (code, "tem o campo 'valor'" in err, len(err.strip().splitlines())) == (1, True, 1)
 
 
 async def test_campaign_reaches_simulated_phones_once_and_counts_their_reactions(tmp_path: Path) -> None:
