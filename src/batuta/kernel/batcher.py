@@ -1,7 +1,8 @@
-"""Batches concurrent calls: one statement for many rows costs less than a statement for each row.
+"""Combines concurrent calls into batches: one statement for many rows costs less than one statement per row.
 
-All calls within one turn of the event loop become one call, without a delay. An element that cannot go with the
-others (the call was refused, or had no answer for it) is requested alone, so that it harms no other element.
+Calls made in the same iteration of the event loop become one call, without a delay. If the combined call is refused,
+or returns no result for an element, that element is requested in a call of its own. So a faulty element does not
+fail the other elements.
 """
 
 import asyncio
@@ -16,18 +17,21 @@ Answer = TypeVar("Answer")
 
 
 class Batcher(Generic[Asked, Answer]):
-    """Collects the calls of one event-loop turn into one call."""
+    """Collects the calls of one event-loop iteration into one call."""
 
     def __init__(
         self,
         together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer | None]]],
         alone: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
-        """``together`` answers in the order of the elements; None: request that element alone."""
+        """``together`` returns one result per element, in the order of the elements. If a result is None, the batcher
+        requests that element with ``alone``.
+        """
         self._together = together
         self._load_one = alone
         self._waiting: list[tuple[Asked, asyncio.Future[Answer | None]]] = []
-        self._running: set[asyncio.Task[Sequence[Answer | None]]] = set()  # the event loop holds only weak references
+        # Keeps the tasks alive: the event loop holds only weak references.
+        self._running: set[asyncio.Task[Sequence[Answer | None]]] = set()
 
     async def ask(self, one: Asked) -> Answer:
         loop = asyncio.get_running_loop()
@@ -51,11 +55,13 @@ class Batcher(Generic[Asked, Answer]):
 
 
 class BatchLoader(Generic[Asked, Answer]):
-    """Looks up keys in batches; ``load`` gets distinct keys in the order of the requests."""
+    """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns the values it
+    found.
+    """
 
     def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:
         self._load = load
-        # An answer is a tuple of one: a key that is absent has an answer as well.
+        # A result is a tuple with one element, so that the value None (key not found) differs from a missing result.
         self._batcher: Batcher[Asked, tuple[Answer | None]] = Batcher(self._together, self._load_one)
 
     async def get(self, key: Asked) -> Answer | None:
@@ -72,10 +78,10 @@ class BatchLoader(Generic[Asked, Answer]):
 def _distribute(
     waiting: Sequence["asyncio.Future[Answer | None]"], call: "asyncio.Task[Sequence[Answer | None]]"
 ) -> None:
-    """Set each future; a caller that was cancelled meanwhile affects only itself."""
+    """Pass the result or the error of a call to every waiting future, except futures whose caller was cancelled."""
     error = (
         None if call.cancelled() else call.exception()
-    )  # read in any case: asyncio reports an error that is not read
+    )  # read even if no future waits: asyncio reports an error that was never read
     for place, future in enumerate(waiting):
         if future.done():
             continue

@@ -1,5 +1,6 @@
-"""The only module that reads the machine's time; everything else receives a clock or an instant. Also instants as databases
-store them, clamped to the calendar so that reading never fails, and durations as people read them.
+"""The only module that reads the machine's time; all other code receives a clock or an instant. This module also
+converts instants to and from the databases' microseconds, limited to years that Python can represent, and formats
+durations for people.
 """
 
 import asyncio
@@ -9,7 +10,9 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """``now`` is aware UTC, for records. ``monotonic`` is seconds, for durations. Never mix them."""
+    """Source of time. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns seconds, for durations.
+    The two are never combined.
+    """
 
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
@@ -17,7 +20,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clock of the machine."""
+    """A clock that returns the machine's time."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -33,7 +36,7 @@ _UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta
 
 
 def brief(length: timedelta) -> str:
-    """Approximate duration: one number and one unit."""
+    """Format a duration approximately, with one number and one unit, as in ``3 h``."""
     seconds = max(0, round(length.total_seconds()))
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
@@ -42,7 +45,7 @@ def brief(length: timedelta) -> str:
 
 
 def exact(length: timedelta) -> str:
-    """Duration without rounding, for limits and settings: 45 s, 1 h, 1 h 30 min."""
+    """Format a duration without rounding, for limits and settings: 45 s, 1 h, 1 h 30 min."""
     parts, left = [], length
     for unit, size in _UNITS:
         if left >= size:
@@ -54,7 +57,7 @@ def exact(length: timedelta) -> str:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Beyond this, a database returns instants that Python cannot represent in every zone.
+# Outside these two instants, a database may return values that Python cannot represent in every time zone.
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 FARTHEST = datetime(9999, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -65,7 +68,7 @@ def microseconds(instant: datetime) -> int:
 
 
 def in_microseconds(span: timedelta) -> int:
-    """Duration in the unit of SQL statements."""
+    """Convert a duration to microseconds, the unit of the SQL statements."""
     return span // _MICROSECOND
 
 

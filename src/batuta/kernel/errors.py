@@ -1,58 +1,59 @@
 """Every error the engine raises.
 
     BatutaError
-    ├── ConfigError                 the environment or the command line asks for something impossible
-    │   ├── UnknownSetting          an unknown name, with the nearest known one
-    │   │   └── StrangeSetting      no known name resembles it
-    │   ├── InvalidSetting          an invalid value
-    │   ├── MissingSetting          production needs it
-    │   │   └── MissingBeside       another setting needs it
-    │   ├── MarkerMismatch          this database belongs to another project
-    │   ├── UnknownApp              --app names nothing that can run
-    │   ├── InvalidCron             a schedule that cannot be read, or would never fire
+    ├── ConfigError                 the environment, the command line or the code configures something invalid
+    │   ├── UnknownSetting          an unknown setting; the message suggests the nearest known name
+    │   │   └── StrangeSetting      an unknown setting without a similar known name
+    │   ├── InvalidSetting          a setting with an invalid value
+    │   ├── MissingSetting          a setting that is required in production
+    │   │   └── MissingBeside       a setting that another setting requires
+    │   ├── MarkerMismatch          the database belongs to another project
+    │   ├── UnknownApp              --app names no application
+    │   ├── InvalidCron             a schedule that cannot be parsed, or would never fire
     │   ├── InvalidName             an invalid name of a job, loop, scope or endpoint
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
     │   ├── InvalidLoop             a loop whose limits contradict each other
-    │   ├── InvalidSections         a health score whose sections are not worth a hundred points
-    │   ├── InvalidWindow           invalid hours
+    │   ├── InvalidSections         the weights of the health score do not add up to 100
+    │   ├── InvalidWindow           a window with invalid hours or days
     │   ├── UnknownWord             an unknown job, category, profile, window or switch
-    │   │   └── StrangeWord         no known word resembles it
-    │   ├── AmbiguousId             the beginning of several ids
-    │   ├── BackupDamaged           a backup file that cannot be trusted
+    │   │   └── StrangeWord         an unknown word without a similar known word
+    │   ├── AmbiguousId             an abbreviated id that matches several ids
+    │   ├── BackupDamaged           a backup file that is damaged or incomplete
     │   ├── BackupForeign           a backup of another kind or version of database
     │   ├── BackupUnwritable        the backup file cannot be written
-    │   ├── RestoreRefused          a restore that would harm
-    │   ├── AddressTaken            another process listens there
-    │   └── QueryFileError          the SQL texts and the code disagree
+    │   ├── RestoreRefused          a restore that would destroy data or cannot succeed
+    │   ├── AddressTaken            another process listens on the address
+    │   └── QueryFileError          the SQL files and the code do not match
     ├── StoreError
-    │   ├── StoreUnavailable        transient: rest and try again
-    │   │   ├── StoreTimeout        it took longer than it may
-    │   │   │   └── RowLocked       another transaction holds a row
-    │   │   ├── PoolerNotDeclared   a pooler that was not recognised gives every transaction another session
+    │   ├── StoreUnavailable        transient: wait and retry
+    │   │   ├── StoreTimeout        a statement or connection exceeded its time limit
+    │   │   │   └── RowLocked       another transaction held a row lock for too long
+    │   │   ├── PoolerNotDeclared   a pooler gives every transaction another session, and DATABASE_URL does not declare it
     │   │   ├── StoreReplaced       the database file was deleted or replaced while it was open
     │   │   └── StoreReadOnly       the server accepts no writes now
     │   │       └── FileReadOnly    the folder or file cannot be written
-    │   │           └── FolderMissing   there is no such folder
+    │   │           └── FolderMissing   the folder of the database file does not exist
     │   ├── StoreConflict           a unique key or another constraint is violated
     │   ├── SchemaOutOfDate         run the migrations
     │   ├── MigrationChanged        the text of an applied migration has changed
     │   ├── StatementRefused        the database rejects the statement: a defect of the program
-    │   └── TransactionMisuse       opened inside another, or used after its end
-    │       └── ConcurrentStatements  two statements at the same time
-    ├── UnstorableValue             a value that the database would not return as it was given
-    │   └── PayloadTooLarge         it is larger than BATUTA_MAX_PAYLOAD_BYTES
+    │   └── TransactionMisuse       a transaction opened inside another one, or used after its end
+    │       └── ConcurrentStatements  two statements at the same time on one transaction
+    ├── UnstorableValue             a value that the database would return changed
+    │   └── PayloadTooLarge         a value larger than BATUTA_MAX_PAYLOAD_BYTES
     ├── JobRefused                  a requested run may not start now
     ├── ExitRefused                 the code of a job or a loop tried to end the process
-    ├── EffectFailed                the effect of an item met an outage elsewhere, or used up its time
+    ├── EffectFailed                the effect of an item failed because of another service, or exceeded its time limit
     ├── DeliveryRefused             an external service rejected a delivery
-    ├── LoopGaveUp                  too many failures in a row; the process should end and be started again
+    ├── LoopGaveUp                  a loop failed too often in a row; its process ends and is restarted
     ├── StartAgain                  the process ended in order and requests a restart
     │   ├── CancelIgnored           a task ignores its cancellation
-    │   └── Recycled                it has grown too large or too old
-    └── DeadlineExceeded            the time limit is over
+    │   └── Recycled                the process has grown too large or too old
+    └── DeadlineExceeded            a call exceeded its time limit
 
-A class holds its sentence once, with facts as names in braces; ``error.facts`` keeps them, so that ``batuta.texts`` renders the
-sentence in the operator's language. Every sentence ends with the next step.
+The class of an error holds its English sentence, with the names of facts in braces. ``error.facts`` holds the
+values, so that ``batuta.texts`` can render the sentence in the operator's language. Every sentence ends with the
+next step.
 """
 
 from string import Formatter
@@ -62,7 +63,9 @@ from batuta.kernel.reasons import Reason
 
 
 class BatutaError(Exception):
-    """The base of every error of the engine; its sentence ends with the next step."""
+    """The base class of the engine's errors. The ``sentence`` of every subclass ends with the next step for the
+    operator.
+    """
 
     sentence: ClassVar[str]
 
@@ -72,7 +75,9 @@ class BatutaError(Exception):
 
 
 def reason_of_error(error: BatutaError) -> Reason:
-    """The error as a reason to be stored, with the facts of its sentence; rendered by the class of the error."""
+    """Convert an error to a reason that can be stored. The reason's code is ``error.`` and the class name; its facts
+    are those in the error's sentence.
+    """
     named = {name for _, name, _, _ in Formatter().parse(error.sentence) if name}
     facts = {name: fact for name, fact in error.facts.items() if name in named}
     return Reason.restore(f"error.{type(error).__name__}", str(error), facts)
@@ -197,7 +202,9 @@ class RowLocked(StoreTimeout):
 
 
 class StoreReplaced(StoreUnavailable):
-    """Writes since then are lost; the process must end and open the current file."""
+    """The database file was deleted or replaced while it was open. Writes since then are lost; the process must end and
+    open the current file.
+    """
 
     sentence = (
         "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
@@ -217,7 +224,7 @@ class StoreConflict(StoreError):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """Unavailable while it lasts: a cluster that elects another primary, or a file system mounted read-only."""
+    """The database accepts no writes for now: a cluster elects another primary, or a file system is mounted read-only."""
 
     sentence = (
         "the database at {where} is read-only now ({why}): wait for the end of a failover, "
@@ -239,7 +246,9 @@ class FolderMissing(FileReadOnly):
 
 
 def is_store_away(error: BaseException) -> bool:
-    """Whether the store is temporarily unusable: unreachable, too slow or read-only. A retry may succeed."""
+    """Return whether the store is temporarily unusable (unreachable, too slow or read-only), so that a retry may
+    succeed.
+    """
     return isinstance(error, StoreUnavailable)
 
 

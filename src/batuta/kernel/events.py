@@ -1,4 +1,6 @@
-"""Facts, emitted once as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe to them."""
+"""Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe
+to them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A fact. Every event is a subclass."""
+    """Base class of every event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class ProcessServing(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProcessDraining(Event):
-    """The process was asked to end: it takes no new work, and running work may end."""
+    """The process received a stop request: it takes no new work, and work in progress may finish."""
 
     role: str
 
@@ -40,7 +42,9 @@ class ProcessEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProcessHeld(Event):
-    """The shutdown is over, but ``what`` (threads or tasks that it started) would keep the process alive: it exits by force."""
+    """The shutdown finished, but ``what`` (threads or tasks that are still running) keeps the process alive, so the
+    process exits by force.
+    """
 
     role: str
     what: str
@@ -61,7 +65,7 @@ class ChildReady(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChildSilent(Event):
-    """A child showed no heartbeat for too long and is ended. ``state``: why it cannot answer, if known."""
+    """A child process sent no heartbeat for too long, and the parent kills it. ``state`` is the cause, if known."""
 
     role: str
     pid: int
@@ -74,14 +78,14 @@ class ChildEnded(Event):
     role: str
     pid: int
     exit_code: int
-    again_in: timedelta | None  # None: not restarted
+    again_in: timedelta | None  # None: the parent does not restart the child
     how: str = ""
     stack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChildLooping(Event):
-    """A child ends each time it is started. From now on it is restarted once per ``again_every``."""
+    """A child process ends after every start. From now on the parent restarts it once per ``again_every``."""
 
     role: str
     ends: int
@@ -91,7 +95,7 @@ class ChildLooping(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChildRecovered(Event):
-    """A child left its crash loop."""
+    """A child process runs again after a crash loop of ``ends`` exits."""
 
     role: str
     ends: int
@@ -123,7 +127,7 @@ class LoopRecovered(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopStuck(Event):
-    """A loop recorded no progress for longer than allowed and is being stopped. ``stack``: its position."""
+    """A loop recorded no progress for longer than ``limit`` and is being stopped. ``stack`` shows where the loop is."""
 
     loop: str
     silent_for: timedelta
@@ -133,7 +137,7 @@ class LoopStuck(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopRestarted(Event):
-    """A stuck loop was stopped and restarted. ``restarts``: count without a healthy period in between."""
+    """A stuck loop was stopped and restarted. ``restarts`` counts the restarts without a healthy period between them."""
 
     loop: str
     silent_for: timedelta
@@ -144,7 +148,7 @@ class LoopRestarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskDeaf(Event):
-    """A task ignored every cancellation. The process drains and ends."""
+    """A task ignored every cancellation, so its process drains and ends."""
 
     loop: str
     what: str
@@ -153,7 +157,9 @@ class TaskDeaf(Event):
 
 @dataclass(frozen=True, slots=True)
 class EventLoopBlocked(Event):
-    """The event loop does not answer the watchdog thread; at ``limit`` the process ends. ``stack``: None at first."""
+    """The event loop does not respond to the watchdog thread; after ``limit`` the watchdog ends the process. ``stack``
+    is None in the first event of a block.
+    """
 
     silent_for: timedelta
     limit: timedelta
@@ -162,14 +168,14 @@ class EventLoopBlocked(Event):
 
 @dataclass(frozen=True, slots=True)
 class EventLoopAnswers(Event):
-    """The event loop answers again after it was blocked."""
+    """The event loop responds again after a block."""
 
     silent_for: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class StackFound(Event):
-    """The stack that a process left behind when it ended without a message."""
+    """The stack trace that a process wrote to its file before it ended without a message."""
 
     role: str
     pid: int
@@ -178,7 +184,7 @@ class StackFound(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecycled(Event):
-    """A process grew too large or too old: it drains, ends and is started again."""
+    """A process grew too large or too old, so it drains, ends and is restarted."""
 
     role: str
     why: str
@@ -186,7 +192,9 @@ class ProcessRecycled(Event):
 
 @dataclass(frozen=True, slots=True)
 class ShutdownPhase(Event):
-    """A shutdown enters a phase (``supervise.shutdown``). ``loops``: those it waits for; ``left``: until the deadline."""
+    """A shutdown enters a phase (see ``supervise.shutdown``). ``loops`` are the loops it waits for; ``left`` is the
+    time until the deadline.
+    """
 
     phase: str
     loops: tuple[str, ...]
@@ -195,13 +203,15 @@ class ShutdownPhase(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopEnded(Event):
-    """``drained``: False if the deadline cut off its tick or its drain, or its drain failed."""
+    """A loop ended at shutdown. ``drained`` is False if the deadline interrupted its tick or its drain, or if its drain
+    failed.
+    """
 
     loop: str
     drained: bool
 
 
-# Imported under their own names: this module lists all events.
+# Imported here under their own names, because this module lists all events.
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +263,7 @@ class JobCrashed(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobsRegistered(Event):
-    """Registration of the current timetable. ``changed``: jobs that are new or have another schedule."""
+    """A scheduler registered its timetable. ``changed`` are the jobs that are new or have another schedule."""
 
     profile: str
     jobs: int
@@ -268,7 +278,7 @@ class ExecutionStarted(Event):
     trigger: str
     scheduled_for: datetime | None
     attempt: int
-    late: timedelta  # between the fire's instant and its delivery
+    late: timedelta  # time between the instant of the fire and its delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +303,7 @@ class ExecutionCrashed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLost(Event):
-    """Another scheduler took the run over; the result of this process was not written."""
+    """Another scheduler took the run over, so the result of this process was not written."""
 
     job: str
     execution: str
@@ -302,7 +312,9 @@ class ExecutionLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTakenOver(Event):
-    """The owner of a run no longer runs it. ``again``: it is delivered again with the same key; otherwise abandoned."""
+    """The owner of a run no longer runs it. If ``again`` is true, the run is delivered again with the same idempotency
+    key; otherwise the run is abandoned.
+    """
 
     job: str
     execution: str
@@ -313,7 +325,7 @@ class ExecutionTakenOver(Event):
 
 @dataclass(frozen=True, slots=True)
 class FireExplained(Event):
-    """A fire that did not become a run, with the reason."""
+    """A fire was skipped or missed. ``status`` is the state that was recorded, and ``reason`` says why."""
 
     job: str
     category: str
@@ -324,7 +336,7 @@ class FireExplained(Event):
 
 @dataclass(frozen=True, slots=True)
 class TimetableActivated(Event):
-    """The schedules of this version fire from now on. ``before``: the timetable that was active until then, if any."""
+    """The schedules of this release fire from now on. ``before`` is the previously active timetable, if any."""
 
     timetable: str
     before: str | None
@@ -332,7 +344,7 @@ class TimetableActivated(Event):
 
 @dataclass(frozen=True, slots=True)
 class TimetableStandsBy(Event):
-    """A scheduler of a more recent version lives: this one fires nothing, and finishes its runs."""
+    """This scheduler fires nothing and only finishes its runs, because a scheduler of a more recent release is alive."""
 
     timetable: str
     behind: str
@@ -340,7 +352,7 @@ class TimetableStandsBy(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFailed(Event):
-    """The schedule of one job cannot be computed; the other jobs continue."""
+    """The schedule of one job cannot be computed. The other jobs are not affected."""
 
     job: str
     error: BaseException
@@ -361,7 +373,7 @@ class ControlSet(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemsClaimed(Event):
-    """A batch of items that starts now. ``waited``: for each, the seconds since it was due."""
+    """A worker claimed a batch of items and starts them. ``waited`` holds, for each item, the seconds since it was due."""
 
     queue: str
     waited: tuple[float, ...]
@@ -369,8 +381,8 @@ class ItemsClaimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemsSettled(Event):
-    """A batch of items was settled. ``counts``: items per outcome; ``lost``: items whose lease another worker held;
-    ``took``: seconds of each handler that ended since the last such event.
+    """A batch of items was settled. ``counts`` holds the items per outcome; ``lost`` counts the items whose lease
+    another worker held. ``took`` holds the seconds of each handler that ended since the previous event of this kind.
     """
 
     queue: str
@@ -381,7 +393,7 @@ class ItemsSettled(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemOverdue(Event):
-    """An item exceeded its time limit: its handler is being stopped."""
+    """An item exceeded its time limit, and the worker stops its handler."""
 
     queue: str
     item: str
@@ -397,7 +409,7 @@ class ItemCrashed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemLost(Event):
-    """The lease of an item ended before its worker finished; the worker's result was not written."""
+    """The lease of an item ended before its worker finished, so the worker's result was not written."""
 
     queue: str
     item: str
@@ -405,7 +417,7 @@ class ItemLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskThreadsStuck(Event):
-    """The number of threads of a plain function that run beyond their time limit has changed."""
+    """The number of threads of a synchronous task function that run beyond the time limit has changed to ``stuck``."""
 
     task: str
     stuck: int
@@ -413,7 +425,9 @@ class TaskThreadsStuck(Event):
 
 @dataclass(frozen=True, slots=True)
 class ItemsRescued(Event):
-    """Items whose lease ended. ``dead``: those judged to be the cause. ``proven``: their worker's process has ended."""
+    """Expired leases of items were released. ``dead`` counts the items that became dead after repeated worker crashes.
+    ``proven`` is true if the worker's process is proven to have ended.
+    """
 
     queue: str
     rescued: int
@@ -423,7 +437,7 @@ class ItemsRescued(Event):
 
 @dataclass(frozen=True, slots=True)
 class CircuitMoved(Event):
-    """A circuit breaker opened, allowed a probe, or closed."""
+    """A circuit breaker opened, half-opened for a probe, or closed."""
 
     circuit: str
     before: str
@@ -434,12 +448,12 @@ class CircuitMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlertRaised(Event):
-    """A health alert. ``kind``: alert or recovery."""
+    """Health checks raised an alert. ``kind`` is ``alert`` or ``recovery``."""
 
     kind: str
     cause: str
     severity: str
-    says: str  # a sentence of the engine, without personal data
+    says: str  # a sentence of the engine's texts, without personal data
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +466,7 @@ class AlertSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlertFailed(Event):
-    """An alert was not delivered; it is retried up to a limit."""
+    """A sink did not accept an alert. The delivery is retried up to a limit."""
 
     cause: str
     sink: str
@@ -462,14 +476,14 @@ class AlertFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class PingFailed(Event):
-    """The ping of the dead man's switch failed."""
+    """The ping to the dead man's switch failed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentChanged(Event):
-    """Health became critical, or recovered."""
+    """An incident opened because health became critical, or was resolved because health recovered."""
 
     incident: str
     is_open: bool
@@ -494,12 +508,14 @@ Subscriber: TypeAlias = Callable[[Event], None]
 
 class Events(Protocol):
     def emit(self, event: Event) -> None:
-        """Return at once and never raise."""
+        """Pass the event to the subscribers without blocking. Never raises."""
         ...
 
 
 class Fanout:
-    """Hands each event to every subscriber in order. A subscriber that fails harms neither the caller nor the others."""
+    """Passes each event to every subscriber, in order. The failure of a subscriber affects neither the emitter nor the
+    other subscribers.
+    """
 
     def __init__(self, *subscribers: Subscriber) -> None:
         self._subscribers = list(subscribers)
@@ -516,6 +532,6 @@ class Fanout:
 
     def _report(self, failed: Subscriber, event: Event, error: Exception) -> None:
         if isinstance(event, SubscriberFailed):
-            return  # a subscriber that fails on its own failure event does not receive it again
+            return  # a subscriber that also fails on SubscriberFailed gets no further event about it
         name = getattr(failed, "__qualname__", type(failed).__qualname__)
         self.emit(SubscriberFailed(name, type(event).__name__, error))

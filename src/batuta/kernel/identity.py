@@ -1,12 +1,13 @@
-"""The identity of a process, and the proof that it has ended.
+"""The identity of a process, and the proof that a process has ended.
 
-A lease owner is ``host:pid:started:place:random``. ``started`` is the start time that the kernel gives the process (clock ticks
-since boot), ``place`` a digest of the boot id, the pid namespace and the time namespace. Where the kernel does not tell (macOS, a
-``/proc`` of another pid namespace), both are ``-``.
+A lease owner is ``host:pid:started:place:random``. ``started`` is the process's start time from the kernel (clock
+ticks since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel does
+not provide these values (macOS, or a ``/proc`` of another pid namespace), both are ``-``.
 
-A process is proven dead only by a process of the same host and place, and only if the kernel says so: no process has its pid, the
-pid belongs to a process with another start time, or it is a zombie without other threads. Everything else is unknown, and then the
-lease decides. No wall clock is involved.
+A process can be proven dead only by a process of the same host and place, from the kernel's process table. The proof
+is one of three facts: no process has the pid, the pid belongs to a process with another start time, or the process
+is a zombie without other threads. In every other case the verdict is unknown, and the expiry of the lease decides.
+No wall clock is involved.
 """
 
 import hashlib
@@ -23,7 +24,8 @@ from batuta.kernel.ids import Ids
 PROC = Path("/proc")
 UNKNOWN = "-"
 _ENDED = frozenset("ZXx")  # proc(5): zombie, dead
-_STATE, _THREADS, _STARTED = 0, 17, 19  # fields 3, 20 and 22 of /proc/PID/stat, counted behind the name of the program
+# Fields 3, 20 and 22 of /proc/PID/stat, counted from the first field after the program's name.
+_STATE, _THREADS, _STARTED = 0, 17, 19
 
 
 class Verdict(StrEnum):
@@ -41,7 +43,7 @@ class ProcessIdentity:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse an identity from its text or from a lease owner. None: it is neither."""
+        """Parse an identity or a lease owner; return None if the text is neither."""
         parts = text.split(":")
         if len(parts) not in (4, 5) or not parts[1].isdecimal():
             return None
@@ -50,7 +52,7 @@ class ProcessIdentity:
 
     @property
     def is_provable(self) -> bool:
-        """False: its end cannot be proven."""
+        """Whether the end of this process can be proven; false if the kernel did not provide its start time and place."""
         return UNKNOWN not in (self.started, self.place)
 
     def __str__(self) -> str:
@@ -66,20 +68,20 @@ class ProcessStatus:
 
     @classmethod
     def parse(cls, stat: str) -> Self:
-        """``/proc/PID/stat``; the program's name may hold spaces and parentheses."""
+        """Parse the content of ``/proc/PID/stat``, in which the program's name may contain spaces and parentheses."""
         fields = stat.rpartition(")")[2].split()
         return cls(int(stat.split(" ", 1)[0]), fields[_STATE], int(fields[_THREADS]), fields[_STARTED])
 
 
 class Processes(Protocol):
-    """The processes of this kernel, as this process may see them."""
+    """Access to the process table of this kernel, within the permissions of this process."""
 
     def status(self, pid: int) -> ProcessStatus | None:
-        """Status of a process; None: not visible. OSError: it cannot be read."""
+        """Return the status of a process, or None if it is not visible. Raises OSError if the status cannot be read."""
         ...
 
     def has(self, pid: int) -> bool:
-        """Whether any process has this pid, visible or not."""
+        """Return whether any process has this pid, even one that this process may not see."""
         ...
 
 
@@ -95,18 +97,18 @@ class ProcFiles:
 
 
 def has_process(pid: int) -> bool:
-    """Whether any process of this host has this pid."""
+    """Return whether any process of this host has this pid."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # another user's process, which the hidepid option of /proc may hide
+        return True  # the process belongs to another user; the hidepid option of /proc may hide it from ``status``
     return True
 
 
 def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processes) -> Verdict:
-    """``here``: the process that asks."""
+    """Decide whether ``process`` is alive. ``here`` is the identity of the calling process."""
     if not process.is_provable or (process.host, process.place) != (here.host, here.place):
         return Verdict.UNKNOWN
     try:
@@ -118,23 +120,25 @@ def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processe
     if status.started != process.started:
         return Verdict.DEAD
     if status.state in _ENDED:
-        # The main thread may end before the others do: then the process still works.
+        # The main thread can end before the other threads; then the process is still working.
         return Verdict.DEAD if status.threads <= 1 else Verdict.UNKNOWN
     return Verdict.ALIVE
 
 
 def identity() -> ProcessIdentity:
-    """Identity of this process."""
+    """Return the identity of this process."""
     return _identity(os.getpid())
 
 
 def make_owner(ids: Ids) -> str:
-    """Make a new lease owner of this process, unique even after a restart under the same name."""
+    """Create a lease owner for this process. The random part keeps it unique even if a restarted process gets the same
+    host and pid.
+    """
     return f"{identity()}:{ids.new()}"
 
 
 def short(owner: str) -> str:
-    """Host and pid, for operators."""
+    """Return the host and pid of a lease owner, for display."""
     return ":".join(owner.split(":")[:2])
 
 
@@ -146,7 +150,7 @@ def _identity(pid: int) -> ProcessIdentity:
         kernel = (PROC / "sys/kernel/random/boot_id").read_text().strip(), _namespace("pid"), _time_namespace()
     except (OSError, ValueError, IndexError):
         return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)
-    if status.pid != pid:  # this /proc belongs to another pid namespace: its numbers mean other processes
+    if status.pid != pid:  # this /proc belongs to another pid namespace, where the same pid is another process
         return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)
     return ProcessIdentity(host, pid, status.started, hashlib.sha256(repr(kernel).encode()).hexdigest()[:16])
 
@@ -156,7 +160,9 @@ def _namespace(kind: str) -> str:
 
 
 def _time_namespace() -> str:
-    """Start times are counted by the clock of the reader's time namespace. Older kernels have none."""
+    """Return the time namespace of this process, because the kernel reports start times relative to it. Older kernels
+    have no time namespaces.
+    """
     try:
         return _namespace("time")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Identifiers that sort by the time they were made (UUID version 7), as text."""
+"""Generates UUIDs of version 7 as text. They sort by creation time."""
 
 import secrets
 import threading
@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from batuta.kernel.clock import Clock
 
-# RFC 9562 §6.2, method 1: the 12 bits beside the millisecond count up, so ids made in one millisecond stay in order.
+# RFC 9562 §6.2, method 1: a 12-bit counter follows the milliseconds, so ids of one millisecond stay in order.
 _COUNTER_LIMIT = 1 << 12
 
 
 def uuid7(unix_ms: int, counter: int, tail: int) -> str:
-    """Lay out 48 bits of milliseconds, 12 of counter and 62 of chance."""
+    """Build a UUID from 48 bits of milliseconds, 12 bits of counter and 62 random bits."""
     digits = f"{(unix_ms << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | tail:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class Ids:
-    """Makes ids that never repeat and never decrease, even if the clock jumps. Thread-safe."""
+    """Generates ids that never repeat and never decrease, even if the clock jumps. Thread-safe."""
 
     def __init__(self, clock: Clock, chance: Callable[[int], int] = secrets.randbits) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class Ids:
             unix_ms = max(int(self._clock.now().timestamp() * 1000), self._last_ms)
             self._counter = self._counter + 1 if unix_ms == self._last_ms else 0
             if self._counter == _COUNTER_LIMIT:
-                # More than 4,096 in one millisecond: borrow the next one instead of repeating.
+                # More than 4,096 ids in one millisecond: use the next millisecond instead of repeating an id.
                 unix_ms, self._counter = unix_ms + 1, 0
             self._last_ms = unix_ms
             return uuid7(unix_ms, self._counter, self._chance(62))

@@ -1,4 +1,6 @@
-"""JSON as we store and send it: compact, UTF-8, no NaN; aware instants as ISO text, durations as seconds."""
+"""The engine's JSON format: compact UTF-8 without NaN. Instants are ISO texts with a zone, durations are numbers of
+seconds.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Js
 
 
 def dumps(value: object) -> str:
-    """Encode compact JSON: instants as text, durations as seconds."""
+    """Encode a value as compact JSON, with instants as ISO text and durations as seconds."""
     return _ENCODER.encode(value)
 
 

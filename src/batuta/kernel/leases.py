@@ -1,4 +1,4 @@
-"""Leases: renewal by their holder, and detection of a silent holder by another process."""
+"""Renewal of leases by their holder, and detection of holders that no longer renew."""
 
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from datetime import timedelta
@@ -11,17 +11,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew every third of the lease, for work that runs without a supervisor. Retry while the store is unavailable."""
+    """Renew a lease after every third of its length until this task is cancelled. Retries while the store is
+    unavailable. For work that runs outside the supervisor.
+    """
     while True:
         await clock.sleep(lease.total_seconds() / 3)
         await insist(renew, clock)
 
 
 class SilenceDetector(Generic[Key]):
-    """Measures how long leases stay unchanged, by the monotonic clock: evidence that needs no wall clock.
+    """Measures how long a lease stays unchanged, by the monotonic clock, so that the wall clock cannot mislead it.
 
-    A key holds everything that a renewal changes. The time between two looks counts for ``longest_look`` at most: if
-    this process or the database stood still, a holder may have as well.
+    A key contains every value that a renewal changes. The time between two calls of ``look`` counts for at most
+    ``longest_look``: if this process or the database was suspended, the holder may have been suspended as well.
     """
 
     def __init__(self, longest_look: timedelta) -> None:
@@ -30,7 +32,9 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Return how long each key was seen at every look. A key that is missing now is forgotten."""
+        """Record the current keys and return, for each, how long it has been present in every call. Keys that are
+        absent now are removed.
+        """
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)
         self._looked_at = monotonic
@@ -38,5 +42,5 @@ class SilenceDetector(Generic[Key]):
         return self._seen
 
     def forget(self) -> None:
-        """Start again: the holders could not renew, so their silence proves nothing."""
+        """Reset all measurements, because an outage prevented the holders from renewing their leases."""
         self._seen = {}

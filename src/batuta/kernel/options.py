@@ -1,6 +1,6 @@
-"""Words that people write by hand: reject a misspelt one and name the one that was probably meant.
+"""Rejects misspelt words that people write by hand, such as settings and options, and suggests the intended word.
 
-A suggestion needs real likeness: a far word as a guess sends people the wrong way.
+A suggestion requires a strong similarity, because a wrong suggestion misleads people.
 """
 
 import difflib
@@ -17,7 +17,9 @@ MOST_LISTED: Final = 8
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like ``word``, or the only one that begins like it."""
+    """Return the known word most similar to ``word``, or the only known word that begins with it. None: no word
+    qualifies.
+    """
     words = list(dict.fromkeys(known))
     if found := difflib.get_close_matches(word, words, n=1, cutoff=LIKE_ENOUGH):
         return found[0]
@@ -26,7 +28,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> UnknownWord:
-    """The error text for an unknown word: the nearest known word, or else the list of them."""
+    """Return the error for an unknown word. Its message suggests the nearest known word, or lists the known words."""
     words = list(dict.fromkeys(known))
     near = nearest(word, words)
     if near is not None:
@@ -40,9 +42,9 @@ R = TypeVar("R")
 
 
 def check_options(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function: an option that it does not have raises TypeError with the nearest one.
+    """Decorate a method so that an unknown keyword argument raises TypeError with the nearest known option.
 
-    The options are its parameters, and the keys of ``X`` if it takes ``**options: Unpack[X]``.
+    The known options are the method's parameters, and the keys of ``X`` if it has ``**options: Unpack[X]``.
     """
     known = _options(function)
 
@@ -57,14 +59,14 @@ def check_options(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def unknown_option(function: str, name: str, known: Collection[str]) -> TypeError:
-    """The error for an option that ``function`` does not have."""
+    """Return the TypeError for an option that ``function`` does not have."""
     near = nearest(name, known)
     step = f"write {near}=…" if near is not None else f"it has {', '.join(sorted(known))}"
     return TypeError(f"{function}() has no option '{name}': {step}")
 
 
 def _options(function: Callable[..., object]) -> frozenset[str]:
-    _, *parameters = inspect.signature(function).parameters.values()  # a method: the first is self
+    _, *parameters = inspect.signature(function).parameters.values()  # the first parameter of a method is self
     named = {
         each.name
         for each in parameters

@@ -1,12 +1,12 @@
-"""Reasons as values: why something was held, skipped or missed, why it failed, waits or ended.
+"""Reasons as values: why a run, item or alert was held, skipped or missed, why it failed, waits or ended.
 
-    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ one JSON text in a column ── decode ──▶ Reason ──▶ ``Texts.reason``
+    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason ──▶ ``Texts.reason``
 
-A reason is its English sentence with the code and the facts it was made of. Decisions and statements compare codes;
-``batuta.texts`` renders the sentence in the reader's language. A plain text (of an application, of an older version) is a
-reason without a code: it is stored and shown as it is.
+A reason is an English sentence together with its code and its facts. Code and SQL statements compare the code;
+``batuta.texts`` renders the sentence in the reader's language. A plain text (from an application or an older
+version) is a reason without a code: it is stored and shown unchanged.
 
-Facts are texts, numbers, durations, instants (shown in their own zone) and other reasons.
+Facts are texts, numbers, durations, instants (shown in the zone they carry) and other reasons.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +17,17 @@ from typing import Any, Final, Self
 from batuta.kernel.clock import exact
 from batuta.kernel.json import Json, dumps, loads
 
-# Stored reasons begin with this, and no other stored text does.
+# Prefix of every stored reason; no other stored text begins with it.
 _MARK: Final = '{"code":'
-# A plain text that begins like a stored reason is stored under this code.
+# Code for a plain text that happens to begin with the prefix of stored reasons.
 _PLAIN: Final = "text"
 MINUTE: Final = "%Y-%m-%d %H:%M"
-# Longest reason in the engine's own columns; the queue tables of an application store less.
+# Maximum characters of a reason in the engine's own columns. The queue tables of an application have lower limits.
 LONGEST: Final = 4_000
 
 
 class Reason(str):
-    """An English sentence with the code and the facts it was made of. Compare ``code``, never the sentence."""
+    """An English sentence together with its code and its facts. Code compares ``code``, never the sentence."""
 
     __slots__ = ("_code", "_facts")
     _code: str
@@ -38,7 +38,7 @@ class Reason(str):
 
     @classmethod
     def restore(cls, code: str, sentence: str, facts: Mapping[str, object]) -> Self:
-        """Make a reason whose sentence is already written."""
+        """Create a reason from a sentence that is already formatted."""
         reason = super().__new__(cls, sentence)
         reason._code = code
         reason._facts = MappingProxyType(dict(facts))
@@ -53,7 +53,7 @@ class Reason(str):
         return self._facts
 
     def map(self, change: Callable[[str], str]) -> "Reason":
-        """Apply ``change`` to the sentence and to every text among the facts."""
+        """Return a copy with ``change`` applied to the sentence and to every text among the facts."""
         return Reason.restore(
             self.code, change(str(self)), {name: _map_fact(fact, change) for name, fact in self.facts.items()}
         )
@@ -72,7 +72,7 @@ class Reasons(tuple[Reason, ...]):
 
 
 class ReasonCode(str):
-    """A code with its English sentence. Calling it with the facts of a case makes the reason."""
+    """A code with its English sentence. A call with the facts of a case returns the reason."""
 
     __slots__ = ("english",)
     english: str
@@ -81,12 +81,12 @@ class ReasonCode(str):
         return Reason(str(self), self.english, **facts)
 
 
-# Every code that a module has defined, by its name: the tests render each of them in every language.
+# All defined codes by name. The tests render each code in every language.
 CODES: dict[str, ReasonCode] = {}
 
 
 def define(code: str, english: str) -> ReasonCode:
-    """Define a reason code and its English sentence; ``{names}`` are facts."""
+    """Define a reason code and its English sentence, in which ``{names}`` are facts."""
     if code in CODES:
         raise ValueError(f"two reasons have the code {code}: rename one of them")
     made = ReasonCode(code)
@@ -98,20 +98,22 @@ _TWO = define("two_reasons", "{first}; {second}")
 
 
 def join(reasons: Sequence[str]) -> str:
-    """Several reasons as one."""
+    """Combine several reasons into one reason."""
     first, *others = reasons
     return _TWO(first=first, second=join(others)) if others else first
 
 
 def code_of(reason: str | None) -> str | None:
-    """Code of a reason; None: there is no reason, or it is a plain text."""
+    """Return the code of a reason, or None if there is no reason or it is a plain text."""
     return reason.code if isinstance(reason, Reason) else None
 
 
 def encode(reason: str | None, longest: int = LONGEST) -> str | None:
-    """One text for a column: JSON with code, facts and the English sentence. A plain text stays as it is.
+    """Encode a reason for a text column, as JSON with code, facts and English sentence. A plain text is returned
+    unchanged.
 
-    A reason that would be longer than ``longest`` keeps its code and as much of its sentence as fits.
+    If the JSON is longer than ``longest`` characters, the facts are dropped and the sentence is shortened until it
+    fits.
     """
     if reason is None or not (isinstance(reason, Reason) or reason.startswith(_MARK)):
         return reason
@@ -124,7 +126,7 @@ def encode(reason: str | None, longest: int = LONGEST) -> str | None:
 
 
 def decode(stored: str | None) -> str | None:
-    """Read a reason that ``encode`` stored. Any other text is returned unchanged."""
+    """Decode a reason that ``encode`` produced. Any other text is returned unchanged."""
     if stored is None or not stored.startswith(_MARK):
         return stored
     try:
@@ -137,12 +139,14 @@ def decode(stored: str | None) -> str | None:
 
 
 def prefix_of(code: str) -> str:
-    """Prefix of every stored reason of this code and of no other, for statements that compare the code."""
+    """Return the prefix shared by all stored reasons with this code, for SQL statements that compare the code."""
     return f"{_MARK}{dumps(code)},"
 
 
 def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]:
-    """The code and the facts of a reason for a JSON document, beside the sentence ``name``."""
+    """Return the code and the facts of a reason as two fields for a JSON document. ``name`` is the field that holds the
+    sentence.
+    """
     if not isinstance(reason, Reason):
         return {f"{name}_code": None, f"{name}_facts": None}
     facts = {key: _encode_fact(fact) for key, fact in reason.facts.items()}
@@ -150,7 +154,9 @@ def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]
 
 
 def read_reason(sentence: str, code: object, facts: object) -> str:
-    """Read a reason that another process sent in the form of ``describe_reason``; without a code, the sentence alone."""
+    """Restore a reason from the fields that ``describe_reason`` made in another process. Without a code, return the
+    plain sentence.
+    """
     if not isinstance(code, str) or not code or not isinstance(facts, Mapping):
         return sentence
     try:

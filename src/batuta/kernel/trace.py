@@ -1,11 +1,11 @@
 """Trace ids across processes: W3C Trace Context, without a tracing system.
 
-A run's trace is its execution's id, so it needs no column and survives a take-over:
+The trace id of a run is the id of its execution, so it needs no column and survives a take-over:
 
-    run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks enqueued there (kept with their arguments) ─▶ their
-handlers
+    run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks that it enqueues (stored with their arguments) ─▶ their handlers
 
-Every step has a span of its own. Headers from outside are parsed strictly, and replaced if invalid.
+Every step has its own span. Headers of external requests are parsed strictly; an invalid header is replaced by a new
+trace.
 """
 
 import random
@@ -15,8 +15,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 HEADER = "traceparent"
-# Later versions may append fields; the known ones come first. An id of digits alone is rejected like the one of zeros
-# alone: chance does not produce it, and it could be a personal number that every log line would show.
+# Later versions of the header may append fields after the known ones. An id of only digits is rejected, like the id of
+# only zeros: a random id practically never has only digits, and such an id could be a personal number that every log
+# line would then show.
 _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?![0-9]{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[!-~]*)?")
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _LONGEST = 512
@@ -33,12 +34,12 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
     def child(self) -> "Trace":
-        """The next step of the same work."""
+        """Return a trace with the same trace id and a new span, for the next step of the same work."""
         return Trace(self.trace_id, _span_id(), self.flags)
 
 
 def read(text: object) -> Trace | None:
-    """Parse a traceparent; None: absent or invalid."""
+    """Parse a traceparent header; return None if it is absent or invalid."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         return None
     found = _FORM.fullmatch(text)
@@ -52,24 +53,26 @@ def begin() -> Trace:
 
 
 def follow(text: object) -> Trace:
-    """The step after ``text``; a new trace, if ``text`` is unusable."""
+    """Return the next step of the traceparent ``text``, or a new trace if ``text`` is invalid."""
     before = read(text)
     return begin() if before is None else before.child()
 
 
 def trace_of_run(execution_id: str) -> Trace:
-    """Trace of a run, the same in every process that works on it."""
+    """Return the trace of a run; its trace id is the same in every process that works on the run."""
     trace_id = execution_id.replace("-", "").lower()
     return Trace(trace_id, _span_id()) if _TRACE_ID.fullmatch(trace_id) else begin()
 
 
 def bind(trace: Trace) -> None:
-    """Set the trace of the current asyncio task (or thread) and of everything it starts."""
+    """Set the trace of the current asyncio task or thread, and of all tasks and threads that it starts."""
     _current.set(_Step(trace=trace))
 
 
 def bind_after(text: object) -> None:
-    """Like ``bind(follow(text))``, but parsed on first use: most items of a queue write no line."""
+    """Set the trace like ``bind(follow(text))``, but parse ``text`` on first use, because most queue items write no log
+    line.
+    """
     _current.set(_Step(text=text))
 
 
@@ -83,20 +86,21 @@ def current() -> Trace | None:
 
 
 def onward() -> str:
-    """The traceparent for the next step."""
+    """Return the traceparent to pass to the next step. Without a current trace, a new trace begins."""
     return (current() or begin()).traceparent
 
 
 @dataclass(slots=True)
 class _Step:
-    """Shared by everything started from here, so that all of it has the same span."""
+    """The current step. Every task started from it shares this object, so that all of them have the same span."""
 
     text: object = None
     trace: Trace | None = None
 
 
 def _span_id() -> str:
-    # It only distinguishes steps and is not a secret: plain randomness is enough, and every item of a queue needs one.
+    # A span id only distinguishes steps and is not a secret, so a fast random source is enough: every item of a queue
+    # needs a span id.
     return f"{random.getrandbits(64) or 1:016x}"
 
 

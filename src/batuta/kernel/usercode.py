@@ -1,5 +1,5 @@
-"""Calls of application code whose every ending is a value: no error of the code ends the process or passes for the
-engine's own.
+"""Calls application code and returns every outcome as a value, so that an error of the code neither ends the process
+nor looks like an error of the engine.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. A tuple, because one is made for each item, and a frozen dataclass is slower."""
+    """The code returned a value. This is a tuple because one is created per item and a frozen dataclass is slower."""
 
     value: object
 
@@ -33,19 +33,19 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The deadline came first, and the code was cancelled."""
+    """The deadline passed before the code ended, so the code was cancelled. ``error`` is the reason."""
 
     error: str
 
 
 Called: TypeAlias = Returned | Raised | Late
 DOES_NOT_END = define("does_not_end", "{what} does not end")
-# Time that a cancelled call has to end.
+# Grace period of a cancelled call before it counts as late.
 STUBBORN = timedelta(seconds=1)
 
 
 async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
-    """Call the application's code. Only a cancellation passes."""
+    """Call the application's code and return its outcome. Only a cancellation is raised."""
     try:
         return Returned(await ordinary(function))
     except Exception as error:  # noqa: BLE001 - every error of the code is a value for its caller
@@ -55,10 +55,13 @@ async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
 async def call_with_deadline(
     function: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str
 ) -> Called:
-    """Call the application's code until ``deadline``. Only a cancellation of the calling task passes."""
+    """Call the application's code, cancel it at ``deadline``, and return its outcome. Only a cancellation of the
+    calling task is raised.
+    """
     try:
         return await with_deadline(deadline, call(function), clock, what)
-    except DeadlineExceeded as late:  # only a cancellation of this task: one raised by the code is a value by now
+    except DeadlineExceeded as late:
+        # Always raised by with_deadline: a DeadlineExceeded of the code is already a Raised value.
         return Late(reason_of_error(late))
     except asyncio.CancelledError as cancelled:
         task = asyncio.current_task()
@@ -68,7 +71,9 @@ async def call_with_deadline(
 
 
 class Question:
-    """A repeated check. While it ignores its cancellation it counts as late, blocks no caller and is not called again."""
+    """A check that is called repeatedly with a time limit. While a call ignores its cancellation, every ``ask`` returns
+    Late without waiting for it and starts no second call.
+    """
 
     def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:
         self._call = call
@@ -91,15 +96,15 @@ class Question:
 
 
 def name_of(error: Exception) -> str:
-    """Return the class of the error for an operator; its message may hold personal data."""
+    """Return the class name of an error, for display. The error's message may contain personal data."""
     return str(error.facts["raised"]) if isinstance(error, ExitRefused | EffectFailed) else type(error).__name__
 
 
 class Threads:
-    """One thread per call, so that no call waits for a place in a shared pool.
+    """Runs each call in its own thread, so that no call waits for a free thread of a shared pool.
 
-    A thread cannot be stopped. One whose caller no longer waits is left behind: its result is ignored, and the end
-    of the process does not wait for it.
+    A thread cannot be stopped. If the caller stops waiting, the thread's result is ignored, and the process can end
+    without waiting for the thread.
     """
 
     def __init__(self) -> None:
@@ -116,7 +121,7 @@ class Threads:
 
         def work() -> None:
             outcome = _outcome_here(inside)
-            with suppress(RuntimeError):  # the loop has ended: nothing to notify
+            with suppress(RuntimeError):  # the event loop has ended, so no caller waits
                 loop.call_soon_threadsafe(_tell, heard, outcome)
 
         thread = threading.Thread(target=work, name=name, daemon=True)
@@ -134,7 +139,9 @@ def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
-    """Await the call and let only an Exception or a cancellation pass; any other exit raises ExitRefused."""
+    """Await the call and raise only an Exception or a cancellation. Any other exit, such as SystemExit, becomes
+    ExitRefused.
+    """
     try:
         return await call()
     except BaseException as exit:

@@ -1,6 +1,6 @@
-"""Waits: back-off between attempts, and asyncio combinators for the first of several, cancellation, retries and time limits.
+"""Back-off between attempts, and asyncio helpers: first of several, cancellation, retries and time limits.
 
-``attempt`` counts from 1. ``chance`` is a number in [0, 1), as ``random.random`` gives.
+``attempt`` counts from 1. ``chance`` is a number in [0, 1), as returned by ``random.random``.
 """
 
 import asyncio
@@ -11,31 +11,33 @@ from typing import Any, TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, StoreError, is_store_away
 
-MANY = 64  # doublings that bring any wait to any cap
+MANY = 64  # after this many doublings, every wait exceeds every cap
 
 
 def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
-    """base, 2 base, 4 base, … up to cap, for any attempt."""
+    """Return the back-off before the next attempt: base, 2 base, 4 base, … up to cap."""
     if attempt < 1:
         raise ValueError("attempts count from 1")
     doublings = attempt - 1
-    # Compared as numbers first: a timedelta cannot hold what many doublings of it would be.
+    # Compare as numbers first, because a timedelta overflows after many doublings.
     factor: int = 2 ** min(doublings, MANY)
     return cap if factor >= cap / base else base * factor
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Random wait from zero to ``wait``: spreads retries best."""
+    """Return a random wait between zero and ``wait``. Of all jitters, this one spreads retries most evenly."""
     return wait * chance
 
 
 def equal_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Random wait of at least half of ``wait``: for a loop that must not spin."""
-    return min(wait, wait / 2 + wait / 2 * chance)  # the rounding of the halves must not exceed the whole
+    """Return a random wait between half of ``wait`` and ``wait``, for a loop that must not spin."""
+    return min(wait, wait / 2 + wait / 2 * chance)  # rounding of the two halves must not exceed ``wait``
 
 
 def from_list(attempt: int, waits: Sequence[timedelta]) -> timedelta | None:
-    """The wait after the given attempt; None at the end of the list. n waits mean the first attempt and n retries."""
+    """Return the wait after the given attempt, or None at the end of the list. A list of n waits allows n retries after
+    the first attempt.
+    """
     if attempt < 1:
         raise ValueError("attempts count from 1")
     return waits[attempt - 1] if attempt <= len(waits) else None
@@ -47,7 +49,9 @@ LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait for the first to end, cancel the others, and return which it was. Its error is raised."""
+    """Wait until the first of several awaitables ends, cancel the others, and return its index. If it failed, its error
+    is raised.
+    """
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -59,14 +63,14 @@ async def first_of(*awaitables: Awaitable[Any]) -> int:
 
 
 async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until each has ended."""
+    """Cancel the tasks and wait until all have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Write a result and retry while the store is unavailable: an outage must not lose it."""
+    """Call ``write`` and retry while the store is unavailable, with growing waits, so that an outage loses no result."""
     failures = 0
     while True:
         try:
@@ -79,7 +83,7 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
 
 
 async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """Return the result, or cancel the work and raise DeadlineExceeded."""
+    """Return the result of an awaitable. If it has not ended by ``deadline``, cancel it and raise DeadlineExceeded."""
     work = asyncio.ensure_future(awaitable)
     alarm = asyncio.ensure_future(clock.sleep(max(0.0, (deadline - clock.now()).total_seconds())))
     try:
@@ -92,5 +96,5 @@ async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Cloc
 
 
 async def with_timeout(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """Await something and raise DeadlineExceeded after a time."""
+    """Return the result of an awaitable. If it takes longer than ``limit``, cancel it and raise DeadlineExceeded."""
     return await with_deadline(clock.now() + limit, awaitable, clock, what)

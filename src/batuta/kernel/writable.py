@@ -1,9 +1,10 @@
-"""Values that both databases can hold and return unchanged, whatever an application's code hands over.
+"""Values that both databases store and return unchanged, for any input from application code.
 
-PostgreSQL refuses NUL in text and in JSON, UTF-8 knows no half of a surrogate pair, JSON no NaN, and an INTEGER ends at 2³¹ - 1.
-Python's ``json`` turns a key ``1`` into ``"1"``; PostgreSQL's ``jsonb`` keeps numbers as decimals, so ``-0.0`` returns as ``0.0``
-and ``1e308`` as an integer of 309 digits. ``refuse_unstorable`` rejects such values at the caller; the others replace them.
-A tuple is stored as a list: JSON has one kind of sequence.
+PostgreSQL refuses NUL in text and in JSON. UTF-8 cannot encode half of a surrogate pair, JSON cannot represent NaN,
+and an INTEGER ends at 2³¹ - 1. Python's ``json`` turns a key ``1`` into ``"1"``. PostgreSQL's ``jsonb`` keeps
+numbers as decimals, so ``-0.0`` returns as ``0.0`` and ``1e308`` as an integer of 309 digits. ``refuse_unstorable``
+raises an error for such values; ``make_writable``, ``mask_text``, ``count`` and ``json_object`` replace them. A
+tuple is stored as a list, because JSON has one kind of sequence.
 """
 
 import json
@@ -23,10 +24,10 @@ from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
 
 LARGEST_INTEGER = 2**31 - 1
-# In JSON a number may be longer, but not so long that others cannot read it.
+# Largest integer in stored JSON: 64 bits, which other programs can read.
 LARGEST_NUMBER = 2**63 - 1
 DEEPEST = 20
-# Prefix of a text that is examined, longer than the part that is kept: masking may shorten it.
+# Characters of a text that are examined. More than the part that is kept, because masking may shorten the text.
 LOOKED_AT = 32_000
 LEFT_OUT = "[…]"
 
@@ -34,25 +35,27 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def is_writable(text: str) -> bool:
-    """Whether every character of a text can be stored and shown."""
+    """Return whether every character of a text can be stored and displayed."""
     return _UNWRITABLE.search(text) is None
 
 
 def make_writable(text: str) -> str:
-    """Replace characters that cannot be stored or shown."""
+    """Replace characters that cannot be stored or displayed with the replacement character."""
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def mask_text(value: object, longest: int) -> str:
-    """A masked and short text of anything, for operators. An exception gives its class: its message may hold personal data.
+    """Return a masked text of at most ``longest`` characters for any value, for operators. For an exception it is the
+    class name, because the message may contain personal data.
 
-    A reason stays one: its facts are masked and shortened as well.
+    A Reason stays a Reason: its sentence and its facts are masked and shortened.
     """
     if isinstance(value, Reason):
         return value.map(lambda text: mask_text(text, longest))
     text = type(value).__name__ if isinstance(value, BaseException) else _text_of(value)
     if len(text) > LOOKED_AT:
-        # Cut between words, because half a number would not be recognised; unless one word is nearly the whole text.
+        # Cut between words, because masking does not recognise half a number; cut inside a word if that word is nearly
+        # the whole text.
         head = text[:LOOKED_AT]
         words = head.rpartition(" ")[0]
         text = words if len(words) >= longest else head
@@ -60,7 +63,7 @@ def mask_text(value: object, longest: int) -> str:
 
 
 def count(value: object) -> int | None:
-    """A count for a column; None: not a count, or out of range."""
+    """Return a value as a count for an INTEGER column, or None if it is not an integer or is out of range."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return int(value) if 0 <= value <= LARGEST_INTEGER else None
@@ -69,7 +72,9 @@ def count(value: object) -> int | None:
 def json_object(
     value: Mapping[str, object], most: int, of_text: Callable[[str], str] = make_writable
 ) -> dict[str, Json] | None:
-    """A JSON copy with null for unsupported numbers; None: longer than about ``most`` characters."""
+    """Return a JSON copy of a mapping, with null for numbers that JSON or other programs cannot represent. Return None
+    if the copy is longer than about ``most`` characters.
+    """
     copy = _Copy(most, of_text)
     copied = dict(copy.items(value, DEEPEST))
     return None if copy.is_too_long else copied
@@ -83,7 +88,7 @@ def _text_of(value: object) -> str:
 
 
 class _Copy:
-    """Stops copying when it becomes too long, however large the original is."""
+    """Copies a value to JSON and stops at a maximum number of characters, so that a very large value costs little."""
 
     def __init__(self, most: int, of_text: Callable[[str], str]) -> None:
         self._left = most
@@ -109,7 +114,7 @@ class _Copy:
             case Mapping():
                 return dict(self.items(value, depth))
             case list() | tuple() | set() | frozenset():
-                # One more than fits, so that an overlong text is detected.
+                # Copy one element more than fits, so that the copy is detected as too long.
                 return [self.copy(each, depth - 1) for each in islice(value, self._left + 1)]
             case _:
                 return self._text(_word_for(value))
@@ -135,25 +140,28 @@ def _word_for(value: object) -> str:
         case Enum():
             return value.name
         case _:
-            return f"<{type(value).__name__}>"  # never its repr, which may contain anything
+            return f"<{type(value).__name__}>"  # never the repr, which may contain personal data
 
 
-# The default of BATUTA_MAX_PAYLOAD_BYTES.
+# Default of BATUTA_MAX_PAYLOAD_BYTES, in bytes.
 MAX_PAYLOAD = 1024 * 1024
-# The reader may be called from a deep stack: the check leaves this many levels for it.
+# Levels of the stack that remain for the reader, which may be called from a deep stack.
 _ROOM = 300
-# Python decodes a thousand levels; the reader's own stack uses some of them.
+# Python decodes about a thousand levels, and the reader's own stack uses some of them.
 _DEEPEST = 700
 _NESTS = (dict, list, tuple)
-# As JSON writes NUL: after a backslash that is not itself escaped.
+# NUL as JSON writes it: \u0000 after an even number of backslashes.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-# PostgreSQL returns a float without a fraction as an integer from here on: Python writes it with an exponent.
+# From this value on, PostgreSQL returns a float without a fraction as an integer, and Python writes it with an
+# exponent.
 _LARGEST_FLOAT = 1e16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> None:
-    """Raise UnstorableValue if a database would return something else, PayloadTooLarge above ``limit`` bytes of JSON."""
+    """Raise UnstorableValue if a database would return the value changed, or PayloadTooLarge if it has more than
+    ``limit`` bytes of JSON.
+    """
     if value is None:
         return
     if limit is not None:
@@ -164,13 +172,14 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> Non
         raise PayloadTooLarge(kind=kind, size=size, limit=limit)
     if "\\u0000" in text and _NUL.search(text):
         raise _unstorable(kind, "nul", "PostgreSQL stores no NUL character; remove it or encode the bytes")
-    # Comparing with the decoded text is much faster than a walk in Python, which then finds the reason.
+    # Comparing with the decoded text is much faster than walking the value in Python. The walk runs only on a
+    # difference, to find its cause.
     if "e+" in text or "-0.0" in text or json.loads(text) != value:
         _refuse_changed(value, kind)
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int) -> None:
-    """Check many values with one pass; ``limit`` applies to each of them."""
+    """Check many values in one pass. ``limit`` is the maximum bytes of JSON of each value."""
     try:
         refuse_unstorable(values, kind, limit)
     except PayloadTooLarge:
@@ -204,7 +213,9 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Reject without encoding, which blocks the event loop: each character and each element takes at least one byte."""
+    """Raise PayloadTooLarge without encoding, which would block the event loop. Each character and each element takes
+    at least one byte.
+    """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):
         if isinstance(each, str | list | tuple | dict) and len(each) > limit:
@@ -219,7 +230,7 @@ def _encode(value: object, kind: str) -> str:
     except RecursionError:
         raise _too_deep(kind) from None
     except (TypeError, ValueError) as error:
-        _refuse_changed(value, kind)  # names the type, unless the encoder has a better message
+        _refuse_changed(value, kind)  # raises an error that names the type, unless the encoder's message is better
         raise _unstorable(kind, "no_json", "{said}; pass plain values", said=error) from None
     return text
 
@@ -266,7 +277,7 @@ def _refuse_changed_float(value: float, kind: str) -> None:
 
 
 def _walk(value: object) -> Iterator[object]:
-    """Yield the value and everything inside it, each container once."""
+    """Yield the value and every value inside it, visiting each container once."""
     seen: set[int] = set()
     waiting = [value]
     while waiting:

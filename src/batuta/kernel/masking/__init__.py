@@ -1,4 +1,6 @@
-"""Removes personal data and secrets from any text, in logs and elsewhere. Pure, linear in its length, idempotent."""
+"""Removes personal data and secrets from text, for logs and other output. The functions are pure, idempotent and linear
+in the length of the text.
+"""
 
 import re
 
@@ -12,12 +14,13 @@ EMAIL, WHATSAPP = "[email]", "[whatsapp]"
 
 
 def mask(text: str) -> str:
-    """Replace personal data and secrets in a text by marks such as ``[cpf]`` or ``[token]``."""
+    """Replace personal data and secrets in a text with marks such as ``[cpf]`` or ``[token]``."""
     for _ in range(_MOST_PASSES):
         masked = _mask_once(text)
         if masked == text:
             break
-        # Text next to a masked part now stands alone, and may be recognised only then.
+        # A replacement may separate an adjacent value from the text around it, so that only the next pass recognises
+        # the value.
         text = masked
     return text
 
@@ -39,5 +42,5 @@ _AT = r"(?:@|%40)"
 _JID = re.compile(
     rf"(?<![0-9])[0-9]{{5,20}}(?:[-.:_][0-9]{{1,15}}){{0,2}}{_AT}(?:s\.whatsapp\.net|c\.us|g\.us|lid|newsletter|broadcast)\b"
 )
-# The user of postgresql://user@host is not a mailbox.
+# In postgresql://user@host, user@host is not an e-mail address.
 _EMAIL = re.compile(rf"(?<![\w.+-])(?<!://)[\w.+-]++{_AT}(?:[\w-]++\.)+[^\W\d_]{{2}}[\w-]*+")

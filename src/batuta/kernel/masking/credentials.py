@@ -1,7 +1,9 @@
-"""Secrets in text: by their shape (a JWT, a key, a password inside a URL) or by the word in front of them.
+"""Masks secrets in text. A secret is recognised by its shape (a JWT, a key, a password inside a URL) or by the word
+before it.
 
-Every pattern is linear: what repeats without a bound either cannot fail after it or starts only where its run starts.
-No group is possessive (``(…)++``): Debian 12's Python 3.11.2 takes those wrong.
+Every pattern runs in linear time: after an unbounded repetition the match cannot fail, or the repetition can start
+only at the beginning of its run. No group is possessive (``(…)++``), because Python 3.11.2 of Debian 12 matches such
+groups incorrectly.
 """
 
 import re
@@ -15,7 +17,7 @@ WITHHELD = "<message withheld>"
 
 
 def without_credentials(text: str) -> str:
-    # A substring search is cheap, and most lines contain none of these.
+    # Search for substrings first: the search is cheap, and most lines contain none of them.
     lowered = text.lower()
     if "://" in text and "@" in text:
         text = _IN_URL.sub(r"\1***@", text)
@@ -34,7 +36,7 @@ def without_credentials(text: str) -> str:
 
 _SPACE = r"[^\S\r\n]{0,3}"
 
-# scheme://user:password@host. A password may contain / or @ by mistake; a port is not a password.
+# scheme://user:password@host. A password may contain / or @ by mistake. The number of a port is not a password.
 _IN_URL = re.compile(
     r"(://[^\s/:@\"'<>]{0,128}:)(?!\d{1,5}(?:[/?#,;)\]}\s\"'<>]|$))(?:[^\s/\"'<>]{1,200}|[^\s\"'<>]{1,80})@"
 )
@@ -72,7 +74,8 @@ def _mark_token(match: re.Match[str]) -> str:
     return (match["before"] or "") + TOKEN
 
 
-# <Task finished exception=ValueError('personal text')>, as asyncio shows it. The end of a repr cannot be found.
+# <Task finished exception=ValueError('personal text')>, as asyncio prints it. The end of the repr cannot be detected,
+# so the rest of the line is removed.
 _EXCEPTION_REPR = re.compile(r"(\bexception=[A-Za-z_][\w.]{0,100}\()(?!<message withheld>\)).*")
 
 # The head of 'key': 'value', key='value', key: "value", ('key', b'value'), {\"key\": \"value\"} or ?key=value.
@@ -96,7 +99,9 @@ _BODIES = {
 
 
 def _mask_values(text: str) -> Iterator[str]:
-    """Remove the values of sensitive keys. The value of a harmless key is searched: it may hold such pairs."""
+    """Replace the values of sensitive keys. The value of any other key is searched too, because it may contain
+    sensitive pairs.
+    """
     done = 0
     while head := _HEAD.search(text, done):
         yield text[done : head.end()]
@@ -111,7 +116,7 @@ def _mask_values(text: str) -> Iterator[str]:
 
 def _kind_of_key(head: re.Match[str]) -> Kind | None:
     if head["key"] == "name":
-        return None  # in a repr it names a task or a job far more often than a person
+        return None  # in a repr, ``name`` is usually the name of a task or job, not of a person
     return kind_of(head["quoted_key"] or head["header"] or head["key"] or head["query_key"])
 
 
@@ -132,7 +137,7 @@ _NOTHING = frozenset({"None", "null", "True", "true", "False", "false"})
 
 
 def _mark_value(match: re.Match[str]) -> str:
-    """Replace the value of a pair, unless it is empty or marked already."""
+    """Replace the value of a pair, unless it is a constant such as None or is already masked."""
     if match["body"] in _NOTHING or match["body"].startswith(_MARKED):
         return match[0]
     start, end = match.span("body")

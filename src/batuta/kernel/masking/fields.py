@@ -1,4 +1,4 @@
-"""Fields that hold a person's text, personal data or a secret, judged by their names alone."""
+"""Decides from a field's name whether it holds a person's text, personal data or a secret."""
 
 import re
 import unicodedata
@@ -13,12 +13,12 @@ def _words_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Texts that people wrote. Their length may be shown.
+# Texts written by people. A log may show their length.
 TEXT_FIELDS = _words_in(
     "body caption completion content conteudo conversation corpo legenda mensagem mensagens message messages prompt "
     "text texto textos texts transcricao transcript"
 )
-# Identities of people.
+# Data that identifies a person.
 PERSON_FIELDS = _words_in(
     "apelido bairro birth birthdate celular celulares cep cnpj cpf cpfs destinatario email emails endereco enderecos "
     "firstname fone fullname jid lastname logradouro msisdn name nascimento nickname nome nomes phone phones pushname "
@@ -32,15 +32,16 @@ SECRET_FIELDS = _words_in(
 )
 SENSITIVE_FIELDS = TEXT_FIELDS | PERSON_FIELDS | SECRET_FIELDS
 
-# `job_name` names a thing and `push_name` a person: the word before it decides.
+# The word before `name` decides: `push_name` is the name of a person, `job_name` is not.
 _PEOPLE = _words_in(
     "author business client contact customer display doctor family first full given last medico middle nick notify "
     "participant patient person profile push recipient sender short user verified"
 )
-# `message_id` is not a message, `text_length` is not a text, `token_count` is not a credential.
+# Last words that make a field harmless: `message_id` is not a message, `text_length` is not a text, `token_count` is
+# not a credential.
 _ABOUT = _words_in("at bytes count expires hash id ids kind length limit name size status tokens total type version")
 _STILL_SECRET = frozenset({"session_id"})
-# Alone, `message` is a text; before another word (`message_rate`) it only qualifies that word.
+# Words that count only at the end of a name: `message` is a text, but in `message_rate` it qualifies another word.
 _ONLY_AT_THE_END = frozenset({"mensagem", "mensagens", "message", "messages", "name"})
 
 
@@ -56,7 +57,7 @@ def is_sensitive(field_name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def kind_of(field_name: str) -> Kind | None:
-    """Kind of a field; None: the value may be shown, masked."""
+    """Return the kind of a sensitive field, or None if its value may be shown after masking."""
     words = _words(field_name)
     if not words:
         return None
@@ -76,7 +77,7 @@ def kind_of(field_name: str) -> Kind | None:
 
 
 def mask_value(value: object, kind: Kind) -> str:
-    """Replacement of the value."""
+    """Return the text that replaces the value. For a person's text it contains the length."""
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"
     return HIDDEN
@@ -87,7 +88,9 @@ _GAPS = re.compile(r"[^a-z0-9]+")
 
 
 def _words(field_name: str) -> tuple[str, ...]:
-    """`pushName`, `push-name` and `PUSH_NAME` are the same words; `endereço2` is `endereco`."""
+    """Split a field's name into words: `pushName`, `push-name` and `PUSH_NAME` give the same words; `endereço2` gives
+    `endereco`.
+    """
     plain = unicodedata.normalize("NFKD", _CAMEL.sub("_", field_name)).encode("ascii", "ignore").decode().lower()
     words = (word.rstrip("0123456789") for word in _GAPS.split(plain))
     return tuple(word for word in words if word)

@@ -1,7 +1,8 @@
-"""CPF, CNPJ, RG and Brazilian phones in text, distinguished from ids, instants and counts.
+"""Masks CPF, CNPJ, RG and phone numbers in text, and keeps ids, instants and counts.
 
-Formatted numbers are always masked. Bare numbers are masked if their check digits match or if they can be dialled;
-UUIDs, ISO instants and hexadecimal digests are set aside first, because parts of them look like phones.
+Formatted numbers are always masked. Unformatted numbers are masked if their check digits match or if they are valid
+phone numbers. UUIDs, ISO instants and hexadecimal digests are excluded first, because parts of them look like phone
+numbers.
 """
 
 import re
@@ -12,13 +13,13 @@ CPF, CNPJ, RG, PHONE = "[cpf]", "[cnpj]", "[rg]", "[telefone]"
 def without_numbers(text: str) -> str:
     if sum(map(text.count, "0123456789")) < _FEWEST_DIGITS:
         return text
-    # Odd pieces are the ones that the group captured.
+    # The pieces with an odd index are those that the group of the pattern captured.
     pieces = _KEPT.split(text)
     pieces[::2] = [_mark(piece) for piece in pieces[::2]]
     return "".join(pieces)
 
 
-_FEWEST_DIGITS = 8  # of an RG
+_FEWEST_DIGITS = 8  # digits of an RG
 
 _TIME = r"[0-2][0-9]:?[0-5][0-9]:?[0-6][0-9](?:[.,][0-9]{1,9})?(?:Z|[+-][0-2][0-9]:?[0-5][0-9])?"
 _KEPT = re.compile(
@@ -45,7 +46,7 @@ def _mark(text: str) -> str:
 
 
 def is_cpf(text: str) -> bool:
-    """Eleven digits, the last two of which follow from the others."""
+    """Return whether a text contains eleven digits and the last two are the check digits of the others."""
     digits = [int(sign) for sign in text if sign.isdecimal()]
     if len(digits) != 11 or len(set(digits)) == 1:
         return False
@@ -65,7 +66,8 @@ def _check_digit(digits: list[int], weights: range | tuple[int, ...]) -> int:
     return 0 if rest < 2 else 11 - rest
 
 
-# A number does not begin inside another, but right after a percent escape it may: %2011 is a space and an area code.
+# A number starts only where no digit precedes it, except after a percent escape: in %2011, %20 is a space and 11 an
+# area code.
 _START = r"(?=[0-9A-Z+(%])(?:(?<![0-9])|(?=[+(%])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
 _END = r"(?![0-9])"
 _DASH = r"[-\u2010-\u2015\u2212]"
@@ -78,7 +80,7 @@ _CPF = re.compile(
     ){_END}""",
     re.VERBOSE,
 )
-# Letters are allowed in the first twelve places since July 2026.
+# Since July 2026 a CNPJ may have letters in the first twelve places.
 _CNPJ = re.compile(
     rf"""{_START}(?:
         (?P<sure>[0-9A-Z]{{2}}\.[0-9A-Z]{{3}}\.[0-9A-Z]{{3}}(?:/|%2F)[0-9A-Z]{{4}}{_DASH}[0-9]{{2}})
