@@ -1,1 +1,3 @@
-"""Durable queues on SQL tables: batched claims, leases with fences, settlements."""
+"""Durable queues on SQL tables: workers claim items in batches, hold them with fenced leases, and settle their
+outcomes.
+"""

@@ -1,9 +1,10 @@
-"""Run the handler of one claimed item and decide its settlement, without a store or a worker.
+"""Runs the handler of one claimed item and decides its settlement, without access to a store or a worker.
 
     handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
 
-The worker writes the settlement: in a batch, or in one transaction with the item's effect. Everything that application code
-does becomes a value: SystemExit, a leaked cancellation and a task that cancels itself are failures of the item.
+The worker writes the settlement later, in a batch or in one transaction with the item's effect. Every exit of
+application code becomes a value: SystemExit, a leaked cancellation and a task that cancels itself are failures of
+the item.
 """
 
 from typing import NamedTuple, assert_never
@@ -21,7 +22,7 @@ _NEVER = after_seconds([])
 
 class Executed(NamedTuple):
     settlement: Settlement
-    error: Exception | None  # for the log, with its traceback
+    error: Exception | None  # logged with its traceback
     took: float  # seconds
 
 
@@ -32,7 +33,9 @@ async def execute(running: Running, clock: Clock, max_result: int) -> Executed:
 
 
 def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
-    """Return the item's settlement and the error to log. ``crash``: the reason recorded when application code raises."""
+    """Return the item's settlement and the error to log. ``crash`` is the reason that is recorded if the application
+    code raised.
+    """
     policy = running.handler
     match called:
         case Returned(value=outcome):
@@ -40,7 +43,7 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
                 settlement = _settle(running, outcome, policy.retry)
                 refuse_unstorable(settlement.result, "task result", max_result)
             except UnstorableValue as error:
-                # The handler has run: a retry would return the same value and repeat its effects.
+                # The handler has already run, so a retry would return the same value and repeat the effects.
                 return _settle(running, Failed(reason_of_error(error), permanent=True), policy.retry), error
             except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
                 return decide(running, Raised(error), crash, max_result)

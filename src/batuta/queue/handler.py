@@ -1,4 +1,4 @@
-"""Item handlers: how items run, and how long finished items stay."""
+"""Settings of an item handler: time limit, retries, and retention of finished items."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -17,9 +17,11 @@ def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
-    """``keep`` and ``keep_dead``: retention of finished items; None: for ever."""
+    """The settings for items of one kind. ``keep`` and ``keep_dead`` are the retention of finished and of dead items;
+    None keeps them for ever.
+    """
 
-    handle: Callable[[Lease], Awaitable[object]]  # an outcome that ``settle`` understands
+    handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = field(default_factory=FullJitter)
     retry_timeout: bool = True
@@ -46,7 +48,8 @@ async def _fail_unreadable(lease: Lease) -> Outcome:
 SPOILT = ItemHandler(handle=_fail_unreadable, keep_dead=timedelta(days=30))
 
 
-# An unknown task waits for a release that knows it, longer each time; after UNKNOWN_AT_MOST it is dead.
+# An unknown task is postponed, with growing waits, until a release that has it is deployed. After UNKNOWN_AT_MOST the
+# task is dead.
 UNKNOWN_FIRST_WAIT = timedelta(seconds=15)
 UNKNOWN_LONGEST_WAIT = timedelta(minutes=5)
 UNKNOWN_AT_MOST = timedelta(minutes=20)
@@ -59,10 +62,12 @@ UNKNOWN_TASK_DEAD = define(
 
 
 def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> ItemHandler:
-    """Hand back items that this process does not know, without counting an attempt.
+    """Return a handler for tasks that this release does not have. The handler postpones them without counting an
+    attempt.
 
-    Time decides, not attempts: the first refusal records its instant in the item's error, where later workers that do not know
-    the item read it. A worker that knows the item overwrites it.
+    The task becomes dead after a time, not after a number of attempts. The first worker that does not have the task
+    stores the instant in the item's error, where later workers read it. A worker that has the task overwrites the
+    error.
     """
 
     async def handle(lease: Lease) -> Outcome:

@@ -1,12 +1,13 @@
-"""Isolation: an item with one crash left runs alone in its process, across all queues of the process.
+"""Isolation: an item whose next crash makes it dead runs alone in its process, across all queues of the process.
 
-    free ── reserve ──▶ [ reserved: no worker claims ] ── nothing else runs ──▶ [ runs alone ] ── it ends ──▶ free
-                              └── not alone in time ──▶ the item is put off, free; the next wait for it is twice as long
+    free ── reserve ──▶ [ reserved: no worker claims ] ── all other handlers end ──▶ [ runs alone ] ── it ends ──▶ free
+                              └── the wait times out ──▶ the item is postponed, free; its next wait is twice as long
 
-If the isolated item kills the process, no other item counts a crash. If another item kills the process while this one waits,
-this one counts no crash: its row says that it has not started. The wait for other handlers is bounded, so a long handler stops
-the claims only briefly. The wait doubles with each try until it exceeds the time limits of the handlers, so the item starts
-eventually.
+If the isolated item kills the process, no other item counts a crash. If another item kills the process while the
+isolated item waits, the isolated item counts no crash, because its row records that it has not started.
+
+The wait for other handlers is bounded, so a long handler stops the claims only briefly. The wait doubles with each
+try until it exceeds the time limits of the handlers, so the item starts eventually.
 """
 
 from collections import OrderedDict
@@ -26,7 +27,7 @@ class Member(Protocol):
     def wakeup(self) -> Wakeup: ...
 
     def is_busy(self) -> bool:
-        """True while a handler runs or waits to start, or a claim is in flight."""
+        """Return whether a handler runs or waits to start, or a claim is in flight."""
         ...
 
 
@@ -36,7 +37,7 @@ class Isolation:
         self._members: list[Member] = []
         self._holder: Member | None = None
         self._item = ""
-        self._until = 0.0  # monotonic time at which the holder gives up
+        self._until = 0.0  # monotonic time at which the item is postponed
         self._tries: OrderedDict[str, int] = OrderedDict()
 
     def join(self, member: Member) -> None:
@@ -55,7 +56,7 @@ class Isolation:
         return self._until
 
     def reserve(self, member: Member, item: str) -> bool:
-        """Reserve the process for ``item``. False: another item has it."""
+        """Reserve the process for ``item`` and return whether it succeeded. False: another item holds the reservation."""
         if self._holder is not None:
             return False
         self._holder, self._item = member, item
@@ -64,11 +65,13 @@ class Isolation:
 
     @property
     def is_alone(self) -> bool:
-        """True if nothing runs in the process: the reserved item may start."""
+        """Whether no handler or claim is active in the process, so that the reserved item may start."""
         return not any(each.is_busy() for each in self._members)
 
     def release(self, item: str, *, has_run: bool = True) -> timedelta:
-        """Let the workers claim again if ``item`` has the process. Return the wait of an item that did not run."""
+        """Release the reservation if ``item`` holds it, so that the workers claim again. Return the time to postpone an
+        item that did not run.
+        """
         if self._holder is None or self._item != item:
             return timedelta(0)
         wait = self._wait()
@@ -84,7 +87,7 @@ class Isolation:
         return wait
 
     def note_change(self) -> None:
-        """Wake the holder after other work ended: the reserved item may be alone now."""
+        """Wake the holder of the reservation after other work ended, because its item may be able to start."""
         if self._holder is not None:
             self._holder.wakeup.set()
 

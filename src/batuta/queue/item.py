@@ -1,4 +1,4 @@
-"""Items of a queue: the table that holds them, their states, new items, leases and lease holders."""
+"""Items of a queue: the description of their table, their states, new items, leases and lease holders."""
 
 import re
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ class ItemState(StrEnum):
     READY = "ready"  # waits for its time or for a worker
     RUNNING = "running"  # leased
     DONE = "done"
-    DEAD = "dead"  # failed for good; its error says why
+    DEAD = "dead"  # the last attempt failed, or a permanent failure; the error column has the cause
     CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """A row to insert. ``values``: columns by name. ``key``: at most one live item has it.
+    """A row to insert. ``values`` are columns by name. ``key`` is unique among items that have not ended.
 
-    ``delay`` is added to the database's clock; ``available_at`` is an instant chosen by the application. With neither, the
-    item is due at once.
+    ``delay`` is added to the database's clock; ``available_at`` is an instant chosen by the application. Without
+    both, the item is due immediately.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
@@ -39,20 +39,22 @@ class NewItem:
 
 
 class Lease(NamedTuple):
-    """A claimed item. Every write about the item carries ``fence``, which proves ownership."""
+    """A claimed item. Every write about the item includes ``fence``, which proves that the worker still owns the item."""
 
     id: str
     fence: int
-    attempt: int  # counted at the claim; the first is 1
-    row: Mapping[str, Any]  # the ``given`` columns of the table, as of the claim
+    attempt: int  # number of this attempt, from 1; the claim increments it
+    row: Mapping[str, Any]  # values of the ``given`` columns at the time of the claim
     is_last_chance: bool = False  # one more crash makes the item dead
     due_at: datetime | None = None  # when the item became due
-    spoilt: tuple[str, ...] = ()  # columns with unreadable values, written by hand; the item cannot run
+    spoilt: tuple[str, ...] = ()  # columns with unreadable values, so the item cannot run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """A process that holds leases. ``owner`` is unique per start; a lease not renewed within ``lease`` is lost."""
+    """A process that holds leases. ``owner`` is unique per start of the process. A lease that is not renewed within
+    ``lease`` is lost.
+    """
 
     owner: str
     lease: timedelta
@@ -66,26 +68,26 @@ _NOT_IDENTIFIERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTable:
-    """The description of a table as a queue: the meaning of its columns and of its state values.
+    """Describes a table that serves as a queue: which columns it has and what its state values mean.
 
-    The engine's own ``tasks`` is one; an application's tables have business columns too:
+    The engine's own table is ``tasks``. An application's table also has business columns:
 
         MENSAGENS = QueueTable(
             name="fila_mensagens", state="status", ready=("pendente",), running="processando", done="enviada", dead="erro",
             attempts="tentativas", available_at="agendar_para", error="erro", priority="prioridade", urgent_is_high=True, …)
 
-    A row is *running* while its lease column holds an instant; the ``running`` value, where there is one, is for people's
-    eyes.
+    A row is *running* while its lease column holds an instant. The ``running`` value of the state column, if any, is
+    only for people who read the table.
 
-    The queue expects two indexes: ``<name>_ready`` (queue, priority, available_at, id) of the ready rows without a lease, and
-    ``<name>_leased`` (lease_until) of the leased rows. A table with more than twelve distinct priorities needs a third one:
-    ``<name>_due`` (queue, available_at), with the condition of ``<name>_ready``.
+    The queue expects two indexes: ``<name>_ready`` (queue, priority, available_at, id) on the ready rows without a
+    lease, and ``<name>_leased`` (lease_until) on the leased rows. A table with more than twelve distinct priorities
+    needs a third index: ``<name>_due`` (queue, available_at), with the condition of ``<name>_ready``.
     """
 
     name: str
     id: str = "id"
     state: str = "status"
-    ready: tuple[str, ...] = ("ready",)  # new and returned rows get the first; a pipeline lists every stage
+    ready: tuple[str, ...] = ("ready",)  # new and returned rows get the first value; a pipeline lists every stage
     running: str | None = "running"
     done: str = "done"
     dead: str = "dead"
@@ -101,21 +103,21 @@ class QueueTable:
     finished_at: str = "finished_at"
     started_at: str | None = None
     updated_at: str | None = None
-    priority: str | None = None  # must be NOT NULL: a row without a priority waits for ever
+    priority: str | None = None  # must be NOT NULL: a row without a priority is never claimed
     urgent_is_high: bool = False
-    key: str | None = None  # unique among live rows; the table has the index
-    group: str | None = None  # one row of a group runs at a time, and groups take turns; NULL: a group of its own
-    queue: str | None = None  # for several queues in one table
+    key: str | None = None  # unique among live rows; the table needs a unique index on it
+    group: str | None = None  # one row of a group runs at a time, groups in round robin; NULL: no group
+    queue: str | None = None  # distinguishes several queues in one table
     result: str | None = None
-    expires_at: str | None = None  # when a finished row may be deleted
+    expires_at: str | None = None  # instant after which a finished row may be deleted
     cancel_requested: str | None = None  # None: a running item cannot be cancelled
-    last_stage: str | None = None  # of a pipeline: the stage in which a dead row failed
-    # While this column is filled, no worker claims the row: an earlier attempt may have had its effect.
+    last_stage: str | None = None  # in a pipeline: the stage in which a dead row failed
+    # While this column is filled, no worker claims the row, because an earlier attempt may already have had its effect.
     doubt: str | None = None
-    given: tuple[str, ...] | None = None  # columns that a handler receives; None: all
-    fixed_times: bool = True  # items may have an instant of the application; clock corrections leave it unchanged
+    given: tuple[str, ...] | None = None  # columns that a handler receives; None: all columns
+    fixed_times: bool = True  # ``available_at`` may be set by the application; clock corrections keep such instants
     crash_cap: int = 3  # an item is dead after this many worker crashes
-    keep: timedelta = timedelta(days=30)  # retention of items that end without a worker, if ``expires_at`` is a column
+    keep: timedelta = timedelta(days=30)  # retention of items that end without a worker, for tables with ``expires_at``
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -132,11 +134,11 @@ class QueueTable:
 
 
 def require_identifier(name: str, kind: str, why: str) -> None:
-    """Raise InvalidName unless ``name`` is an SQL identifier: it becomes a part of statements."""
+    """Raise InvalidName unless ``name`` is an SQL identifier, because statements are built with the name."""
     if not _IDENTIFIER.match(name):
         raise InvalidName(name=name, kind=kind, why=why)
 
 
 def pause_of_queue(name: str) -> str:
-    """Return the switch that pauses a queue; the claim reads it."""
+    """Return the name of the switch that pauses a queue. The claim statement reads the switch."""
     return f"pause.queue.{name}"

@@ -1,11 +1,11 @@
-"""Renew the leases of every worker in the process, in a separate loop.
+"""Renews the leases of every worker in the process, in a separate loop.
 
-    every lease/3 ──▶ [ renew, one statement for each queue, at the same time ] ── some rows were locked ──▶ again after lease/12
+    every lease/3 ──▶ [ renew: one statement per queue, all queues concurrently ] ── some rows were locked ──▶ again after lease/12
                             │ takes longer than lease/4, or fails ──▶ the supervisor retries after lease/24 … lease/12
 
-Renewals are independent of the workers: a slow turn, a drain or a handler that blocks its queue's connection does not delay
-them. They cover every lease of a worker: running items, ended items that are not settled yet, and items that wait to start.
-The loop keeps ticking during the whole shutdown, until the workers have written the endings of their items.
+Renewals are independent of the workers: a slow claim, a drain or a handler that blocks its queue's connection does
+not delay them. They cover every lease of a worker: running items, ended items that are not settled yet, and items
+that wait to start. The loop continues during the whole shutdown, until the workers have settled their items.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 
 
 class Holder(Protocol):
-    """The part of a worker that holds leases."""
+    """The interface of a worker that the lease keeper uses."""
 
     @property
     def name(self) -> str: ...
@@ -34,7 +34,9 @@ class Holder(Protocol):
     async def renew(self, leases: Sequence[Lease], lease_holder: LeaseHolder) -> Renewed: ...
 
     def lose(self, leases: Sequence[Lease]) -> None:
-        """Stop work on items that another process owns. For an item that is being settled, the settlement decides."""
+        """Stop work on items that another process owns. If an item is being settled, the settlement statement detects
+        the lost lease.
+        """
         ...
 
     def stop_cancelled(self, leases: Sequence[Lease]) -> None: ...
@@ -54,7 +56,7 @@ class LeaseKeeper:
     async def tick(self) -> Pace:
         holding = [(holder, leases) for holder in self._holders if (leases := holder.held_leases())]
         results = await asyncio.gather(*(self._renew(*each) for each in holding), return_exceptions=True)
-        # Raise a failed renewal only after the leases of the other queues are renewed.
+        # Raise the error of a failed renewal only after the leases of the other queues are renewed.
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -62,7 +64,7 @@ class LeaseKeeper:
 
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
-        """Renew in the background while the block runs, for a worker without a supervisor."""
+        """Renew the leases in the background while the block runs, for a worker without a supervisor."""
         renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._lease_holder.lease, self._clock))
         try:
             yield
@@ -70,7 +72,7 @@ class LeaseKeeper:
             await cancel_and_wait(renewing)
 
     async def _renew(self, holder: Holder, leases: Sequence[Lease]) -> bool:
-        """Return True if locked rows prevented the renewal of some leases."""
+        """Renew leases of one worker and return whether locked rows prevented the renewal of some of them."""
         limit = renewal_timeout(self._lease_holder.lease)
         try:
             renewed = await with_timeout(limit, holder.renew(leases, self._lease_holder), self._clock, "the renewal")
@@ -82,17 +84,21 @@ class LeaseKeeper:
 
 
 def renewal_timeout(lease: timedelta) -> timedelta:
-    """Return the timeout of a renewal: the next try must still succeed well before the lease ends."""
+    """Return the timeout of a renewal: a quarter of the lease, so that the next try can succeed well before the lease
+    ends.
+    """
     return lease / 4
 
 
 def recheck_after(lease: timedelta) -> timedelta:
-    """Return the pause before a locked row is tried again."""
+    """Return the pause before the renewal of a locked row is retried."""
     return lease / 12
 
 
 def renewal_policy(lease: timedelta) -> LoopPolicy:
-    """Keep every wait before a renewal shorter than a third of the lease: two failures in a row lose no lease."""
+    """Return the loop policy of the keeper. Every wait before a renewal is shorter than a third of the lease, so two
+    failures in a row lose no lease.
+    """
     return LoopPolicy(
         every=lease / 3,
         longest_call=renewal_timeout(lease),

@@ -1,7 +1,9 @@
-"""Outcomes, retry policies, and the settlement that follows from both: decided here, written by the store.
+"""Outcomes and retry policies, and the settlement that follows from both. This module decides the settlement; the store
+writes it.
 
-Jobs, job endpoints, tasks, queue handlers and stages return the same outcomes. One pure function per consumer interprets them:
-``settle`` here, ``Pipeline.settle`` for stages, ``ending_of`` for the row of a run, ``reply_body`` for HTTP.
+Jobs, job endpoints, tasks, queue handlers and stages return the same outcomes. One pure function per consumer
+interprets them: ``settle`` for items, ``Pipeline.settle`` for stages, ``ending_of`` for the row of a run,
+``reply_body`` for HTTP.
 
     outcome    item of a queue                 stage                  run of a job        HTTP
     Done       done                            finished here          success             200 ok
@@ -29,16 +31,18 @@ from batuta.queue.item import ItemState, NewItem
 
 
 class RetryPolicy(Protocol):
-    """Waits between the attempts of an item."""
+    """Computes the waits between the attempts of an item."""
 
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
-        """Return the wait before the next attempt; None: no further attempt. ``attempt`` counts from 1."""
+        """Return the wait before the next attempt, or None for no further attempt. ``attempt`` is the number of the
+        failed attempt, from 1.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A fixed list: n waits allow n retries."""
+    """A retry policy with a fixed list of waits; n waits allow n retries."""
 
     waits: tuple[timedelta, ...]
 
@@ -48,7 +52,9 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullJitter:
-    """Random waits between zero and an exponential limit, so that many failures do not retry at the same time."""
+    """A retry policy with random waits between zero and an exponential limit, so that many failed items do not retry at
+    the same time.
+    """
 
     base: timedelta = timedelta(seconds=5)
     cap: timedelta = timedelta(minutes=15)
@@ -59,7 +65,7 @@ class FullJitter:
 
 
 def after_seconds(waits: Sequence[float]) -> Waits:
-    """Return a policy with one retry after each of these waits, in seconds."""
+    """Return a retry policy with one retry after each of these waits, in seconds."""
     return Waits(tuple(timedelta(seconds=wait) for wait in waits))
 
 
@@ -71,10 +77,10 @@ CANCELLED = define("cancelled", "cancelled")
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """An effect that consists of statements with their values; one batch writes the statements of many items.
+    """An effect that consists of SQL statements with their values. The statements of many items run in one batch.
 
-    Each distinct statement runs once for all items, after every statement that any item lists before it. So a statement must
-    not rely on a later statement of another item.
+    Each distinct statement runs once for all items, after every statement that any item lists before it. So a
+    statement must not rely on a later statement of another item.
     """
 
     statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()
@@ -83,15 +89,16 @@ class Writes:
         return Writes(self.statements + other.statements)
 
 
-# Work in the transaction that settles the item: both commit, or neither.
+# Work in the transaction that settles the item. Either both are committed or neither.
 ItemEffect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work succeeded. ``emit`` is enqueued and ``effect`` runs in the transaction that settles the item.
+    """The work succeeded. In the transaction that settles the item, the items of ``emit`` are enqueued and ``effect``
+    runs.
 
-    ``items``: how many things a job processed; None: not counted. The result of a job is a mapping.
+    ``items`` is the number of objects that a job processed; None: not counted. For a job, ``result`` is a mapping.
     """
 
     result: Json = None
@@ -102,7 +109,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The work succeeded in part. A job that returns it shows as degraded."""
+    """The work succeeded in part. Health shows a job with this outcome as degraded."""
 
     reason: str
     items: int | None = None
@@ -111,7 +118,7 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Nothing was done, for a good reason: a pause, a window, an item that needs no work."""
+    """The handler did no work, for an expected reason: a pause, a window, or an item that needs no work."""
 
     reason: str
     effect: ItemEffect | None = None
@@ -119,9 +126,9 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Put the item off without counting an attempt: until an instant, or for a duration.
+    """Postpone the item until an instant, or for a duration, without counting an attempt.
 
-    Prefer the duration: the database adds it to its own clock, so a wrong clock on this machine does not matter.
+    Prefer a duration: the database adds it to its own clock, so a wrong clock of this machine has no effect.
     """
 
     until: datetime | timedelta
@@ -134,7 +141,9 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work failed. The retry policy decides, unless ``permanent``. ``error`` is for operators: no personal data."""
+    """The work failed. The retry policy decides about a retry, unless ``permanent`` is set. Operators read ``error``,
+    so it must not contain personal data.
+    """
 
     error: str
     permanent: bool = False
@@ -142,7 +151,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The time limit or the deadline passed, and the work was stopped."""
+    """The work exceeded its time limit or deadline and was stopped."""
 
     error: str
 
@@ -159,7 +168,7 @@ Outcome: TypeAlias = Done | Partial | Skipped | Snooze | Failed | TimedOut | Can
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Move the item to the next stage; after the last one, finish it."""
+    """Move the item to the next stage, or finish it after the last stage."""
 
     effect: ItemEffect | None = None
 
@@ -174,7 +183,9 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Finish the item and create several at the next stage. Each needs a key, which makes a repeat idempotent."""
+    """Finish the item and create several items at the next stage. Each new item needs a key, so that a repeated fan-out
+    is idempotent.
+    """
 
     items: tuple[NewItem, ...]
     effect: ItemEffect | None = None
@@ -185,22 +196,25 @@ StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 
 LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
-# Error of a claimed, unstarted item with one crash left: if its process dies now, no crash is counted.
+# Error of a claimed item that waits to run alone (see ``isolation``). If its process dies before the item starts, no
+# crash is counted.
 WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits to run alone")
-# A thousand years: later instants exceed the range of dates.
+# A thousand years. Later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
 
 
 class Settlement(NamedTuple):
-    """The row that follows from an outcome. READY: the item is due again after ``wait``, or at ``available_at``.
+    """The changes to an item's row that follow from an outcome. In state READY the item is due again after ``wait``, or
+    at ``available_at``.
 
-    Waits and retention are durations: the statement adds them to the clock that decides. ``available_at`` is an instant that
-    the handler chose.
+    Waits and retention are durations, which the SQL statement adds to the database's clock. ``available_at`` is an
+    instant that the handler chose.
 
-    ``gives_back``: the attempt is not counted. ``untried``: the handler never started, so the crash count stays; every other
-    settlement is the orderly end of an attempt and resets it.
+    ``gives_back`` means that the attempt is not counted. ``untried`` means that the handler never started, so the
+    crash count is kept; any other settlement resets the crash count.
 
-    A tuple for speed: a worker creates tens of thousands per second, and a frozen dataclass takes three times as long.
+    A tuple for speed: a worker creates tens of thousands per second, and a frozen dataclass takes three times as
+    long.
     """
 
     state: ItemState
@@ -212,12 +226,12 @@ class Settlement(NamedTuple):
     follow_ups: tuple[NewItem, ...] = ()
     effect: ItemEffect | None = None
     keep: timedelta | None = None  # retention of a finished item; None: for ever
-    stage: str | None = None  # of a pipeline: the stage the item moves to; its attempts restart there
+    stage: str | None = None  # in a pipeline: the stage the item moves to, where its attempts restart
     untried: bool = False
 
     @property
     def word(self) -> str:
-        """Return the word under which the settlement is counted."""
+        """The label under which metrics and events count the settlement."""
         if self.state is not ItemState.READY:
             return self.state.value
         if self.stage is not None:
@@ -226,7 +240,7 @@ class Settlement(NamedTuple):
 
     @property
     def goes_with_others(self) -> bool:
-        """True if one transaction may settle the item together with others."""
+        """Whether one transaction may settle the item together with other items."""
         if self.effect is None:
             return not self.follow_ups
         return isinstance(self.effect, Writes)
@@ -272,15 +286,19 @@ def clamp_instant(at: datetime) -> datetime:
 
 
 def clamp_wait(wait: timedelta) -> timedelta:
-    """Clamp a wait or a retention to a range that every database can add to its clock. A negative wait becomes zero."""
+    """Limit a wait or a retention to the range that every database can add to its clock. A negative wait becomes zero."""
     return max(timedelta(0), min(wait, LONGEST_WAIT))
 
 
 def give_back() -> Settlement:
-    """Hand the item back at shutdown: it is due at once, and the attempt is not counted."""
+    """Return the settlement of an item that a worker hands back at shutdown: due immediately, and the attempt is not
+    counted.
+    """
     return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error=WORKER_STOPPED())
 
 
 def put_off(wait: timedelta) -> Settlement:
-    """Hand back an unstarted item with one crash left that could not have the process to itself."""
+    """Return the settlement of an item that should run alone and was postponed by ``wait`` because other handlers were
+    running.
+    """
     return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

@@ -1,4 +1,4 @@
-"""Pipelines: a queue table whose items pass through stages. The outcome of a stage decides the settlement of its item."""
+"""Pipelines: queue tables whose items pass through stages. The outcome of a stage decides the settlement of its item."""
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """``budget``: concurrent items of this stage in one worker."""
+    """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage."""
 
     name: str
     handle: Callable[[Lease], Awaitable[StageOutcome]]
@@ -45,11 +45,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """``table`` keeps the stage in its state column: its ready values are the names of the stages, in order."""
+    """A table and its stages. The state column of ``table`` holds the stage: its ready values are the names of the
+    stages, in order.
+    """
 
     table: QueueTable
     stages: tuple[Stage, ...]
-    dropped: str  # state of a dropped item
+    dropped: str  # value of the state column for a dropped item
 
     def __post_init__(self) -> None:
         names = tuple(stage.name for stage in self.stages)

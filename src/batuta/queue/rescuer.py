@@ -1,11 +1,11 @@
-"""Rescuer: releases items whose worker stopped renewing. Each rescuer covers the workers of all processes.
+"""Rescuer: releases items whose worker stopped renewing their leases. Each rescuer covers the workers of all processes.
 
-    lease runs out soon, or is over ──▶ [ seen ] ── unchanged 0.4 leases later, and over ──▶ released, and a crash is counted
-                                          └── renewed, settled, or the store was away or slow ──▶ forgotten
+    lease expires soon, or has expired ──▶ [ observed ] ── unchanged 0.4 leases later, and expired ──▶ released; a crash is counted
+                                          └── renewed, settled, or the store was unavailable or slow ──▶ dropped
 
-A lease is released only if this process saw the same fence and the same end twice, further apart than a renewal interval on
-the monotonic clock. So a living worker keeps its leases when a clock is set forward, a rescuer has just started, a machine
-slept, or a row was locked during a renewal.
+A lease is released only if this process observed the same fence and the same expiry twice, further apart than a
+renewal interval on the monotonic clock. So a living worker keeps its leases when a clock is set forward, a rescuer
+has just started, a machine was suspended, or a row was locked during a renewal.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,9 +20,9 @@ from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 BATCH = 500
-# Maximum of watched leases: enough for several crashed workers.
+# Maximum number of observed leases, enough for several crashed workers.
 MOST_WATCHED = 5_000
-# Share of the lease: longer than the renewal interval (a third), plus time for the renewal.
+# Fraction of a lease between two observations: longer than the renewal interval (a third), plus time for the renewal.
 CONFIRM_AFTER = 0.4
 
 
@@ -36,7 +36,7 @@ class Rescuer:
         events: Events,
         worker_wakeup: Wakeup | None = None,
     ) -> None:
-        """``worker_wakeup``: of the worker in this process."""
+        """``worker_wakeup`` wakes the worker of this process after a release."""
         self.name = f"rescuer:{name}"
         self.wakeup = Wakeup()
         self._queue = name
@@ -56,7 +56,7 @@ class Rescuer:
         return Again() if len(rescued) == BATCH else self._next_look()
 
     async def look(self) -> Sequence[Rescued]:
-        """Release leases that did not change since an earlier look, and remember those about to end."""
+        """Release expired leases that did not change since an earlier call, and record the leases that expire soon."""
         self._forget_after_gap()
         try:
             if await self._writes_are_slow():
@@ -64,13 +64,15 @@ class Rescuer:
             confirmed = self._confirm(await self._store.lapsing(self._lease / 2, MOST_WATCHED))
             rescued = await self._store.rescue(BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
-            self._silence.forget()  # no worker could renew while the store was away
+            self._silence.forget()  # no worker could renew while the store was unavailable
             raise
         _announce(self._queue, rescued, self._events, self._wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release expired leases for a caller that looks once. ``waits`` is called if leases must be confirmed."""
+        """Release expired leases in two looks, for a command that runs once. If leases must be confirmed, ``waits`` is
+        called with the pause between the looks.
+        """
         rescued = await self.look()
         if not self._silent_for:
             return rescued
@@ -79,27 +81,31 @@ class Rescuer:
         return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
-        """Remember the leases about to end, and return those unchanged for long enough."""
+        """Record the leases that expire soon, and return those that were unchanged for long enough."""
         self._silent_for = self._silence.look(lapsing, self._clock.monotonic())
         return [each for each, span in self._silent_for.items() if span >= self._confirm_after]
 
     def _next_look(self) -> Idle:
-        # A confirmed lease that is not over yet, or whose row is locked, waits for the regular look.
+        # A confirmed lease that has not expired yet, or whose row is locked, waits for the regular interval.
         waits = [self._confirm_after - span for span in self._silent_for.values() if span < self._confirm_after]
         return Idle(self._clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Forget earlier looks after a pause longer than a lease or a clock step: living workers may be just as late."""
+        """Drop all observations after a pause longer than a lease or a clock step, because living workers may be late
+        as well.
+        """
         now, before = self._clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self._lease:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
-        """Follow the clock and try a write without effect. True: it was slow, so renewals of other workers are too."""
+        """Record the clock, execute a write without effect, and return whether it was slow. If so, the renewals of
+        other workers are slow too.
+        """
         began = self._clock.monotonic()
         if await self._store.follow_clock(self._lease):
-            self._wake()  # items that waited for the clock are due
+            self._wake()  # a clock correction made items due
         await self._store.renew((), self._probe_holder)
         return self._clock.monotonic() - began > self._lease.total_seconds() / 3
 
@@ -107,7 +113,7 @@ class Rescuer:
 async def recover_items(
     name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
 ) -> int:
-    """Release a batch of items whose owners' processes are proven dead, before their leases expire."""
+    """Release a batch of items whose owner process is proven dead, before their leases expire."""
     rescued = await store.rescue_owned(owners, BATCH)
     _announce(name, rescued, events, ring, is_proven=True)
     return len(rescued)
@@ -116,7 +122,7 @@ async def recover_items(
 def _announce(
     queue: str, rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False
 ) -> None:
-    """Emit the event, and wake the workers of this process: items came back."""
+    """Emit ItemsRescued and wake the workers of this process, which may claim the released items."""
     if rescued:
         dead = sum(each.state is ItemState.DEAD for each in rescued)
         events.emit(ItemsRescued(queue, len(rescued), dead, proven=is_proven))

@@ -1,10 +1,10 @@
-"""A running item: its step, the stop that the worker ordered, and its cancellation.
+"""A running item: its step, the stop that the worker requested, and its cancellation.
 
     CLAIMED ──▶ HANDLING ──▶ SETTLING ◀──▶ IN_EFFECT
 
-A cancellation of the task has one of three causes. A stop that ends the item becomes its result. A stop that only ends the
-work of this process on the item propagates to the worker. Any other cancellation comes from application code and is an error
-of the item.
+A cancellation of the asyncio task has one of three causes. A stop that ends the item (time limit, cancellation
+request) becomes its result. A stop that only ends this process's work on the item (shutdown, lost lease) propagates
+to the worker. Any other cancellation comes from application code and is a failure of the item.
 """
 
 import asyncio
@@ -26,18 +26,20 @@ from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 class Step(Enum):
     CLAIMED = auto()  # the task has not started
     HANDLING = auto()
-    SETTLING = auto()  # the handler has ended; its settlement is not written yet
+    SETTLING = auto()  # the handler has ended, and the settlement is not written yet
     IN_EFFECT = auto()  # the item's effect runs in the transaction that settles it
 
 
 class Stop(Enum):
     OVERDUE = auto()  # the time limit passed: the item is settled as timed out
     REQUESTED = auto()  # a cancellation was requested: the item is settled as cancelled
-    SHUTDOWN = auto()  # the process ends: the item is handed back
+    SHUTDOWN = auto()  # the process shuts down: the item is handed back
     LOST = auto()  # another process owns the item: nothing is written
 
     def applies_in(self, step: Step) -> bool:
-        """Return whether this stop may interrupt the step. A request comes too late once the item settles."""
+        """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being
+        settled.
+        """
         match self:
             case Stop.REQUESTED:
                 return step in (Step.CLAIMED, Step.HANDLING)
@@ -49,7 +51,9 @@ class Stop(Enum):
                 assert_never(self)
 
     def result(self) -> Called:
-        """Return the result of a call that this stop ended. CancelledError: this process does not settle the item."""
+        """Return the result of a call that this stop ended. Raises CancelledError if this process does not settle the
+        item.
+        """
         match self:
             case Stop.OVERDUE:
                 return Late(TIMED_OUT())
@@ -63,7 +67,9 @@ class Stop(Enum):
 
 @dataclass(slots=True)
 class Running:
-    """``started_at``: monotonic time. The time limit covers the handler and the effect."""
+    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the
+    effect.
+    """
 
     lease: Lease
     handler: ItemHandler
@@ -81,21 +87,23 @@ class Running:
         return self.step in (Step.SETTLING, Step.IN_EFFECT)
 
     async def handle(self) -> Called:
-        """Call the handler, unless the worker ordered a stop before the task started."""
+        """Call the handler and return its result, unless the worker requested a stop before the task started."""
         if self.stop is not None:
             return self.stop.result()
         self.step = Step.HANDLING
         return await self.guard(self.call(lambda: self.handler.handle(self.lease)))
 
     async def call(self, function: Callable[[], Awaitable[object]]) -> object:
-        """Call application code. Raise a cancellation that it leaves behind."""
+        """Call application code and return its value. If the code left a cancellation pending, raise it."""
         value = await ordinary(function)
         if self.task.cancelling() and self.stop is None:
             await _deliver_cancellation(self.task)
         return value
 
     async def guard(self, work: Awaitable[object]) -> Called:
-        """Await ``work`` and return its result. Errors, a stop and the code's own cancellation are results too."""
+        """Await ``work`` and return its result. Errors, a stop that ends the item, and a cancellation by the code
+        itself are also results.
+        """
         try:
             return Returned(await work)
         except asyncio.CancelledError:
@@ -110,13 +118,15 @@ class Running:
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
-    """Raise a pending cancellation that the code requested. Clear one that the code has handled."""
+    """Raise a pending cancellation that application code requested. A cancellation that the code already handled is
+    cleared.
+    """
     await asyncio.sleep(0)
     _uncancel(task)
 
 
 async def _absorb_cancellation(task: "asyncio.Task[None]") -> None:
-    """Undo every cancellation of the task, including one not delivered yet."""
+    """Undo every cancellation of the task, including a cancellation that is not delivered yet."""
     _uncancel(task)
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
@@ -142,7 +152,7 @@ class CancelState:
 
 
 class Cancellations:
-    """Cancelled tasks that still run: each is cancelled a second time, then given up."""
+    """Tracks cancelled tasks that still run. Each task is cancelled a second time, then reported as uncancellable."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -154,16 +164,16 @@ class Cancellations:
         task.cancel()
 
     def confirm(self, task: Task) -> None:
-        """Record that the task noticed its cancellation: a second one must not interrupt its clean-up."""
+        """Record that the task reacted to its cancellation, so that no second cancellation interrupts its clean-up."""
         self._states.pop(task, None)
 
     @property
     def due_times(self) -> list[float]:
-        """Instants at which ``repeat`` has work to do."""
+        """Monotonic times at which ``repeat`` has a task to cancel again or to report."""
         return [state.again_at for state in self._states.values()]
 
     def repeat(self) -> list[Task]:
-        """Cancel late tasks again. Return tasks that ignored every cancellation, each once."""
+        """Cancel late tasks again. Return the tasks that ignored every cancellation, each task once."""
         now = self._clock.monotonic()
         late = [(task, state) for task, state in self._states.items() if now >= state.again_at]
         for task, state in late:

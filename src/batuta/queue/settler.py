@@ -1,14 +1,15 @@
-"""Settler: writes the endings of one queue and claims its next items in the same transaction, a turn.
+"""Settler: writes the settlements of one queue and claims its next items in the same transaction.
 
-One bad row never fails a batch. A turn that the store refuses is split at once; a turn that times out is split over the next
-turns (``Unsettled``). A claim whose answer was lost leaves items that carry this process as their owner and that no worker
-knows: for one lease after a failed claim, the settler looks for them and releases them without counting an attempt or a crash.
+One bad row never fails a batch. If the store refuses a batch, the settler splits it immediately. If a batch times
+out, the settler splits it over the next transactions (``Unsettled``). If the reply to a claim is lost, items may
+name this process as their owner although no worker knows them. For one lease after a failed claim, the settler
+searches for such items and releases them without counting an attempt or a crash.
 
-An item with an effect is settled together with it, in one transaction:
+An item with an effect is settled together with its effect, in one transaction:
 
-[ conclude: settlement and effect ] ──▶ written, or the lease is lost
-      │ the engine's own store is away ──▶ again, when it is back
-      │ the effect fails, or the time limit is over ──▶ nothing is written, and the item fails
+    [ conclude: settlement and effect ] ──▶ written, or the lease is lost
+          │ the engine's own store is unavailable ──▶ retried when the store is available
+          │ the effect fails, or exceeds the time limit ──▶ nothing is written, and the item fails
 """
 
 import asyncio
@@ -44,31 +45,33 @@ Key: TypeAlias = tuple[str, int]
 @dataclass(slots=True)
 class Deferred:
     ending: Ending
-    due_at: float  # monotonic time
+    due_at: float  # monotonic time in seconds
     timeouts: int = 0
 
 
 class Unsettled:
-    """Endings that are not written yet.
+    """Settlements that are not written yet.
 
-        add ──▶ [ waiting ] ── take ──▶ [ in flight ] ── written, or the lease was lost ──▶ gone
-                    ▲                       │ the store is away ──▶ waiting again
-                    │                       │ the turn timed out ──▶ waiting again, behind the others, in halves
-                    └──── when it is time ── [ deferred ] ◀── its row is locked, or its turn times out alone
+            add ──▶ [ waiting ] ── take ──▶ [ in flight ] ── written, or the lease was lost ──▶ removed
+                        ▲                       │ the store is unavailable ──▶ waiting again
+                        │                       │ the batch timed out ──▶ waiting again, behind the others, in halves
+                        └──── when it is due ── [ deferred ] ◀── its row is locked, or it timed out alone
 
-    A turn that times out is repeated with half as many endings, until the blocking one is alone. That one is deferred and
-    retried alone, so one bad row never delays the rest.
+    A batch that times out is repeated with half as many settlements, until the blocking settlement is alone. That
+    settlement is deferred and retried alone, so one bad row never delays the others.
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """``recheck``: the pause before a deferred ending is retried; it doubles after each timeout, up to ``longest``."""
+        """``recheck`` is the pause before a deferred settlement is retried. It doubles after each timeout, up to
+        ``longest``.
+        """
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
         self._waiting: list[Ending] = []
         self._in_flight: dict[Key, Ending] = {}
         self._deferred: dict[Key, Deferred] = {}
-        self._at_most: int | None = None  # endings per turn after a timeout; None: all
+        self._at_most: int | None = None  # settlements per batch after a timeout; None: all
 
     def add(self, lease: Lease, settlement: Settlement) -> None:
         self._waiting.append((lease, settlement))
@@ -79,7 +82,7 @@ class Unsettled:
 
     @property
     def is_careful(self) -> bool:
-        """True if the next turn may time out again: it should claim nothing."""
+        """Whether the next batch may time out again, so that it should claim nothing."""
         return bool(self._due_endings()) or (self._at_most is not None and bool(self._waiting))
 
     @property
@@ -88,7 +91,7 @@ class Unsettled:
 
     @property
     def returns_soon(self) -> bool:
-        """True if an ending returns its item to the queue."""
+        """Whether a waiting settlement returns its item to the queue."""
         return any(settlement.state is ItemState.READY for _, settlement in self._waiting)
 
     def __bool__(self) -> bool:
@@ -100,7 +103,9 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """Return the endings of the next turn: deferred ones that are due come first; one that timed out goes alone."""
+        """Return the settlements of the next batch. Deferred settlements that are due come first; one that timed out is
+        sent alone.
+        """
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
             taken = together or [due[0].ending]
@@ -111,19 +116,19 @@ class Unsettled:
         return taken
 
     def forget(self, leases: Collection[Lease]) -> None:
-        """Remove endings that are settled or whose items another process owns."""
+        """Remove the settlements of these leases, because they are written or another process owns the items."""
         for lease in leases:
             self._in_flight.pop(_key(lease), None)
             self._deferred.pop(_key(lease), None)
 
     def defer(self, leases: Sequence[Lease]) -> None:
-        """Defer endings whose rows are locked: their state is unknown."""
+        """Defer settlements whose rows are locked, because it is unknown whether the lease is still valid."""
         for lease in leases:
             if (ending := self._in_flight.pop(_key(lease), None)) is not None:
                 self._defer(ending, 0)
 
     def put_back(self) -> None:
-        """Queue the endings in flight again: the store is away."""
+        """Return the settlements in flight to the waiting ones after the store became unavailable."""
         back, self._in_flight = self._in_flight, {}
         self._waiting = [ending for key, ending in back.items() if key not in self._deferred] + self._waiting
         for key, ending in back.items():
@@ -131,7 +136,9 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split the turn in flight. Return how often its only ending timed out alone; 0: it had several endings."""
+        """Split the batch in flight after a timeout. Return how often its only settlement timed out alone, or 0 if it
+        had several.
+        """
         back, self._in_flight = self._in_flight, {}
         if len(back) == 1:
             ((key, ending),) = back.items()
@@ -142,7 +149,7 @@ class Unsettled:
         return 0
 
     def progress(self) -> None:
-        """Allow twice as many endings in the next turn: one was written."""
+        """Allow twice as many settlements in the next batch, because a batch was written."""
         if self._at_most is not None:
             self._at_most = self._at_most * 2 if self._waiting else None
 
@@ -162,9 +169,9 @@ def _key(lease: Lease) -> Key:
     return lease.id, lease.fence
 
 
-# Errors of an application's table that refuses a value.
+# Errors that mean that an application's table refuses a value.
 _REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
-# An ending whose effect times out alone this often counts as failed.
+# A settlement with an effect fails after this many timeouts alone.
 MOST_TIMEOUTS = 3
 
 
@@ -179,7 +186,7 @@ class Settler:
         events: Events,
     ) -> None:
         self.unsettled = Unsettled(clock, recheck_after(lease_holder.lease), lease_holder.lease / 3)
-        self.took: list[float] = []  # seconds of each handler, since the last report
+        self.took: list[float] = []  # seconds of each handler since the last ItemsSettled event
         self._queue = queue
         self._store = store
         self._lease_holder = lease_holder
@@ -187,7 +194,7 @@ class Settler:
         self._clock = clock
         self._events = events
         self._is_claiming = False
-        self._doubt_until: float | None = None  # after a failed claim: unknown items may carry our owner until then
+        self._doubt_until: float | None = None  # after a failed claim: until then, unknown items may name this owner
         self._stray_check_at = 0.0
 
     @property
@@ -204,7 +211,7 @@ class Settler:
             self._doubt(limit)
             raise
         except BaseException:
-            self.unsettled.put_back()  # the endings happened: write them when the store is back
+            self.unsettled.put_back()  # the handlers have ended: write their settlements when the store is available
             self._doubt(limit)
             raise
         finally:
@@ -213,7 +220,9 @@ class Settler:
         return leases
 
     async def release_strays(self, held: Sequence[Lease], *, at_once: bool = False) -> None:
-        """Release items of this queue that carry our owner and are not ``held``. Requires that no claim is in flight."""
+        """Release items of this queue that name this process as their owner and are not ``held``. Requires that no
+        claim is in flight.
+        """
         now = self._clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
@@ -231,7 +240,7 @@ class Settler:
         self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
 
     def report_concluded(self, lease: Lease, settlement: Settlement, *, is_written: bool) -> None:
-        """Report an item that was settled together with its effect, or lost."""
+        """Emit the event for an item that was settled together with its effect, or whose lease was lost."""
         if is_written:
             self.report([(lease, settlement)], ())
         else:
@@ -254,7 +263,7 @@ class Settler:
         return result.leases
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
-        """Settle the halves, down to single endings, so that a refused one affects no other."""
+        """Settle the batch in halves, down to single settlements, so that a refused settlement affects no other."""
         if len(endings) == 1:
             await self._settle_refused(*endings[0], refusal)
             return
@@ -272,11 +281,13 @@ class Settler:
         try:
             result = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
         except _REFUSALS:
-            result = ClaimResult((), [lease])  # its table accepts no ending at all: the lease will expire
+            result = ClaimResult((), [lease])  # the table accepts no settlement at all: the lease will expire
         self._record_result([(lease, failed)], result)
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """Return the settlement after a refusal: a refused effect is retried, a refused ending makes the item dead."""
+        """Return the settlement after a refusal. A refused effect is a failed attempt; any other refusal makes the item
+        dead.
+        """
         self._events.emit(ItemCrashed(self._queue, lease.id, error))
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
@@ -285,7 +296,7 @@ class Settler:
         return handler.with_retention(handler.settle(lease, Failed(why), handler.retry))
 
     def _split(self, endings: Endings) -> None:
-        """Settle fewer items in the next turns, until the one that times out is alone."""
+        """Settle fewer items in the next transactions, until the settlement that times out is alone."""
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
@@ -310,7 +321,9 @@ async def _nothing(lease: Lease) -> object:
 async def conclude(
     running: Running, settlement: Settlement, store: QueueStore, clock: Clock, stop: Callable[[Running], None]
 ) -> Called:
-    """Settle an item with its effect. Returned(False): the lease is lost. ``stop`` is called when the effect takes too long."""
+    """Settle an item together with its effect. Returned(False) means that the lease is lost. ``stop`` is called if the
+    effect exceeds the item's time limit.
+    """
     if settlement.effect is not None and not isinstance(settlement.effect, Writes):
         effect = TimedEffect(settlement.effect, running, store.where, clock, stop)
         settlement = settlement._replace(effect=effect)
@@ -318,7 +331,9 @@ async def conclude(
 
 
 class TimedEffect:
-    """An effect limited to its item's remaining time; outages of ``where``, the engine's store, do not count."""
+    """An effect that may use only the remaining time of its item. Time in which the engine's store (``where``) is
+    unavailable does not count.
+    """
 
     def __init__(
         self,
@@ -338,7 +353,7 @@ class TimedEffect:
     async def __call__(self, transaction: Any) -> None:
         began = self._clock.monotonic()
         self._running.step = Step.IN_EFFECT
-        # A separate task: on SQLite the effect holds the writer, and the worker's tick waits for it.
+        # A separate task, because on SQLite the effect occupies the writer, and the worker's tick waits for the writer.
         alarm = asyncio.create_task(self._stop_in_time())
         try:
             await self._running.call(lambda: self._effect(transaction))
@@ -357,5 +372,7 @@ class TimedEffect:
             self._stop(self._running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Return whether the engine's own store is away: only then is the effect retried without counting an attempt."""
+        """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an
+        attempt.
+        """
         return is_store_away(error) and error.facts.get("where") == self._where

@@ -1,4 +1,4 @@
-"""QueueStore: the contract of every store of items."""
+"""QueueStore: the interface that every store of items implements."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """The result of a turn: claimed leases, and the endings that were not written.
+    """The result of ``settle_and_claim``: the claimed leases, and the leases whose settlements were not written.
 
-    ``lost``: a read proved that the fence changed or the lease ended. ``unchecked``: another transaction holds the row lock;
-    the worker keeps the lease and settles again.
+    ``lost`` are leases whose fence changed or that expired, as a read proved. ``unchecked`` are leases whose row is
+    locked by another transaction; the worker keeps them and settles again.
     """
 
     leases: Sequence[Lease]
@@ -26,15 +26,17 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """``lost``: proven losses only. ``unchecked``: another transaction holds the row lock; the lease was not renewed."""
+    """The result of a renewal. ``lost`` are ids of leases that are proven lost. ``unchecked`` are ids whose row is
+    locked by another transaction, so the lease was not renewed.
+    """
 
     lost: Collection[str]
-    cancelled: Collection[str]  # a cancellation was requested
+    cancelled: Collection[str]  # ids of items whose cancellation was requested
     unchecked: Collection[str] = ()
 
 
 class Lapsing(NamedTuple):
-    """A lease that ends soon or has ended. Every renewal changes ``lease_until``."""
+    """A lease that expires soon or has expired. Every renewal changes ``lease_until``."""
 
     id: str
     fence: int
@@ -44,111 +46,126 @@ class Lapsing(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Rescued:
     id: str
-    state: ItemState  # READY: retried. DEAD: past the crash limit. CANCELLED: a cancellation was requested
+    state: ItemState  # READY: will be retried. DEAD: exceeded the crash limit. CANCELLED: a cancellation was requested
     crashes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unserved:
-    """Waiting items of a queue that no code serves: a task moved to another queue, or a removed stage of a pipeline."""
+    """Waiting items of a queue that no worker serves: their task moved to another queue, or their stage was removed
+    from the pipeline.
+    """
 
     queue: str
-    name: str | None  # of the task; None: items of a pipeline have no name
+    name: str | None  # name of the task; None for items of a pipeline
     count: int
-    oldest: datetime  # when the oldest of them became due
+    oldest: datetime  # instant at which the oldest of these items became due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """Counts of a queue's items. ``later``: items that wait for their time."""
+    """Counts of a queue's items by state. ``due`` items may be claimed now; ``later`` items wait for their time."""
 
     due: int
     later: int
     running: int
     dead: int
-    oldest_due: timedelta  # how long the oldest due item has waited; zero: none is due
+    oldest_due: timedelta  # how long the oldest due item has waited; zero if none is due
 
 
 class QueueStore(Protocol):
     @property
     def where(self) -> str:
-        """The address of the database, as its errors name it."""
+        """The address of the database, as it appears in error messages."""
         ...
 
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
-        """Insert items and return their ids once they are synced to disk; None: an item with the same key is alive."""
+        """Insert items and return their ids after the commit is synced to disk. An id is None if a live item has the
+        same key.
+        """
         ...
 
     async def settle_and_claim(
         self, endings: Endings, lease_holder: LeaseHolder, limit: int, *, reversed: bool = False
     ) -> ClaimResult:
-        """Settle the endings and claim up to ``limit`` items. The claiming statement reads the pause switches.
+        """Write the settlements in ``endings`` and claim up to ``limit`` items. The claim statement also reads the
+        pause switches.
 
-        ``reversed``: claim the least urgent first, so that low priorities do not starve.
+        With ``reversed`` the claim takes the least urgent items first, so that low priorities do not starve.
         """
         ...
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
-        """Settle one item together with its effect. False: the lease is lost, and neither was written.
+        """Settle one item together with its effect, and return whether it was written. False: the lease is lost.
 
-        Raises RowLocked if another transaction holds the row: nothing was written, and the caller tries again.
+        Raises RowLocked if another transaction holds the row. Then nothing was written, and the caller retries.
         """
         ...
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
-        """Extend the leases by ``lease_holder.lease`` from now, without waiting for row locks."""
+        """Extend the leases to ``lease_holder.lease`` from now, without waiting for row locks."""
         ...
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
-        """Return leases that end within this time or have ended, except those whose rows are locked."""
+        """Return leases that expire within this time or have expired, except those whose rows are locked."""
         ...
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
-        """Release items whose lease expired, and count a crash. Items past the crash limit become dead.
+        """Release items whose lease expired, and count a crash for each. Items that exceed the crash limit become dead.
 
-        ``only``: release those of these leases that expired unchanged. None: all expired leases, which after a clock step may
-        include leases of living workers.
+        ``only`` restricts the release to these leases, if they are expired and unchanged. None releases all expired
+        leases; after a clock step these may include leases of living workers.
         """
         ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
-        """Like ``rescue``, for the leases of owners that are proven dead, expired or not."""
+        """Release items like ``rescue``, but those of owners that are proven dead, even if their leases have not
+        expired.
+        """
         ...
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
-        """Record the time. If the machine's clock decides and was set back, correct waits and leases.
+        """Record the current time. If the machine's clock is used and was set back, correct waits and leases.
 
-        Return the size of the step; zero: there was no step, or the database has its own clock.
+        Return how far the clock was set back. Zero: it was not set back, or the database has its own clock.
         """
         ...
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
-        """Release items that ``owner`` holds in this queue beyond ``known``: claims whose answer was lost.
+        """Release items of this queue that name ``owner`` and are not in ``known``, because the reply to their claim
+        was lost.
 
-        Counts neither a crash nor an attempt. Only for this process's own owner, with no claim in flight.
+        Counts neither a crash nor an attempt. Only for the owner of this process, and only while no claim is in
+        flight.
         """
         ...
 
     async def owners(self) -> Sequence[str]: ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        """Write the error of a leased item. False: another transaction has locked its row, or the lease is lost."""
+        """Write the error column of a leased item and return whether it was written. False: the row is locked by
+        another transaction, or the lease is lost.
+        """
         ...
 
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
-        """Return the recorded error of an item, and the present time of the clock that decides."""
+        """Return the error of an item, and the current time of the clock that the queue uses."""
         ...
 
     async def next_at(self) -> datetime | None:
-        """Return when the next waiting item is due; None: nothing waits."""
+        """Return the instant at which the next waiting item is due, or None if no item waits."""
         ...
 
     async def cancel(self, id: str, reason: str) -> bool:
-        """Cancel a waiting item at once, or ask the worker of a running one. False: ended, unknown, or its table cannot ask."""
+        """Cancel a waiting item immediately, or request the cancellation of a running item. False: the item has ended,
+        does not exist, or its table has no column for the request.
+        """
         ...
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
-        """Start a dead item again. False: not dead, or another item with its key is alive. ``by``: operator, for the audit log."""
+        """Make a dead item ready again. False: the item is not dead, or a live item has the same key. ``by`` is the
+        operator, for the audit log.
+        """
         ...
 
     async def discard(self, id: str, *, by: str | None = None) -> bool: ...

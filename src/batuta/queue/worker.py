@@ -4,8 +4,9 @@
         ▼                                                                                         │
     [ tick: settle ended items and claim more, in one transaction ] ──▶ start their handlers ─────┘
 
-The outcome of a handler is a value, and ``settle`` interprets it. When a lease is lost, the worker cancels the handler and
-writes nothing. ``lease_keeper`` renews the leases; an item with one crash left runs alone (``isolation``).
+``settle`` turns the outcome of a handler into a settlement. When a lease is lost, the worker cancels the handler and
+writes nothing. ``lease_keeper`` renews the leases. An item whose next crash makes it dead runs alone
+(``isolation``).
 """
 
 import asyncio
@@ -38,20 +39,21 @@ from batuta.supervise.stacks import task_stack
 
 # One claim in this many takes the least urgent items first, so that low priorities do not starve.
 REVERSED_EVERY = 8
-# When a scheduled run is stopped: the time for its handlers to finish, and the limit of the whole drain.
+# When a scheduled run is stopped: the time its handlers have to finish, and the time limit of the whole drain.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 ONE_SHOT_LIMIT = timedelta(seconds=5)
-# Wait of an item with one crash left while another such item has the process; each further one waits this much longer.
+# Wait of an item that should run alone while another such item has the reservation. Each further item waits this much
+# longer.
 PUT_OFF = timedelta(milliseconds=250)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPolicy:
     limit: int = 20  # concurrent handlers
-    batch: int = 500  # items per claim; at most half the places, so that one half runs while the other is settled
-    # Poll the table this often: a wake-up may be lost.
+    batch: int = 500  # items per claim; at most half of ``limit``, so that one half runs while the other is settled
+    # Interval of polling the table, because a wake-up may be lost.
     look_every: timedelta = timedelta(seconds=10)
-    max_result: int = MAX_PAYLOAD  # bytes of JSON
+    max_result: int = MAX_PAYLOAD  # in bytes of JSON
 
     @property
     def portion(self) -> int:
@@ -71,7 +73,9 @@ class Worker:
         claims: Iterator[int] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        """``handler_of`` returns None for an unknown item. The queue's workers share ``claims``, the process's ``isolation``."""
+        """``handler_of`` returns None for an unknown item. All workers of the queue share ``claims``, and all workers
+        of the process share ``isolation``.
+        """
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()
         self._queue = name
@@ -82,19 +86,20 @@ class Worker:
         self._clock = clock
         self._events = events
         self._running: dict[str, Running] = {}
-        # Some cancelled handlers belong to items that other processes own by now.
+        # Includes cancelled handlers whose items other processes own now.
         self._cancellations = Cancellations(clock)
         self._deaf: CancelIgnored | None = None
-        # One heap for all time limits: a timer per item would cost more than most items.
+        # One heap for all time limits, because a timer per item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
         self._settler = Settler(name, store, lease_holder, handler_of, clock, events)
         self._unsettled = self._settler.unsettled
-        # Claimed items: they start once the next turn is sent, and run while the database is busy with it.
+        # Claimed items that are not started yet. They start when the next transaction is sent, and run while the
+        # database executes it.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._unknown = unknown_item_handler(store.last_error)
-        self._suspect: Lease | None = None  # claimed with one crash left; waits to start
-        self._is_noted = False  # the suspect's row says that it has not started
+        self._suspect: Lease | None = None  # a claimed item that should run alone and waits to start
+        self._is_noted = False  # the suspect's row records that it has not started
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
         self._isolation.join(self)
@@ -130,7 +135,7 @@ class Worker:
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
     def _free_places(self) -> int:
-        """Return how many items to claim: zero while an item with one crash left has the process to itself."""
+        """Return how many items to claim. Zero while an item has reserved the process to run alone."""
         free = min(self._policy.portion, self._policy.limit - len(self._running))
         return max(0, free) if self._isolation.may_claim else 0
 
@@ -138,7 +143,7 @@ class Worker:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
-        """Work on at most ``most`` items that are due, and return when all are settled: for a scheduled run."""
+        """Run at most ``most`` due items and return their number when all are settled, for a scheduled run."""
         keeper = LeaseKeeper(self._lease_holder, self._clock)
         keeper.add(self)
         self._isolation.join(self)
@@ -146,7 +151,7 @@ class Worker:
             try:
                 return await self._run_due_items(most)
             except BaseException:
-                # No supervisor drains this worker.
+                # This worker has no supervisor that drains it.
                 await first_of(self.drain(ONE_SHOT_DRAIN_GRACE), self._clock.sleep(ONE_SHOT_LIMIT.total_seconds()))
                 raise
             finally:
@@ -176,7 +181,7 @@ class Worker:
             await self._finish()
 
     def held_leases(self) -> Sequence[Lease]:
-        """Return every lease this worker is responsible for: items that run, wait to start, or are not settled yet."""
+        """Return every lease of this worker: items that run, wait to start, or are not settled yet."""
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
         suspect = () if self._suspect is None else (self._suspect,)
@@ -192,7 +197,8 @@ class Worker:
             if self._suspect == lease:
                 self._suspect = None
                 self._isolation.release(lease.id)
-            # An item that is being settled may be settled already: the settlement decides whose it was.
+            # An item that is being settled may already be written; the settlement statement detects whether the lease
+            # was lost.
             if (running := self._running_of(lease)) is not None and not running.is_settling:
                 self._let_go(running)
                 self.wakeup.set()
@@ -204,16 +210,20 @@ class Worker:
                 self.wakeup.set()
 
     def _running_of(self, lease: Lease) -> Running | None:
-        """Return the handler of exactly this lease: the item may have been claimed again under another fence."""
+        """Return the running item of exactly this lease, because the item may have been claimed again with another
+        fence.
+        """
         running = self._running.get(lease.id)
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers finish; cancel the rest and hand their items back uncounted. The keeper renews the leases meanwhile."""
+        """Let handlers finish within ``grace``, cancel the others, and hand their items back without counting an
+        attempt. The lease keeper renews the leases meanwhile.
+        """
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Start the claimed items. Hand back, unstarted, an item that waits to have the process to itself."""
+        """Start the claimed items. Hand back, unstarted, the item that waits to run alone."""
         self._start_waiting()
         if (suspect := self._suspect) is not None:
             self._suspect = None
@@ -224,14 +234,14 @@ class Worker:
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
-        """Cancel the handlers that still run. An earlier stop remains the reason."""
+        """Cancel the handlers that still run. If a handler was stopped before, that stop remains its reason."""
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
             if running.step is not Step.CLAIMED:
                 running.task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Write the endings of cancelled handlers, and release unknown items that carry this process as their owner."""
+        """Write the settlements of cancelled handlers, and release unknown items that name this process as their owner."""
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())
@@ -248,7 +258,7 @@ class Worker:
         await self._settle_all()
 
     async def _settle_all(self) -> None:
-        """Write every ending, and wait for locked rows; the caller limits the time."""
+        """Write every settlement, and wait for locked rows. The caller limits the time."""
         while self._unsettled:
             await self._settle_and_claim(0)
             if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:
@@ -264,7 +274,8 @@ class Worker:
             self._events.emit(ItemsClaimed(self._queue, _measure_waits(leases, self._clock.now())))
         for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
-                self._let_go(before)  # the lease was lost, and the item claimed again before the keeper noticed
+                # The lease was lost, and this worker claimed the item again before the lease keeper detected the loss.
+                self._let_go(before)
             if lease.is_last_chance and self._handler_of(lease) is not None:
                 self._isolate(lease)
             else:
@@ -272,7 +283,7 @@ class Worker:
         return len(leases)
 
     def _isolate(self, lease: Lease) -> None:
-        """Reserve the process for an item whose next crash makes it dead; postpone the item if another item holds the
+        """Reserve the process for an item whose next crash makes it dead. Postpone the item if another item holds the
         reservation.
         """
         self._put_off_count = 0 if self._suspect is None else self._put_off_count + 1
@@ -282,12 +293,12 @@ class Worker:
             self._unsettled.add(lease, put_off(PUT_OFF * (1 + self._put_off_count)))
 
     async def _start_suspect(self) -> None:
-        """Start the isolated item once nothing else runs in the process; put it off if that takes too long.
+        """Start the isolated item once nothing else runs in the process. Postpone it if that takes too long.
 
-        Its row records the start: the death of the process counts a crash only after it.
+        The item's row records the start, because a death of the process counts a crash only for a started item.
         """
         if (lease := self._suspect) is None or self._unsettled.is_ready:
-            return  # settle first: if the item kills the process, no other item's ending is lost
+            return  # settle first, so that a crash of the item loses no other item's settlement
         if self._isolation.is_alone:
             has_begun = await self._store.note(lease, None)
             if self._suspect != lease:
@@ -320,7 +331,7 @@ class Worker:
 
     async def _work(self, running: Running) -> None:
         bind_after(running.handler.traceparent(running.lease))
-        bind_progress(None)  # a handler's progress does not count as the worker's
+        bind_progress(None)  # progress of a handler does not count as progress of the worker
         try:
             executed = await execute(running, self._clock, self._policy.max_result)
             await self._close(running, executed)
@@ -333,7 +344,7 @@ class Worker:
             self._forget(running)
 
     async def _close(self, running: Running, executed: Executed) -> None:
-        """Add the settlement to the next batch, or write it together with its effect."""
+        """Add the settlement to the next batch, or write it in one transaction with its effect."""
         settlement, error = executed.settlement, executed.error
         self._cancellations.confirm(running.task)
         self._settler.took.append(executed.took)
@@ -353,11 +364,13 @@ class Worker:
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
 
     def _owns(self, running: Running) -> bool:
-        """Return False if the lease was lost or the item was settled without its handler."""
+        """Return whether this worker still owns the item. False: the lease was lost, or the item was settled without
+        its handler.
+        """
         return self._running.get(running.lease.id) is running
 
     def _forget(self, running: Running) -> None:
-        """Remove the item: the work is over, and its lease must not be renewed."""
+        """Remove an item whose work ended, so that its lease is no longer renewed."""
         if self._owns(running):
             del self._running[running.lease.id]
         if running.lease.is_last_chance:
@@ -379,7 +392,7 @@ class Worker:
     def _stop_overdue_effect(self, running: Running) -> None:
         self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
         self._stop(running, Stop.OVERDUE)
-        self.wakeup.set()  # so that an effect that ignores its cancellation is cancelled again in time
+        self.wakeup.set()  # wakes the worker to cancel an effect again that ignores its cancellation
 
     def _stop(self, running: Running, why: Stop) -> None:
         if why.applies_in(running.step):
@@ -388,7 +401,7 @@ class Worker:
                 self._cancellations.cancel(running.task)
 
     def _give_up_uncancellable(self) -> None:
-        """Settle the items of handlers that ignore cancellation; this process then ends."""
+        """Settle the items whose handlers ignore cancellation. This process ends afterwards."""
         for task in self._cancellations.repeat():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"
@@ -399,20 +412,24 @@ class Worker:
                 self._unsettled.add(running.lease, settlement)
 
     def _let_go(self, running: Running) -> None:
-        """Cancel the handler of an item that another process owns, without waiting: it may ignore the cancellation."""
+        """Cancel the handler of an item that another process owns. Do not wait for the handler, because it may ignore
+        the cancellation.
+        """
         del self._running[running.lease.id]
         self._stop(running, Stop.LOST)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._store.next_at()
-        # A due item that the last look did not claim is paused or leased: looking again at once would be a busy loop.
+        # A due item that the last claim did not return is paused or leased; an immediate retry would be a busy loop.
         if due is None or (due <= looked_at and not came_back):
             return self._next_deadline()
         return min(self._next_deadline(), due)
 
     def _next_deadline(self) -> datetime:
-        """Return the next poll, time limit, repeated cancellation or retry of an ending, whichever comes first."""
+        """Return the instant of the next poll, time limit, repeated cancellation or settlement retry, whichever comes
+        first.
+        """
         now = self._clock.now()
         looks_at = now + self._policy.look_every
         if not self._running:
