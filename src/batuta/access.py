@@ -1,10 +1,10 @@
-"""Access to the API and the dashboard: bearer tokens, and sessions of browsers.
+"""Access to the API and the dashboard: bearer tokens, and browser sessions.
 
-A token is ``bat_<id>_<secret>``. Only a hash of the secret is kept, and a comparison takes the same time for any guess.
+A token is ``bat_<id>_<secret>``. Only a hash of the secret is stored, and hashes are compared in constant time.
 
-A session is a sealed note in a cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<chance>.<seal>``. The server keeps
-nothing for it and checks the token at every request. So a revoked token ends its sessions, and a changed key ends all of them; a
-sign-out is remembered by the process that received it, until the note expires.
+A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<chance>.<seal>``. The server
+stores no sessions and checks the token at every request. So a revoked token ends its sessions, and a changed key
+ends all sessions. A sign-out is known only to the process that received it, until the cookie expires.
 """
 
 import hmac
@@ -22,7 +22,7 @@ _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 
 
 class Scope(StrEnum):
-    """Permission of a token."""
+    """A permission that a token grants."""
 
     READ = "read"
     OPERATE = "operate"
@@ -47,9 +47,10 @@ class Token:
 def mint(
     name: str, scopes: Iterable[Scope], *, by: str, now: datetime, chance: Callable[[int], str]
 ) -> tuple[Token, str]:
-    """Make a token and its text, the only moment at which the secret exists outside its owner's hands.
+    """Create a token and its text. The secret is contained only in the text, which is shown once; the token keeps a
+    hash.
 
-    ``chance(n)`` returns n bytes as hexadecimal, like ``secrets.token_hex``.
+    ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
     """
     wanted = frozenset(scopes)
     if not name.strip():
@@ -66,7 +67,7 @@ def mint(
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """Id and secret of a token, or None for any other text."""
+    """Return the id and the secret of a token's text, or None for any other text."""
     found = _FORM.match(text)
     return (found[1], found[2]) if found else None
 
@@ -80,7 +81,7 @@ def same(one: str, other: str) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    # The secret has 192 random bits, unlike a chosen password: one round of hashing is enough.
+    # One round of hashing is enough, because the secret has 192 random bits, unlike a chosen password.
     return sha256(secret.encode()).hexdigest()
 
 
@@ -105,12 +106,12 @@ class Sessions:
         self._ended: dict[str, datetime] = {}
 
     def begin(self, holder: str, *, now: datetime, chance: str) -> str:
-        """Make the cookie of a session. ``chance``: 16 random bytes as hexadecimal."""
+        """Create the cookie of a new session. ``chance`` is 16 random bytes as hexadecimal."""
         text = Session(holder, now + LASTS, chance).text
         return f"{text}.{self._seal(text)}"
 
     def find(self, note: str, *, now: datetime) -> Session | None:
-        """Read a session; None: invalid or expired."""
+        """Return the session of a cookie, or None if the cookie is invalid, expired or signed out."""
         found = _SESSION_FORM.fullmatch(note)
         if found is None or not same(self._seal(note.rpartition(".")[0]), found[4]):
             return None
@@ -122,7 +123,9 @@ class Sessions:
         self._ended[session.chance] = session.expires_at
 
     def proof(self, session: Session) -> str:
-        """Proof that a form came from our page: a foreign site cannot know it."""
+        """Return a value that proves that a form comes from the dashboard's own page, because other sites cannot
+        compute it.
+        """
         return self._seal(f"form {session.text}")
 
     def _seal(self, text: str) -> str:

@@ -1,1 +1,1 @@
-"""The composition root: builds the object graph of an application and of one process."""
+"""The composition root: builds the objects of an application and the loops of one process."""

@@ -1,4 +1,4 @@
-"""Tasks that ARQ runs: the relay in an engine worker, and the functions and loops of a plain ARQ worker."""
+"""Runs tasks with ARQ: the relay in an engine worker, and the functions and loops of a plain ARQ worker."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -24,7 +24,7 @@ LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes
 
 
 def add_arq_relay(work: Batuta, connect: Callable[[], Awaitable[ArqRedis]]) -> ArqRelay:
-    """Have ARQ run the tasks: the worker sends each call to Redis and receives its outcome."""
+    """Make ARQ run the tasks: the engine's worker sends each call to Redis and receives its outcome."""
     relay = ArqRelay(connect, work.clock, _store(work).find_wanted)
     work.relay_tasks(relay.run)
     work.add_loop(relay, LISTENING)
@@ -35,10 +35,10 @@ def add_arq_relay(work: Batuta, connect: Callable[[], Awaitable[ArqRedis]]) -> A
 
 
 class ArqWorker:
-    """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops beside ARQ's own.
+    """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops that run beside ARQ's own.
 
-    The loops claim tasks, send them, and recover tasks of dead processes. ``relay``: None if the engine's own
-    workers run this application's tasks.
+    The loops claim tasks, send them to ARQ, and recover tasks of dead processes. ``relay`` is None if the engine's
+    own workers run this application's tasks.
     """
 
     def __init__(self, name: str, work: Batuta, relay: ArqRelay | None, *, keep_result: timedelta) -> None:
@@ -59,7 +59,7 @@ class ArqWorker:
         """Build a supervisor with the engine's loops. The caller adds its own loops and runs the supervisor."""
         self._here.look_past(redis)
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
-        # Health checks see by this heartbeat that calls are run.
+        # Health checks conclude from this heartbeat that ARQ runs the calls.
         supervisor.add(work.observability.heartbeat(self._name, lambda: supervisor.running), BEATING)
         supervisor.add(ArqRunner(redis), LISTENING)
         supervisor.add(ThreadWatch(work.task_registry, work.events), COUNTING_THREADS)

@@ -1,9 +1,9 @@
-"""Take a backup of the database under load, and restore one: ``batuta backup``, ``batuta restore``.
+"""Writes a backup of the database while it is in use, and restores a backup: ``batuta backup``, ``batuta restore``.
 
-    restore:  check the file ─▶ keep every process out ─▶ collect later facts of the old database ─▶ load the backup
+    restore:  check the file ─▶ lock out every process ─▶ collect later facts of the old database ─▶ load the backup
               ─▶ newer migrations ─▶ apply the facts ─▶ commit (PostgreSQL) or rename the file (SQLite)
 
-Until the last step the old database is untouched; after it the new one is complete.
+Until the last step the old database is unchanged; after it the new database is complete.
 """
 
 import asyncio
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from batuta.stores.postgres.driver import PostgresDatabase
     from batuta.stores.sqlite.driver import SqliteDatabase
 
-# Three heartbeats.
+# A process counts as alive if its last heartbeat is more recent than this: three heartbeat intervals.
 ALIVE = timedelta(seconds=45)
-# The clocks of the writing machines may differ by this much; carrying a fact over twice is harmless.
+# Maximum difference between the clocks of the writing machines. Facts from this span may be carried over twice, which
+# is harmless.
 CLOCKS = timedelta(minutes=5)
 STOP_OR_FORCE = Reason(
     "restore_wait",
@@ -48,7 +49,7 @@ STOP_OR_FORCE = Reason(
 FREE_SPACE = Reason(
     "restore_disk", "free space on the disk of the database, check the rights of its folder, then repeat"
 )
-# Progress: a table and its rows, or PAGES and a percentage.
+# Arguments of a progress callback: a table and its rows, or PAGES and a percentage.
 PAGES = "pages"
 Progress: TypeAlias = Callable[[str, int], None]
 
@@ -57,14 +58,14 @@ Progress: TypeAlias = Callable[[str, int], None]
 class RestoreReport:
     manifest: Manifest
     restored: Restored
-    counts: Mapping[str, int]  # rows carried over, released or held back
+    counts: Mapping[str, int]  # number of rows that were carried over, released or held back, per kind
     kept: Path | None
 
 
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
-    """Write a consistent backup while other processes use the database."""
+    """Write a consistent backup to ``file`` while other processes use the database."""
     database = work.observability.another()
-    if not await database.exists():  # opening would create it
+    if not await database.exists():  # opening a missing database would create it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
     try:
@@ -78,7 +79,9 @@ async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
 
 
 async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: Progress) -> RestoreReport:
-    """Replace the database by a backup. Refuse a damaged or foreign file, and a database that is in use."""
+    """Replace the database with a backup. Refuses a damaged file, a backup of another kind of database, and a database
+    that is in use.
+    """
     database = work.observability.another()
     with archive.read(file) as opened:
         missing = _missing(opened, _migrations(work), database)
@@ -153,7 +156,7 @@ async def _restore_sqlite(
     from batuta.stores.sqlite import copying
     from batuta.stores.sqlite.driver import SqliteDatabase
 
-    file = database.file.resolve()  # a symbolic link stays and points to the restored file
+    file = database.file.resolve()  # resolves a symbolic link, so that the link remains and points to the restored file
     unpacked = archive.scratch(file, "restoring")
     kept = file.with_name(f"{file.name}.before-restore-{work.clock.now():%Y%m%dT%H%M%S}-{os.getpid()}")
     parts = _parts(work, database)
@@ -235,7 +238,9 @@ async def _migrate(transaction: Transaction, missing: Sequence[Migration], work:
 async def _collect(
     old: Reading | None, parts: Sequence[Restoring], manifest: Manifest, work: Batuta, *, force: bool
 ) -> Sequence[object] | None:
-    """Facts of the old database that must survive; None: no old database, or not the one that was backed up."""
+    """Return the facts of the old database that must survive. None: there is no old database, or the backup is of
+    another database.
+    """
     if old is None:
         return None
     try:
@@ -288,7 +293,9 @@ def _tables(work: Batuta) -> list[str]:
 
 
 def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Database) -> list[Migration]:
-    """Migrations of this code that the backup lacks. Raise BackupForeign if the backup has unknown ones."""
+    """Return the migrations of this code that the backup lacks. Raise BackupForeign if the backup has a migration that
+    this code lacks.
+    """
     manifest = opened.manifest
     if manifest.dialect != database.dialect:
         why = Reason("backup_dialect", "it is a backup of {dialect}", dialect=manifest.dialect)

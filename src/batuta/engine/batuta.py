@@ -1,6 +1,6 @@
-"""The composition root: everything an application registers and a process runs, built once.
+"""The composition root: holds everything that an application registers and builds everything that a process runs.
 
-``async with work`` opens the database; ``batuta --app module:work up`` runs everything.
+``async with work`` opens the database; ``batuta --app module:work up`` starts all processes.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 SomeJob = TypeVar("SomeJob", bound=JobFunction)
 SomeTask = TypeVar("SomeTask", bound=TaskFunction)
 SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
-# A worker silent for this long loses its items.
+# A worker that does not renew its leases for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
@@ -81,9 +81,11 @@ DAY = timedelta(days=1)
 
 
 class Batuta:
-    """An application of the engine: register its work, open its database, build the loops of a process."""
+    """An application of the engine. It registers jobs, tasks, queues and loops, opens the database, and builds the
+    loops of a process.
+    """
 
-    only: Collection[str] = ()  # queues that the worker serves; empty: all queues and everything else
+    only: Collection[str] = ()  # queues that the worker serves; empty: all queues and the application's loops
 
     @check_options
     def __init__(
@@ -98,11 +100,14 @@ class Batuta:
         lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
-        """``settings``: None: from the environment and ``.env``. ``timezone``: None: from the settings.
+        """Create an application on a database. ``settings`` default to the environment and ``.env``, and ``timezone``
+        to the settings.
 
-        ``migrate``: opening applies missing migrations; False: opening refuses an old schema; None: False in production.
-        ``clock``: the source of all times; None: the machine's clock, and PostgreSQL's where it is used. ``lease``: how long a
-        process may be silent before its runs are taken over. ``concurrency``: tasks at a time in one worker.
+        With ``migrate`` true, opening applies missing migrations; with False, opening refuses an old schema. None
+        means False in production and True elsewhere. ``clock`` is the source of all times. None means the machine's
+        clock, except that PostgreSQL's clock decides about leases and due times. ``lease`` is how long a scheduler
+        may fail to renew before its runs are taken over. ``concurrency`` is the number of tasks that one worker runs
+        at the same time.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
@@ -143,7 +148,7 @@ class Batuta:
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
-        self.closers: list[Callable[[], Awaitable[None]]] = []  # closers of everything open in addition to the database
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # closes resources other than the database
         self._loops: list[tuple[Loop, LoopPolicy]] = []
 
     @check_options
@@ -156,7 +161,9 @@ class Batuta:
         timeout: float = DEFAULT_SECONDS,
         **options: Unpack[JobOptions],
     ) -> Callable[[SomeJob], SomeJob]:
-        """Register a function that the scheduler calls in its own process. A function with an argument receives the run."""
+        """Register a function that the scheduler calls in its own process on a cron schedule. A function with a
+        parameter receives the run.
+        """
 
         if callable(schedule):
             why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
@@ -181,7 +188,7 @@ class Batuta:
         token: str | None = None,
         **options: Unpack[JobOptions],
     ) -> None:
-        """Register a URL that the scheduler sends a POST to. ``token``: the bearer token to send."""
+        """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token."""
         self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
 
     def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
@@ -213,7 +220,9 @@ class Batuta:
         circuit: str | None = None,
         **options: Unpack[JobRules],
     ) -> None:
-        """Register a job with any target. ``profiles``: the timetables that contain it; None: all."""
+        """Register a job with any target. ``profiles`` are the profiles whose timetable contains the job; None means
+        all profiles.
+        """
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
         job = make_job(name, schedule, target, zone=self.zone, category=category, timeout=timeout, **options)
@@ -233,7 +242,9 @@ class Batuta:
         count_timeouts: bool = False,
         probe_within: float = DEFAULT_SECONDS,
     ) -> None:
-        """Register a circuit breaker shared by all processes; times are seconds. ``printer:*`` is the rule of a family."""
+        """Register a circuit breaker that all processes share. Times are in seconds. A name such as ``printer:*`` is
+        the rule for all circuits with that prefix.
+        """
         self.circuits.add(
             CircuitRule(
                 name=name,
@@ -246,7 +257,7 @@ class Batuta:
         )
 
     def limit(self, limit: Limit) -> Limit:
-        """Register a rate limit for `batuta limits`. ``work.rates`` enforces it."""
+        """Register a rate limit, so that `batuta limits` shows it. ``work.rates`` enforces the limit."""
         if limit.name in self.limits:
             raise InvalidName(name=limit.name, kind="limit", why=Reason("limit_taken", "another limit is called that"))
         self.limits[limit.name] = limit
@@ -280,10 +291,11 @@ class Batuta:
     ) -> Callable[[SomeLoop], SomeLoop]:
         """Register an async function, or a class with an async ``tick``, as a supervised loop. Return it unchanged.
 
-        Times are seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without progress
+        Times are in seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without progress
         (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process restarts after
-        ``max_failures`` failed ticks in a row, or ``max_restarts`` restarts of a stuck one. ``finishes_tick``: a shutdown lets
-        a running tick finish; otherwise it cancels the tick, unless the loop is a class with a ``drain``.
+        ``max_failures`` failed ticks in a row, or after ``max_restarts`` restarts of a stuck tick. With
+        ``finishes_tick`` a shutdown lets a running tick finish; otherwise it cancels the tick, unless the loop is a
+        class with a ``drain``.
         """
 
         def register(function: SomeLoop) -> SomeLoop:
@@ -313,9 +325,11 @@ class Batuta:
         name: str | None = None,
         retry_timeout: bool = False,
     ) -> Callable[[SomeTask], SomeTask]:
-        """Register a function that can be enqueued, and return it unchanged. Its first argument is the context.
+        """Register a function as a task that can be enqueued, and return it unchanged. Its first parameter is the
+        context.
 
-        Times are seconds. ``retry``: the waits before each retry, or a policy; None: five retries with full jitter.
+        Times are in seconds. ``retry`` is a list of the waits before each retry, or a policy; None means five
+        retries with full jitter.
         """
 
         def register(function: SomeTask) -> SomeTask:
@@ -341,7 +355,9 @@ class Batuta:
         return register
 
     def relay_tasks(self, runner: TaskRunner) -> None:
-        """Have ``runner`` run the tasks in other processes: a worker here claims them and waits for their outcomes."""
+        """Let ``runner`` run the tasks in other processes. A worker of this process claims the tasks and waits for
+        their outcomes.
+        """
         self.task_registry.elsewhere = runner
         self._task_store.relay()
 
@@ -349,7 +365,9 @@ class Batuta:
     def add_queue(
         self, table: QueueTable, handler_of: Callable[[Lease], ItemHandler | None], *, concurrency: int | None = None
     ) -> SqlQueue:
-        """Register a table of the application as a queue that the worker serves; return the queue to enqueue items."""
+        """Register a table of the application as a queue that the worker serves. Return the queue, with which the
+        application enqueues items.
+        """
         if table.name in self.queues:
             raise InvalidName(name=table.name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
         store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
@@ -359,7 +377,9 @@ class Batuta:
 
     @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
-        """Register a table of the application as a pipeline: the worker serves each stage as a queue of that name."""
+        """Register a table of the application as a pipeline. The worker serves each stage as a queue with the stage's
+        name.
+        """
         store = partial(
             SqlQueue,
             self.database,
@@ -375,7 +395,7 @@ class Batuta:
 
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
-        """Every queue by name."""
+        """All queues by name, including the stages of pipelines."""
         return {served.store.name: served.store for served in self._worker_queues()}
 
     def _execution_log(self) -> SqlExecutionLog:
@@ -396,7 +416,7 @@ class Batuta:
 
     @property
     def unserved(self) -> UnservedItems:
-        """Waiting items of queues and stages that this version does not have."""
+        """The waiting items whose queue or stage does not exist in this release."""
         return UnservedItems(self._task_store, self.queues)
 
     def _observability(self) -> Observability:
@@ -426,28 +446,33 @@ class Batuta:
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """The folder in which processes of this host that use this database find each other."""
+        """The folder in which processes of this host that use the same database register, so that they detect each
+        other's death.
+        """
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
-        """The application clock's time; None: the database's clock decides."""
+        """Return the time of the application's clock, or None if the database's clock is used."""
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
-        """Add a loop object; ``loop`` builds one from a function or a class."""
+        """Add a loop object. The decorator ``loop`` creates one from a function or a class."""
         self._loops.append((loop, policy))
 
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
-        """A supervisor of the loops of a role, with its heartbeat.
+        """Build the supervisor of a role's loops, with a heartbeat.
 
-        ``heartbeat``: one that beats outside this event loop (``engine.process``); None: one of the loops here.
+        ``heartbeat`` is a heartbeat that runs in another thread (``engine.process``); None adds one to the
+        supervised loops.
         """
         return self.observability.supervisor(role, self._loops_of(role), heartbeat)
 
     def retentions(self) -> list[Retention]:
-        """Retention of the engine's tables. Executions and circuit transitions are history: the application prunes them."""
+        """Return the retention of the engine's tables. Executions and circuit transitions are not included: the
+        application decides how long to keep this history.
+        """
         return [
-            Retention("tasks", self._task_store.prune),  # each row holds its own expiry
+            Retention("tasks", self._task_store.prune),  # each row holds its own expiry instant
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
@@ -456,7 +481,9 @@ class Batuta:
         ]
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete tokens older than the longest window: a key's tokens count in all of its windows."""
+        """Delete rate-limit tokens older than the longest window. One token counts in all windows of its key, so none
+        may be deleted earlier.
+        """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
 
@@ -489,16 +516,19 @@ class Batuta:
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Process due items of a queue, at most ``most``; other workers may do the same at the same time."""
+        """Run at most ``most`` due items of a queue and return their number. Other workers may serve the queue at the
+        same time.
+        """
         served = next(each for each in self._worker_queues() if each.store.name == queue)
         lease_holder = self._lease_holder()
         with self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release the items of a queue whose workers stopped renewing, without a worker in this process.
+        """Release the items of a queue whose workers stopped renewing their leases. This process needs no worker of its
+        own.
 
-        ``waits`` is called with the length of the wait between the two looks, if any lease looks expired.
+        If a lease may have expired, ``waits`` is called with the length of the pause before the second look.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)
@@ -517,7 +547,9 @@ class Batuta:
         yield from self._app_queues.values()
 
     async def open(self) -> None:
-        """Open the database and check that it is ours and up to date."""
+        """Open the database, apply migrations if configured, and check that the schema is current and the database
+        belongs to this project.
+        """
         await self.connections.open()
         self.opened_at = self.clock.now()
         try:
@@ -529,7 +561,7 @@ class Batuta:
             raise
 
     async def check(self) -> None:
-        """Check that the schema is current and that the database belongs to this project."""
+        """Raise an error unless the schema is current and the database belongs to this project."""
         await self.migrator().require_current()
         if self.extension.mark is not None:
             await Marker(self.database, self.extension.mark).require()

@@ -1,4 +1,4 @@
-"""Extension points of an application in addition to jobs and loops: roles, commands, checks and dashboard cards."""
+"""Extension points of an application other than jobs and loops: roles, commands, checks and dashboard cards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from batuta.texts import Wording
 
 
 class Tone(StrEnum):
-    """A state for which the page has a sign and a colour."""
+    """A state that the dashboard shows with a symbol and a colour."""
 
     OK = "ok"
     RUNNING = "running"
@@ -30,7 +30,7 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number on a card. ``of``: the possible maximum."""
+    """A number on a dashboard card. ``says`` is the key of its label; ``of`` is the maximum, if any."""
 
     says: str
     value: int | timedelta
@@ -40,10 +40,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """One row of progress: ``done`` of ``of``. ``cells``: further cells, in the order of the board's ``columns``."""
+    """One row of progress on a dashboard card: ``done`` of ``of``. ``cells`` are further cells, in the order of the
+    board's ``columns``.
+    """
 
     name: str
-    state: str  # key of a text
+    state: str  # key of the text that names the state
     tone: Tone
     done: int
     of: int
@@ -52,7 +54,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A card of the dashboard. ``columns``: headings of its rows: name, state, progress and further cells."""
+    """A card of the dashboard. ``columns`` are the headings of its rows: name, state, progress and further cells."""
 
     says: str
     figures: Sequence[Figure]
@@ -65,18 +67,20 @@ Command: TypeAlias = Callable[..., None] | Mapping[str, Callable[..., None]]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A kind of process. ``run`` returns when ``stop`` is set and everything has drained."""
+    """A kind of process. ``run`` returns after ``stop`` is set and all work has drained."""
 
     name: str
     run: Callable[[asyncio.Event], Awaitable[None]]
     in_up: bool = True
-    # Host, port and the setting's name: `batuta up` refuses to start if the port is taken.
+    # Host, port and name of the port's setting. `batuta up` refuses to start if the port is in use.
     listens: tuple[str, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A line of `batuta doctor` about the application. ``what`` and ``step`` name texts of its tables."""
+    """One line of `batuta doctor` about the application. ``what`` and ``step`` are keys of its texts for the finding
+    and the next step.
+    """
 
     is_well: bool
     what: str
@@ -88,26 +92,30 @@ class Examined:
 class Extension:
     """The parts of an application other than its jobs and loops."""
 
-    service: str = "batuta"  # the name in alerts
+    service: str = "batuta"  # name of the service in alerts
     application: Callable[[], Any] | None = None  # the application's own object graph, for its commands
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()
-    commands: Mapping[str, Command] = field(default_factory=dict)  # commands under `batuta`; a mapping is a group
-    examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # further checks of `batuta doctor`
+    # Commands under `batuta`; a mapping is a group of commands.
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # additional checks of `batuta doctor`
     profiles: Sequence[str] = (ONLY_PROFILE,)
-    first_profile: str | None = None  # active until an operator chooses one
-    wording: Wording = field(default_factory=Wording)  # phrases in the log, and names of fields
+    first_profile: str | None = None  # active until an operator chooses a profile
+    wording: Wording = field(default_factory=Wording)  # phrases of log lines and names of their fields
     sections: Sequence[Section] = SECTIONS
-    reserved: Mapping[str, int] = field(default_factory=dict)  # categories dispatched first, with their concurrency
-    windows: Mapping[str, Window] = field(default_factory=dict)  # defaults; operators may change them at run time
-    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # switches for operators, by the word they type
-    later: Sequence[str] = ()  # planned roles: the command says that they are not implemented
-    api: Callable[[], Any] | None = None  # builds the ASGI application; None: the engine's own
-    child_env: Mapping[str, str] = field(default_factory=dict)  # defaults that `batuta up` sets for its children
-    # Build the same application with these settings, as the children of a running `batuta up` see it.
+    # Categories that are dispatched first, with their concurrency.
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    # Default windows; operators may change them at run time.
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # switches for operators, by the name they type
+    later: Sequence[str] = ()  # planned roles; the command for them reports that they are not implemented
+    api: Callable[[], Any] | None = None  # builds the ASGI application; None: the engine's API
+    # Defaults of environment variables that `batuta up` sets for its children.
+    child_env: Mapping[str, str] = field(default_factory=dict)
+    # Builds the same application with these settings, as the children of a running `batuta up` have it.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
-    boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the first page, in this order
-    # Data of the application that survives when an older backup replaces the database.
+    boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the dashboard's first page, in order
+    # Data of the application that must survive the restore of an older backup.
     restoring: Callable[[], Sequence[Restoring]] = tuple
-    mark: Mark | None = None  # the project that must own the database; None: any database
+    mark: Mark | None = None  # project that must own the database; None: any database is accepted

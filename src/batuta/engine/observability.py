@@ -1,4 +1,6 @@
-"""Everything that observes the rest: heartbeats, checks, score, alerts, incidents, dead man's switch."""
+"""Builds the components that observe a process: heartbeats, checks, health score, alerts, incidents and dead man's
+switch.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,12 +46,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Observability:
-    """``now`` returns None if the database's clock decides."""
+    """Builds the observing components of one process. ``now`` returns None if the database's clock is used."""
 
     database: Database
     liveness: Database
     version: str
-    service: str  # the name in alerts
+    service: str  # name of the service in alerts
     clock: Clock
     ids: Ids
     events: Events
@@ -65,9 +67,10 @@ class Observability:
     zone: ZoneInfo
     sections: Sequence[Section]
     texts: Sequence[Path]  # text tables of the application
-    caller: Callable[[], "HttpCaller"]  # called when an alert leaves the host
-    another: Callable[[], Database]  # a second connection to the same database, for another event loop
-    # The circuit that a family depends on: while it is open, findings of the family are silenced.
+    caller: Callable[[], "HttpCaller"]  # creates the HTTP client on the first alert sent to another host
+    another: Callable[[], Database]  # opens a second connection to the same database, for another event loop
+    # Circuit that a family of circuits depends on, by family. While that circuit is open, health reports no findings of
+    # the family.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
     restarts: SqlRestarts = field(init=False)
@@ -105,7 +108,9 @@ class Observability:
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
     ) -> None:
-        """Add a queue of the application to health. ``loops``: the loops that serve it; default: the worker of its name."""
+        """Add a queue of the application to the health checks. ``loops`` are the names of the loops that serve it; the
+        default is the worker of the queue.
+        """
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
             name=queue.name, pulse=queue.pulse, loops=working, limits=limits or QueueLimits(), hands_over=hands_over
@@ -124,7 +129,9 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """The observing loops of a process of this role. ``running``: returns the process's loops, called each time."""
+        """Return the observing loops for a process of this role. ``running`` returns the loops of the process at the
+        time of the call.
+        """
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
@@ -132,10 +139,12 @@ class Observability:
     def supervisor(
         self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heartbeat: Heartbeat | None = None
     ) -> Supervisor:
-        """A supervisor of the role's loops and of the observing ones. ``heartbeat``: one that beats in another thread."""
+        """Build a supervisor for the role's own loops and the observing loops. ``heartbeat`` is a heartbeat that runs
+        in another thread; None adds one to the loops.
+        """
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)
-        # Added first, so that they drain last and outlive the other loops.
+        # Added first, so that they drain last, after the other loops.
         if heartbeat is None:
             heartbeat = self.heartbeat(role, lambda: supervisor.running)
             supervisor.add(heartbeat, BEATING)
@@ -145,7 +154,9 @@ class Observability:
         return supervisor
 
     def heartbeat(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heartbeat:
-        """A heartbeat on the event loop that it reports on; ``engine.process`` has one in its own thread."""
+        """Create a heartbeat that runs on the event loop it reports on. ``engine.process`` runs one in a separate
+        thread instead.
+        """
         return Heartbeat(
             worker_id=make_owner(self.ids),
             worker_name=worker_name,

@@ -1,5 +1,5 @@
-"""A guarded process: a supervisor runs its loops; a watchdog thread writes heartbeats, monitors the event loop and
-notifies the parent.
+"""A guarded process. A supervisor runs its loops; a watchdog thread writes heartbeats, monitors the event loop and
+notifies the parent process.
 
     async with guard_process(work, "worker", stop, notifier=…) as supervisor:
         await supervisor.run(stop, grace)
@@ -54,7 +54,7 @@ class ProcessLimits:
 
 
 class OwnDatabase:
-    """The watchdog thread's own database connection, opened in that thread at first use."""
+    """The database connection of the watchdog thread, which opens it on first use."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -82,9 +82,8 @@ async def guard_process(
 ) -> AsyncIterator[Supervisor]:
     """Yield the supervisor of a role and guard the process while the block runs.
 
-    Raises Recycled if the process asked to be restarted, and StoreReplaced if its database file was deleted or replaced.
-
-    ``worker_name``: the name in ``worker_heartbeats``; default: the role.
+    Raises Recycled if the process requested a restart, and StoreReplaced if its database file was deleted or
+    replaced. ``worker_name`` is the name in ``worker_heartbeats``; the default is the role.
     """
     name, notifier = worker_name or role, notifier or Notifier()
     with _dump(work, name) as dump:
@@ -148,7 +147,7 @@ class _Guard:
         self.file_watch = FileWatch(
             check=work.database.check_file, stop=self._stop_soon, clock=SystemClock(), forced=self._report_end
         )
-        # Heartbeats use the application's clock; blocked time is measured by the machine's.
+        # Heartbeats use the application's clock; the watchdog measures blocked time with the machine's clock.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
         beating.add(self.heartbeat, BEATING)
         watching.add(self._monitor, looking(limits.blocked, notifier))
@@ -157,7 +156,7 @@ class _Guard:
         self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
 
     def report_orphaned_stacks(self) -> None:
-        """Report stacks of processes of this role that died without a report."""
+        """Emit and record the stack traces of processes of this role that died without a report."""
         for left in StackFolder.for_database(self._work.database.where).list_orphaned(self._name):
             self._work.events.emit(StackFound(left.role, left.pid, left.stack))
             restart = NewRestart(
@@ -193,7 +192,7 @@ class _Guard:
 
 @contextmanager
 def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
-    """The file for Python's fault handler; None if it cannot be created."""
+    """Open the file for Python's fault handler while the block runs. Yields None if the file cannot be created."""
     folder = StackFolder.for_database(work.database.where)
     try:
         file = folder.open(name, os.getpid())

@@ -1,4 +1,6 @@
-"""The loops that serve queues: a worker and a rescuer for each; one lease keeper and one LISTEN for all."""
+"""Builds the loops that serve queues: a worker and a rescuer per queue, and one lease keeper and one LISTEN connection
+for all queues.
+"""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
@@ -29,7 +31,7 @@ class Served(NamedTuple):
     store: SqlQueue
     handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
-    has_rescuer: bool = True  # False: another queue of the same table has the rescuer for all of them
+    has_rescuer: bool = True  # False: the rescuer of another queue covers the whole table
 
     def worker(
         self,
@@ -51,7 +53,9 @@ def stages(
     looks: timedelta | None,
     taken: Container[str],
 ) -> Iterator[Served]:
-    """Each stage as a queue of its name. ``taken``: names of existing queues."""
+    """Return each stage as a queue with the stage's name. Raises InvalidName if a name is in ``taken``, the names of
+    existing queues.
+    """
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
             raise InvalidName(name=stage.name, kind="stage", why=Reason("queue_taken", "another queue is called that"))
@@ -73,15 +77,16 @@ def queue_loops(
     presence: PresenceFolder | None = None,
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """The loops that serve the queues. ``looks``: poll interval without a wake-up. ``only``: queues to serve; empty: all.
+    """Return the loops that serve the queues. ``looks`` is the poll interval without a wake-up. ``only`` are the queues
+    to serve; empty means all.
 
-    ``presence``: finds dead workers of this host; None: only expired leases show them. ``isolation``: shared with other code of
-    this process that works on items.
+    ``presence`` detects dead workers of this host; with None, only expired leases reveal them. ``isolation`` is
+    shared with other code of this process that runs items.
     """
     lease = lease_holder.lease
-    # After an outage of the database the worker settles and claims again soon.
+    # A short back-off, so that the worker settles and claims again soon after an outage of the database.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
-    # Several looks in a lease: the rescuer releases a lease only after two of them.
+    # Several looks per lease, because the rescuer releases a lease only after two looks.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     keeper, isolation = LeaseKeeper(lease_holder, clock), isolation or Isolation(clock)
     yield keeper, renewal_policy(lease)
@@ -99,7 +104,9 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """One recovery for each table, named like its queue if only one queue of the table is served here."""
+    """Return one recovery function per table. Its name is the queue's name if only one queue of the table is served,
+    else the table's.
+    """
     tables: dict[str, list[SqlQueue]] = {}
     for served in queues:
         tables.setdefault(served.store.table.name, []).append(served.store)

@@ -1,1 +1,1 @@
-"""The execution log: one row per fire with start, end, result and reason."""
+"""The execution log: one row per fire of a job, with start, end, result and reason."""

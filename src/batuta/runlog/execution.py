@@ -1,13 +1,13 @@
 """One fire of a job, from its opening to its end.
 
-                ┌─▶ success | error | timeout | skipped      by its runner, fenced by the attempt
+                ┌─▶ success | error | timeout | skipped      its runner closes it, fenced by the attempt
 running ────────┤
- (lease)        └─▶ running, attempt + 1                     its process died: another scheduler takes it over
-                 ─▶ abandoned                                … or a repeat is not allowed or not possible
+ (lease)        ├─▶ running, attempt + 1                     its process died: another scheduler takes it over
+                └─▶ abandoned                                its process died, and a repeat is not allowed or not possible
+skipped | missed                                             opened and closed in one write: the row holds the reason
 
-skipped | missed                                             opened and closed at once: the row is the explanation
-
-The reasons say why a fire did not run and how a run ended; their Portuguese sentences are in ``texts/pt_BR.toml``.
+The reasons below say why a fire did not run and how a run ended. Their Portuguese sentences are in
+``texts/pt_BR.toml``.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ ALREADY_RUNNING = define("already_running", "it is running already")
 WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and ask again")
 LIFT_OR_INSIST = define("held_next", "lift what holds it, or say --even-if-held if you are sure")
 
-# A fire that was skipped because of an earlier run.
+# Reasons of a fire that was skipped because an earlier run of the job is still in progress.
 OVERLAP = define("overlap", "overlap: the run before it is still going")
 OVERLAP_BUSY = define("overlap_busy", "overlap: the endpoint is busy with an earlier call")
 OVERLAP_THREADS = define(
@@ -55,7 +55,7 @@ MISSED_RESTORED = define(
 )
 MANY_FIRES = define("many_fires", "{why}; {count} fires")
 
-# Reasons of a take-over or a closing.
+# Reasons why a run was taken over or abandoned.
 SILENT = define("silent", "its process stopped renewing its lease")
 HANDED_BACK = define("handed_back", "its scheduler stopped before it ended")
 DEAD = define("process_dead", "its process ended before it did")
@@ -87,7 +87,7 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """Reason of a held fire. ``why``: the reason that holds the job."""
+    """Return the reason of a held fire. ``why`` is the reason that holds the job."""
     return HELD(why=why)
 
 
@@ -99,7 +99,7 @@ def is_unfinished(reason: str | None) -> bool:
     return code_of(reason) == UNFINISHED
 
 
-LONGEST_ERROR = 500  # and reason
+LONGEST_ERROR = 500  # characters, of an error or a reason
 LARGEST_RESULT = 20_000
 
 
@@ -121,12 +121,12 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A run of this process: ``attempt`` is the fence of every write about it."""
+    """A run that this process owns. Every write about the run contains ``attempt`` as its fence."""
 
     id: str
     job: str
     category: str
-    scheduled_for: datetime | None  # None: an operator requested it
+    scheduled_for: datetime | None  # None: an operator requested the run
     trigger: Trigger
     attempt: int
     started_at: datetime
@@ -141,12 +141,12 @@ class Ending:
     reason: str | None = None
     items: int | None = None
     result: Mapping[str, Json] | None = None
-    retry_at: datetime | None = None  # Retry-After of the other side; not stored
+    retry_at: datetime | None = None  # Retry-After of the called service; not stored
 
 
 def storable(ending: Ending) -> Ending:
-    """The ending in a form that both databases can store and any operator may read. Every text of a job passes through
-    here.
+    """Return a copy of the ending that both databases can store, with personal data masked. Every text of a job passes
+    through this function.
     """
     return replace(
         ending,
@@ -159,7 +159,9 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """The same ending for a database that refuses even that: plain characters, a note, and nothing else."""
+    """Return a reduced ending, for a database that refuses the full one: status, code, ASCII texts and a note that
+    details are missing.
+    """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
         status=ending.status,
@@ -174,7 +176,9 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """The text without its facts, one of which the database may have refused. The code stays."""
+    """Return the text in ASCII with a note and without its facts, because the database may have refused one of them. A
+    reason keeps its code.
+    """
     if text is None:
         return None
     note = f"; {DETAILS_REFUSED()}"
@@ -184,7 +188,7 @@ def _note(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A row to write: a run that starts, or a fire that does not start, with the reason."""
+    """A row to insert: a run that starts, or a fire that does not run, with the reason."""
 
     job: str
     category: str
@@ -193,12 +197,12 @@ class Opening:
     status: Status
     reason: str | None = None
     params: Mapping[str, str] | None = None
-    covers: Mapping[str, Json] | None = None  # for a missed row that stands for many fires: from, to and count
+    covers: Mapping[str, Json] | None = None  # for one missed row that covers many fires: from, to and count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """The schedule of a job in this code compared with the stored one."""
+    """The schedule of a job in this code, to be compared with the stored schedule."""
 
     job: str
     category: str

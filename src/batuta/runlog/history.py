@@ -10,7 +10,7 @@ from batuta.kernel.json import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A row of the log."""
+    """A row of the execution log."""
 
     id: str
     job: str
@@ -43,7 +43,9 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts of the last 24 hours. ``by_status`` counts rows; durations cover runs that really ran."""
+    """Counts of the last 24 hours. ``by_status`` counts rows. The mean and the 95th percentile cover runs with status
+    success, error or timeout, in milliseconds.
+    """
 
     by_status: Mapping[str, int] = field(default_factory=dict)
     mean_ms: int | None = None
@@ -58,51 +60,53 @@ class Counts:
         return sum(self.by_status.values())
 
 
-# This many failed runs in a row mark a job as always failing; more are not counted.
+# A job with this many failed runs in a row counts as always failing; more failures are not counted.
 ENOUGH_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts about one job."""
+    """Facts of the execution log about one job."""
 
-    expected_since: datetime | None = None  # None: no scheduler has seen it
+    expected_since: datetime | None = None  # None: no scheduler has registered the job
     last: LastRun | None = None
     last_error: str | None = None
-    failures_in_a_row: int = 0  # since the last success; counted up to ENOUGH_FAILURES
+    failures_in_a_row: int = 0  # failed runs since the last success, counted up to ENOUGH_FAILURES
     running: int = 0
     counts: Counts = field(default_factory=Counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Rows of one category with the same ending within one time slice."""
+    """The number of rows of one category and status within one time slice."""
 
     category: str
     status: str
-    place: int  # 0 starts at the requested instant
+    place: int  # index of the time slice; slice 0 starts at the requested instant
     runs: int
 
 
-# Below every id: with it, ``before`` is only an instant.
+# Smaller than every id: with this ``before_id``, only the instant ``before`` decides.
 BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 
 class Reports(Protocol):
     async def known_since(self) -> datetime | None:
-        """Start of the first scheduler on this database; None: no scheduler has ever run."""
+        """Return the instant at which the first scheduler started on this database, or None if none ever ran."""
         ...
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
-        """Facts about every job that was ever scheduled; counts start at ``since``."""
+        """Return facts about every job that was ever scheduled. Counts start at ``since``."""
         ...
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Jobs that ran as expected, each at or after its own instant."""
+        """Return the jobs that have a run as expected, each at or after its own instant in ``expected``."""
         ...
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
-        """Count every row from ``since`` on in slices of ``length``. A missed fire counts where it was due."""
+        """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant it was
+        due.
+        """
         ...
 
     async def recent(
@@ -114,7 +118,9 @@ class Reports(Protocol):
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        """Rows, newest first. Many rows share an instant: to continue after a row, pass its ``started_at`` and its id."""
+        """Return rows, newest first. Many rows share an instant, so to continue after a row, pass its ``started_at``
+        and its id.
+        """
         ...
 
     async def execution(self, id: str) -> Recorded | None: ...

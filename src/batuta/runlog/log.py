@@ -1,6 +1,6 @@
-"""The execution log as the scheduler needs it, and the timetables of the versions that share a database.
+"""The interface of the execution log for the scheduler, and the timetables of the releases that share a database.
 
-Decisions inside ``open_due`` happen under a lock on the jobs.
+Decisions inside ``open_due`` are made under a lock on the jobs.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,7 +17,9 @@ from batuta.schedule.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimetable:
-    """The jobs of this process, in all profiles. ``release``: the name of the deployment, if the operator sets one."""
+    """The timetable of this process: its jobs in all profiles. ``release`` is the name of the deployment, if the
+    operator set one.
+    """
 
     fingerprint: str
     jobs: int
@@ -27,7 +29,7 @@ class OwnTimetable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
     fingerprint: str
-    position: int  # the order of deployment: the highest is the most recent
+    position: int  # place in the order of deployment; the highest is the most recent
     jobs: int
     release: str | None
     first_seen_at: datetime
@@ -40,7 +42,7 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """Settings made at run time. None: the declared value counts."""
+    """Settings that operators changed at run time. None means that the declared value applies."""
 
     profile: str | None = None
     windows: Mapping[str, Window] = field(default_factory=dict)
@@ -48,22 +50,24 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """State of the database at ``now`` about the requested jobs."""
+    """The state of the database at ``now``, for the requested jobs."""
 
     now: datetime
     controls: Controls
-    accounted: Mapping[str, datetime]  # every fire up to here is decided; jobs that are not registered are missing
+    # Instant up to which every fire of a job is decided; unregistered jobs are missing.
+    accounted: Mapping[str, datetime]
     running: frozenset[str]
-    silenced: frozenset[str] = frozenset()  # registered jobs that are not scheduled
-    timetable: str | None = None  # the fingerprint of the active one
+    silenced: frozenset[str] = frozenset()  # registered jobs that are no longer scheduled
+    timetable: str | None = None  # fingerprint of the active timetable
     switches: Mapping[str, Switch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """State that a scheduler saw before it registers its jobs. If it has changed, nothing is registered.
+    """The state that a scheduler read before it registers its jobs. If the state has changed since, nothing is
+    registered.
 
-    ``timetable``: its own. ``active``: the one that was active; None: there was none.
+    ``timetable`` is the scheduler's own timetable. ``active`` is the timetable that was active, or None.
     """
 
     timetable: str
@@ -73,7 +77,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """``waits``: more fires are due and wait for their turn."""
+    """The decisions about due fires. ``waits`` means that more fires are due and will be decided in the next call."""
 
     openings: Sequence[Opening] = ()
     accounted: Mapping[str, datetime] = field(default_factory=dict)
@@ -82,17 +86,21 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """``started``: runs of this process; ``explained``: rows written instead of a run."""
+    """The result of opening fires. ``started`` are the runs that this process now owns; ``explained`` are rows written
+    instead of a run.
+    """
 
     now: datetime
-    ahead: timedelta = timedelta(0)  # offset of this machine's clock from the deciding one
+    ahead: timedelta = timedelta(0)  # how far this machine's clock is ahead of the clock that decides
     started: Sequence[Execution]
     explained: Sequence[Opening]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsRenewed:
-    """``lost``: another scheduler has taken them over. ``unchecked``: another transaction has locked the row; try again."""
+    """The result of renewing runs. ``lost`` are ids of runs that another scheduler took over. ``unchecked`` are ids
+    whose row is locked by another transaction, to be retried.
+    """
 
     lost: frozenset[str] = frozenset()
     unchecked: frozenset[str] = frozenset()
@@ -100,27 +108,27 @@ class RunsRenewed:
 
 class Closing(Enum):
     WRITTEN = "written"
-    LOST = "lost"  # another scheduler has taken the run over, and nothing was written
-    UNCHECKED = "unchecked"  # another transaction has locked the row: try again
+    LOST = "lost"  # another scheduler took the run over, and nothing was written
+    UNCHECKED = "unchecked"  # the row is locked by another transaction: retry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentRun:
-    """A run that is overdue for a renewal. ``left``: time until its lease ends, by the deciding clock; negative: it has
-    expired.
+    """A run whose renewal is overdue. ``left`` is the time until its lease ends, by the clock that decides; it is
+    negative if the lease has expired.
     """
 
     id: str
     job: str
     attempt: int
-    owner: str | None  # None: its scheduler stopped and handed it back
+    owner: str | None  # None: its scheduler stopped and handed the run back
     lease_until: datetime
     left: timedelta
 
 
 class ExecutionLog(Protocol):
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        """Record a timetable. A new one takes the last place in the order of deployment."""
+        """Record the timetable of this process. A new timetable becomes the last in the order of deployment."""
         ...
 
     async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
@@ -128,19 +136,18 @@ class ExecutionLog(Protocol):
         ...
 
     async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
-        """This timetable, the more recent ones and the active one."""
+        """Return this timetable, all more recent timetables, and the active timetable."""
         ...
 
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
-        """Activate the timetable of ``expected`` and record its jobs. None: the state is not as expected, and nothing
-        was done.
+        """Activate the timetable of ``expected`` and record its jobs. Return the jobs that are new or have a changed
+        schedule. None: the state was not as expected, and nothing was written.
 
-        A job that is new or whose schedule changed has no due fires from before this moment (for a chosen profile:
-        from before the choice); those jobs are returned. Their older due fires become missed rows. The most recent
-        timetable also silences the jobs that it lacks. An older one, which stands in, leaves them to the more recent
-        one.
+        For the returned jobs, no fire from before this moment is due (or, after a change of profile, from before
+        that change). Their older due fires become missed rows. The most recent timetable also stops the scheduling
+        of jobs that it lacks. An older timetable that is active in its place leaves such jobs unchanged.
         """
         ...
 
@@ -149,9 +156,11 @@ class ExecutionLog(Protocol):
     async def open_due(
         self, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Decide and claim in one transaction: no other scheduler decides about these jobs meanwhile.
+        """Decide about due fires and claim them in one transaction, so that no other scheduler decides about these jobs
+        at the same time.
 
-        A fire that another scheduler has is skipped silently: the unique key (job, instant) decides.
+        A fire that another scheduler already opened is skipped without a row, because (job, instant) is a unique
+        key.
         """
         ...
 
@@ -162,7 +171,7 @@ class ExecutionLog(Protocol):
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Like ``open_due``, for a job that no scheduler may have seen yet."""
+        """Open a run that an operator requested, like ``open_due``. The job may not be registered by any scheduler yet."""
         ...
 
     async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed: ...
@@ -170,19 +179,22 @@ class ExecutionLog(Protocol):
     async def close(self, execution: Execution, ending: Ending) -> Closing: ...
 
     async def hand_back(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> None:
-        """End the leases now, so that another scheduler need not wait for them."""
+        """End the leases of these runs now, so that another scheduler can take them over without waiting."""
         ...
 
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
-        """Runs that are overdue for a renewal, whose lease is implausible, or that belong to ``owners``; locked rows
-        are left out.
+        """Return runs whose renewal is overdue, whose lease is implausible, or whose owner is in ``owners``. Locked
+        rows are omitted.
 
-        ``known``: the jobs of this code. A run of another job is included only after a long silence.
+        ``known`` are the jobs of this code. A run of another job is included only after a much longer time without
+        renewal.
         """
         ...
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
-        """Give the runs that have not changed since they were read to ``lease_holder``, each with its next attempt."""
+        """Transfer the runs to ``lease_holder``, each with its next attempt, and return them. Runs that changed since
+        they were read are omitted.
+        """
         ...

@@ -1,1 +1,1 @@
-"""Tasks: typed functions on a durable queue."""
+"""Tasks: typed functions that run in the background, enqueued on a durable queue."""

@@ -1,4 +1,6 @@
-"""Tasks: functions that can be enqueued by name, the queue table that holds them, and how each one runs."""
+"""Tasks: functions that can be enqueued by name, the queue table that stores them, and the settings with which each
+task runs.
+"""
 
 import inspect
 import re
@@ -23,7 +25,7 @@ TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """The state of a task: its times, attempts, progress, result or error."""
+    """The state of a task: its instants, attempts, progress, and result or error."""
 
     job_id: str
     name: str
@@ -53,7 +55,8 @@ TASKS = QueueTable(
     fixed_times=False,
     given=("name", "args", "created_at"),
 )
-# For tasks that other processes run: the death of a process that waits for an outcome says nothing about the task.
+# For tasks that another process runs. The crash of a process that only waits for the outcome does not count against the
+# task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
 
 
@@ -61,20 +64,21 @@ TaskFunction: TypeAlias = Callable[..., Any]
 # Runs a task in another process and returns its outcome.
 TaskRunner: TypeAlias = "Callable[[Task, Lease], Awaitable[Outcome]]"
 DEFAULT_QUEUE = "default"
-# Options of ``enqueue``; they share the keyword arguments with the task.
+# Options of ``enqueue``. They share the keyword arguments with the parameters of the task.
 PUT_OPTIONS = ("key", "delay", "priority", "within")
-# Retention of failed tasks: time for an operator to inspect them.
+# Retention of failed tasks, so that an operator can inspect them.
 KEEP_FAILED = timedelta(days=30)
-# Effectively no limit here: the remote runner enforces the task's own, and its wait there does not count.
+# Effectively no limit in this process: the remote runner enforces the task's time limit, which excludes the wait in the
+# remote queue.
 ELSEWHERE = timedelta(days=3650)
-# Per task and process: further calls are put off while this many threads outlive their time limit.
+# Limit per task and process: further calls are postponed while this many threads run beyond their time limit.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
 _NAME = re.compile(r"^[a-z_][a-z0-9_.]*$")
 
 
 class TaskContext(NamedTuple):
-    """The first argument of a task. ``report`` writes progress where ``status`` shows it."""
+    """The first argument of a task function. ``report`` stores progress, which ``status`` returns."""
 
     id: str
     attempt: int
@@ -96,16 +100,19 @@ class Task:
     queue: str = DEFAULT_QUEUE
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = field(default_factory=FullJitter)
-    retry_timeout: bool = False  # a call that took too long is likely to take too long again
+    retry_timeout: bool = False  # a call that took too long will probably take too long again
     keep_result: timedelta = timedelta(hours=1)
-    threads: Threads = field(default_factory=Threads)  # of a plain function: one per call; Python cannot stop a thread
+    # For a synchronous function: one thread per call, which Python cannot stop.
+    threads: Threads = field(default_factory=Threads)
     is_async: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     def refuse_call(self, arguments: object, named: Mapping[str, object]) -> None:
-        """Raise TypeError if the arguments do not fit the function: at once, not after six attempts."""
+        """Raise TypeError if the arguments do not fit the function, so that the caller fails immediately instead of the
+        task after all attempts.
+        """
         if not isinstance(arguments, list | tuple):
             raise TypeError(
                 f"each call of task {self.name} is a list of its arguments: write [[1, 'two'], [3, 'four']]"
@@ -123,7 +130,9 @@ class Task:
     def handler(
         self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
     ) -> ItemHandler:
-        """``elsewhere`` runs the task in another process and enforces its time limit."""
+        """Return the item handler of this task. ``elsewhere``, if given, runs the task in another process and enforces
+        its time limit.
+        """
         return ItemHandler(
             handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _trace_of(lease.row["args"]),
@@ -153,7 +162,9 @@ class Task:
 
 
 def _trace_of(args: object) -> object:
-    """Return the trace context of the enqueuing caller, the third element of ``args``. Its content is not trusted."""
+    """Return the trace context of the caller that enqueued the task: the third element of ``args``, whose content is
+    not trusted.
+    """
     match args:
         case [_, _, {**carried}]:
             return carried.get(HEADER)
@@ -162,7 +173,7 @@ def _trace_of(args: object) -> object:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Return an outcome unchanged; wrap a plain value in Done as its result."""
+    """Return an outcome unchanged; wrap any other value in Done as the result."""
     return returned if isinstance(returned, Outcome) else Done(result=returned)  # type: ignore[arg-type]
 
 
@@ -215,7 +226,7 @@ class TaskRegistry:
 
 
 def retry_policy(retry: RetryPolicy | Sequence[float] | None) -> RetryPolicy:
-    """Return the policy for a list of waits in seconds, one per retry. None: full jitter, five retries."""
+    """Return the retry policy for a list of waits in seconds, one per retry. None gives full jitter with five retries."""
     if retry is None:
         return FullJitter()
     return after_seconds(retry) if isinstance(retry, Sequence) else retry

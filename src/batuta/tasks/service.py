@@ -1,4 +1,6 @@
-"""TaskService: enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch: maintenance loops of their queues."""
+"""TaskService enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch are maintenance loops of the task
+queues.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
@@ -19,7 +21,7 @@ from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
 
-# A transaction of the backend's database.
+# The transaction type of the backend's database.
 SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
 
 
@@ -34,7 +36,9 @@ class TaskBackend(Protocol[SomeTransaction]):
         priority: int,
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Return the ids, in order; for a key that a live task has, the id of that task."""
+        """Insert the tasks and return their ids in order. For a key that a live task has, the id of that live task is
+        returned.
+        """
         ...
 
     async def status(self, id: str) -> TaskStatus | None: ...
@@ -46,7 +50,7 @@ class TaskService(Generic[SomeTransaction]):
     def __init__(
         self, registry: TaskRegistry, backend: TaskBackend[SomeTransaction], max_payload: int = MAX_PAYLOAD
     ) -> None:
-        """``max_payload``: limit of one task's arguments in bytes of JSON."""
+        """``max_payload`` is the maximum size of one task's arguments, in bytes of JSON."""
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
@@ -61,10 +65,11 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Enqueue a task and return its id. On return it is synced to disk; with ``within``, it is when that transaction commits.
+        """Enqueue a task and return its id. On return the task is synced to disk; with ``within``, when that
+        transaction commits.
 
-        ``key``: if a task with the same key is alive, return its id instead. ``delay``: in seconds. ``priority``: a smaller
-        number is more urgent.
+        ``key`` deduplicates: if a live task has the same key, its id is returned instead. ``delay`` is in seconds. A
+        smaller ``priority`` is more urgent.
         """
         refuse_unstorable([[*arguments], named], "task arguments", self._max_payload)
         _check([key], priority)
@@ -86,7 +91,9 @@ class TaskService(Generic[SomeTransaction]):
         priority: int = 0,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Enqueue several calls of a task, all or none, and return their ids in order. ``keys``: one for each."""
+        """Enqueue several calls of a task in one transaction and return their ids in order. ``keys`` has one
+        deduplication key, or None, per call.
+        """
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
         refuse_each_unstorable([[_to_list(each), {}] for each in arguments], "task arguments", self._max_payload)
         _check(keys or (), priority)
@@ -102,7 +109,7 @@ class TaskService(Generic[SomeTransaction]):
         )
 
     async def status(self, id: str) -> TaskStatus | None:
-        """Return the state of a task; None: the id is unknown, or its result has expired."""
+        """Return the state of a task, or None if the id is unknown or the task's retention has ended."""
         return await self._backend.status(id)
 
     async def cancel(self, id: str, reason: str = "cancelled") -> bool:
@@ -129,7 +136,9 @@ def _check(keys: Sequence[str | None], priority: int) -> None:
 
 
 def _shape(arguments: object) -> tuple[type, int]:
-    """Return the shape of a call: calls of one shape are all valid or all invalid, so one of each is checked."""
+    """Return the type and length of a call's arguments. Calls of equal shape are all valid or all invalid, so one call
+    per shape is checked.
+    """
     return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0
 
 
@@ -167,7 +176,9 @@ COUNTING_THREADS = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta
 
 
 class ThreadWatch:
-    """Count the stuck threads of a process's tasks. The heartbeat carries the number; health reports it."""
+    """Counts the threads of tasks that run beyond their time limit. The heartbeat contains the number, and health
+    reports it.
+    """
 
     name = "task-threads"
 
