@@ -1,4 +1,6 @@
-"""Database drivers and stores. ``connect`` chooses a driver by the URL; the engine uses only the interface in ``sql.database``."""
+"""Database drivers and stores. ``connect`` selects a driver by the URL; the engine uses only the interface in
+``sql.database``.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,16 +14,17 @@ from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
-# Limits of a secondary connection: a small pool and short timeouts.
+# Limits of a secondary connection path: a small pool and short timeouts.
 _SOON = timedelta(seconds=5)
 ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
-# A renewal that waits for a connection and then for its statement still leaves time for a second one within the lease.
+# Every timeout is the lease divided by this number. A renewal that waits for both a connection and its statement then
+# leaves time for a second renewal.
 _SHARE_OF_LEASE = 5
 _SHORTEST = timedelta(milliseconds=100)
 
 
 def liveness_limits(lease: timedelta, pool: int) -> Limits:
-    """Return limits for connections that renew, settle and rescue: every timeout is shorter than a third of the lease."""
+    """Return limits for connections that renew, settle and rescue. Every timeout is at most a fifth of ``lease``."""
     usual, each = Limits(), lease / _SHARE_OF_LEASE
     if each < _SHORTEST:
         least = (_SHORTEST * _SHARE_OF_LEASE).total_seconds()
@@ -46,10 +49,11 @@ def connect(
     direct_url: str | None = None,
     beside: Database | None = None,
 ) -> Database:
-    """Return a database that is not open yet. The driver is imported here, so that SQLite needs no other package.
+    """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
-    ``limits``: a function is called when the database opens. ``direct_url``: PostgreSQL without a pooler, for LISTEN.
-    ``beside``: another path to the same database; it knows whether there is a pooler.
+    ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address
+    without a pooler, for LISTEN. ``beside`` is another connection path to the same database, from which the result
+    of the pooler detection is shared.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
@@ -73,7 +77,7 @@ def connect(
         if isinstance(beside, PostgresDatabase):
             return PostgresDatabase(beside.server, limits)
         return PostgresDatabase(PostgresServer(url, _check_direct(direct_url)), limits)
-    # Do not repeat the value: without ://, all of it may be a password.
+    # The message must not contain the value, because without :// all of it may be a password.
     if "://" not in url:
         raise _invalid_url("no_scheme", "it has no ://; the forms are {forms}")
     raise _invalid_url("strange_scheme", "'{scheme}' is not a supported database; the forms are {forms}", scheme=scheme)
@@ -102,7 +106,7 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Check the direct address at start-up, before a process listens."""
+    """Return the direct address, or raise InvalidSetting at start-up, before a process uses it for LISTEN."""
     if url is None:
         return None
     scheme, name = url.partition("://")[0], "DATABASE_DIRECT_URL"

@@ -1,8 +1,8 @@
-"""Paths of a process to its database: one for handlers and pages, and one for each kind of lease.
+"""The connection paths of a process to its database: one for handlers and pages, and one for each kind of lease.
 
-Renewals, settlements and rescues never wait for handlers: on PostgreSQL they have their own connections, with timeouts derived
-from the lease they protect. SQLite has one writer, and so one path. ``Wakeups`` wakes the workers of this process when another
-process writes work for them.
+Renewals, settlements and rescues never wait for handlers. On PostgreSQL they have their own connections, with
+timeouts derived from the lease that they protect. SQLite has one writer, and therefore one path. ``Wakeups`` wakes
+the workers of this process when another process enqueues work for them.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from batuta.stores.sql.database import (
 from batuta.supervise.loop import Idle, Pace, Wakeup, note_progress
 
 T = TypeVar("T")
-# Receives the kind of call, its duration in seconds, and its error.
+# Receives the kind of a call, its duration in seconds, and its error or None.
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
 class ObservedDatabase:
-    """A Database that reports each call to observers; every answer counts as progress of the calling loop.
+    """A Database that reports each call to observers. Every completed call also counts as progress of the calling loop.
 
-    A transaction is reported as a whole: its waits do not belong to single statements.
+    A transaction is reported as a whole, because its waits cannot be attributed to single statements.
     """
 
     def __init__(self, inner: Database, clock: Clock) -> None:
@@ -126,7 +126,8 @@ class ObservedDatabase:
             observer(call, seconds, error)
 
 
-# A file; a server; a server behind a transaction pooler, with a direct address for LISTEN or with polling.
+# How the database is reached: a file; a server; a server behind a transaction pooler, with a direct address for LISTEN
+# or with polling.
 Way: TypeAlias = Literal["file", "direct", "pooler_direct", "pooler_polled"]
 
 
@@ -145,7 +146,9 @@ class Connections:
         run_lease: timedelta,
         direct_url: str | None = None,
     ) -> None:
-        """``queue_lease`` is called when the connections open. ``direct_url``: without a pooler, for LISTEN."""
+        """``queue_lease`` is called when the connections open. ``direct_url`` is an address without a pooler, for
+        LISTEN.
+        """
         self._url = url
         self._first: Database | None = None
         self._direct_url = direct_url
@@ -154,11 +157,11 @@ class Connections:
         self.run_liveness = self._own_path(lambda: liveness_limits(run_lease, sizes.liveness))
 
     def __iter__(self) -> Iterator[ObservedDatabase]:
-        """Yield each path once: on SQLite all are the same."""
+        """Yield each connection path once. On SQLite all paths are the same object."""
         yield from dict.fromkeys((self.database, self.liveness, self.run_liveness))
 
     async def open(self) -> None:
-        """Open every path, or none."""
+        """Open every connection path. If one fails, close the others."""
         try:
             for path in self:
                 await path.open()
@@ -172,7 +175,7 @@ class Connections:
 
     @property
     def way(self) -> Way:
-        """How the database is reached; known after ``open``."""
+        """How the database is reached. Known only after ``open``."""
         server = getattr(self._first, "server", None)
         if server is None:
             return "file"
@@ -187,7 +190,7 @@ class Connections:
         return ObservedDatabase(self.another(limits), SystemClock())
 
     def another(self, limits: Limits | Callable[[], Limits]) -> Database:
-        """Return one more path, which ``open`` leaves closed; it may be used on another event loop."""
+        """Return an additional connection path, which ``open`` does not open. It may be used on another event loop."""
         clock, first = SystemClock(), self._first
         made = connect(self._url, clock, limits, direct_url=self._direct_url, beside=first)
         self._first = first or made
@@ -204,7 +207,7 @@ class Wakeups:
         self._wakeups: dict[str, list[Wakeup]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
-        """Set ``wakeup`` when another process writes something for ``name``."""
+        """Set ``wakeup`` when another process enqueues work for the queue ``name``."""
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:
@@ -216,15 +219,16 @@ class Wakeups:
     def _receive(self, name: str | None) -> None:
         self.wake(name)
         if name is None and self._database.dialect == "postgres":
-            self.wakeup.set()  # the connection is lost: reconnect now, not at the next probe
+            self.wakeup.set()  # the connection is lost: reconnect immediately, not at the next probe
 
     async def tick(self) -> Pace:
         try:
             if self._listener is None:
                 self._listener = await self._database.listen(self._receive)
-                self.wake()  # earlier notifications may be lost
+                self.wake()  # notifications before the LISTEN may be lost
             await self._listener.probe()
-        except (StoreUnavailable, asyncio.CancelledError):  # the store is away, or the watchdog stopped a silent probe
+        # The store is unavailable, or the watchdog cancelled a probe.
+        except (StoreUnavailable, asyncio.CancelledError):
             await self._forget()
             raise
         return Idle()

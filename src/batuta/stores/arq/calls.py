@@ -1,13 +1,14 @@
 """Messages between the relay and the runner in Redis.
 
-    batuta:call:TASK      the task's last call: a task has one at a time, whichever process holds its lease
-    batuta:outcome:CALL   how the call ended
-    batuta:ended:RELAY    ids of calls that ended, for the relay that sent them
+    batuta:call:TASK      the task's current call: at most one, no matter which process holds the lease
+    batuta:outcome:CALL   the outcome of a call
+    batuta:ended:RELAY    ids of ended calls, for the relay that sent them
 
-A call is current until a relay takes its outcome; then its entry names the lease under which it was taken. A relay that claims
-a task with a call under way waits for that call instead of sending another. The same holds for a call whose outcome was taken
-by a relay that died before it settled the task: a rescued task returns with its fence raised by two and its attempt by one. So
-neither a shutdown nor the death of a relay runs a task twice.
+A call is current until a relay takes its outcome. Then the entry ``batuta:call:TASK`` names the lease under which
+the outcome was taken. A relay that claims a task whose call is in progress waits for that call instead of sending
+another call. The same applies if a relay took the outcome and died before it settled the task: a rescued task
+returns with its fence raised by two and its attempt by one. So neither a shutdown nor the death of a relay runs a
+task twice.
 """
 
 import asyncio
@@ -45,9 +46,10 @@ TaskId: TypeAlias = str
 REDIS_ERRORS: Final = (RedisError, OSError)
 ANSWERS_WITHIN: Final = timedelta(seconds=5)
 NO_EFFECTS = define("arq_no_effects", "a task that ARQ runs cannot emit items or have an effect")
-# ARQ drops a call that waits for a day; a call stays current for longer.
+# ARQ drops a call that waited for a day, so a call stays current for longer than that.
 CURRENT_FOR: Final = timedelta(days=2)
-# An outcome waits a day for a relay. A taken outcome is read again only after the death of that relay.
+# An outcome that no relay took is kept for a day. A taken outcome is needed again only if the relay dies before it
+# settles the task.
 UNTAKEN_FOR: Final = timedelta(days=1)
 TAKEN_FOR: Final = timedelta(hours=1)
 _WHILE_CURRENT: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call({}) end return 0"
@@ -56,12 +58,14 @@ _MARK: Final = _WHILE_CURRENT.format("'SET', KEYS[1], ARGV[2], 'EX', ARGV[3]")
 
 
 def redis_timeout() -> asyncio.Timeout:
-    """Limit the wait for Redis: a network that drops packets reports no error."""
+    """Return a timeout for Redis commands, because a network that drops packets reports no error."""
     return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the call to wait for: one that is under way or unsettled, otherwise a new one, made current here."""
+    """Return the task's call to wait for: the call in progress, the call whose outcome was not settled, or else a new
+    call, which becomes current.
+    """
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):
         return call
@@ -79,7 +83,7 @@ async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
 
 
 async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> None:
-    """Record under which lease the outcomes of calls were taken."""
+    """Record the lease under which the outcomes of these calls were taken."""
     kept = int(TAKEN_FOR.total_seconds())
     async with redis.pipeline(transaction=False) as together:
         for call, lease in calls:
@@ -90,7 +94,7 @@ async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> 
 
 
 async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
-    """Remove calls without an outcome: they are lost or withdrawn."""
+    """Delete calls that were lost or withdrawn and will have no outcome."""
     async with redis.pipeline(transaction=False) as together:
         for task, call in calls:
             together.eval(_DELETE, 1, _call_key(task), call)
@@ -98,7 +102,7 @@ async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> Non
 
 
 async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) -> None:
-    """Remove calls from ARQ's queue, and ask the ARQ workers to cancel those that run."""
+    """Remove calls from ARQ's queue, and request that the ARQ workers cancel those in progress."""
     ids = [call for _, call in calls]
     marks = await redis.mget([in_progress_key_prefix + id for id in ids])
     running = [id for id, mark in zip(ids, marks, strict=True) if mark is not None]

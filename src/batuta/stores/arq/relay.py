@@ -1,15 +1,18 @@
-"""ArqRelay: tasks that ARQ runs. The table of tasks is the outbox and the record; Redis only transports the calls.
+"""ArqRelay: sends tasks to ARQ and receives their outcomes. The table of tasks is the outbox and the record; Redis only
+transports the calls.
 
     enqueue ─▶ tasks (SQL) ─▶ a worker claims the row, the relay sends the call, the worker keeps the lease meanwhile
                                         │                                     ▲
-                                        ▼                                     │ the outcome, under a key of its own,
-                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘ and the call's id in the relay's list
+                                        ▼                                     │ the outcome under its own key, and the
+                                 ARQ's queue ─▶ an ARQ worker runs it ────────┘ call's id in the list of the relay
 
-A loss of Redis loses no task: a lost call is sent again. Retries, time limits and states work as for any other task. The wait
-for an ARQ worker does not count: only the time for which ARQ reports the call as in progress does.
+A loss of Redis loses no task: the relay sends a lost call again. Retries, time limits and states work as for any
+other task. The wait for an ARQ worker does not count toward the time limit; only the time in which ARQ reports the
+call as in progress counts.
 
-A task has one current call (``calls``). The relay listens until the worker has drained; the relay that claims the task next
-adopts a call that still runs. The call of a cancelled task is withdrawn, and aborted if it runs.
+A task has one current call (see ``calls``). The relay receives outcomes until the worker has drained. The relay that
+claims the task next waits for the call that is still in progress. The call of a cancelled task is withdrawn, and
+aborted if it runs.
 """
 
 import asyncio
@@ -39,18 +42,20 @@ MAX_OUTCOMES: Final = 1000  # outcomes per read
 # Interval between checks of all calls, in case a message was lost.
 LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
-# A call in progress for longer than twice its time limit plus this time is withdrawn.
+# A call is withdrawn if it is in progress for longer than twice its time limit plus this time.
 SPARE: Final = timedelta(seconds=60)
 REDIS_AWAY = define("redis_away", "Redis does not answer: {error}")
 REDIS_LOST = define("redis_lost", "Redis lost the call")
 
-# Returns the tasks that are neither ended nor cancelled.
+# Returns those of the given tasks that have neither ended nor been cancelled.
 Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A call that awaits its outcome. ``ran``: time in progress so far; ``seen_at``: when it was last seen in progress."""
+    """A call that awaits its outcome. ``ran`` is its time in progress so far; ``seen_at`` is when it was last observed
+    in progress.
+    """
 
     lease: Lease
     limit: timedelta
@@ -66,7 +71,7 @@ class _Sent:
 
 
 class ArqRelay:
-    """A TaskRunner, and the loop that receives outcomes."""
+    """Runs tasks through ARQ, and is also the loop that receives the outcomes."""
 
     name = "arq"
 
@@ -78,19 +83,22 @@ class ArqRelay:
         self._redis: ArqRedis | None = None
         self._opening = asyncio.Lock()
         self._waiting: dict[CallId, _Sent] = {}
-        self._dropped: dict[CallId, TaskId] = {}  # not awaited here: handed back, lost or cancelled
-        self._ended: set[CallId] = set()  # reported as ended, not awaited yet
+        # Calls that this relay no longer awaits: handed back, lost or cancelled.
+        self._dropped: dict[CallId, TaskId] = {}
+        self._ended: set[CallId] = set()  # calls reported as ended that this relay does not await yet
         self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
     async def run(self, task: Task, lease: Lease) -> Outcome:
-        """Return the outcome of the task's call, sent now or earlier. While Redis is away, no attempt is counted."""
+        """Return the outcome of the task's call, which is sent now or was sent earlier. While Redis is unavailable, no
+        attempt is counted.
+        """
         try:
             redis = await self._open()
             async with redis_timeout():
                 call = await calls.current_call(redis, lease)
         except REDIS_ERRORS as error:
-            # Hold the task while Redis is away: otherwise the worker would claim and put off its whole backlog.
+            # Hold the task while Redis is unavailable. Otherwise the worker would claim and postpone its whole backlog.
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
         if call == calls.call_of(lease):
@@ -117,14 +125,15 @@ class ArqRelay:
                 await self._receive(redis)
             await self._withdraw_cancelled(redis)
         except REDIS_ERRORS:
-            # Redis may be away for this process only, and the sent calls may run: lost ones are found when it is back.
+            # Redis may be unreachable only from this process, so the sent calls may be running. Lost calls are detected
+            # after the reconnect.
             self._looked_at = datetime.min.replace(tzinfo=UTC)
             await self._close_idle()
             return Idle(self._clock.now() + AWAY_FOR)
         return Idle(self._clock.now() + LOOK)
 
     async def drain(self, grace: timedelta) -> None:
-        """Withdraw cancelled calls; the others stay in Redis for the next relay."""
+        """Withdraw the calls of cancelled tasks. All other calls stay in Redis for the next relay."""
         if self._dropped:
             with suppress(*REDIS_ERRORS):
                 await self._withdraw_cancelled(await self._open())
@@ -141,9 +150,10 @@ class ArqRelay:
             "args": lease.row["args"],
             "created_at": lease.row["created_at"].isoformat(),
             "told_in": self._list,
-            "is_current": True,  # the runner checks it; older versions do not send it
+            "is_current": True,  # the runner checks this field; older releases do not send it
         }
-        with suppress(*REDIS_ERRORS):  # the call may have arrived: the next check of all calls finds out
+        # The call may have arrived anyway; the next check of all calls detects whether it was lost.
+        with suppress(*REDIS_ERRORS):
             async with redis_timeout():
                 await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
@@ -154,7 +164,7 @@ class ArqRelay:
         return self._redis
 
     async def _close_idle(self) -> None:
-        """Close idle connections: they may be dead, and each would cost a timeout."""
+        """Close idle connections, because they may be dead and each would cost a timeout."""
         if self._redis is None:
             return
         pool: Any = self._redis.connection_pool
@@ -163,7 +173,7 @@ class ArqRelay:
             await pool.release(idle)
 
     async def _receive(self, redis: ArqRedis) -> None:
-        """Take the outcomes of calls that are reported as ended; every few seconds, check all calls."""
+        """Read the outcomes of calls that are reported as ended. Every LOST_AFTER, check all awaited calls instead."""
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
         ids = list(self._waiting) if is_all else await self._read_reports(redis)
         heard = await self._outcomes(redis, ids)
@@ -190,14 +200,16 @@ class ArqRelay:
         }
         taken = {id: self._waiting[id].lease for id in heard if id in self._waiting}
         if taken:
-            # Mark first: the task's next attempt must not find this call under way.
+            # Mark the outcome as taken first, so that the task's next attempt does not treat this call as in progress.
             await calls.mark_taken(redis, taken.items())
         for id in taken:
             self._resolve(id, heard[id])
         return heard.keys()
 
     async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Return lost tasks to the queue: their calls have no outcome and left ARQ's queue, where a call stays until it has run."""
+        """Return tasks to the queue whose calls are lost: absent from ARQ's queue, where a call stays until it has run,
+        and without an outcome.
+        """
         if not ids:
             return
         places = await redis.zmscore(default_queue_name, ids)
@@ -218,14 +230,16 @@ class ArqRelay:
                 self._resolve(id, Failed(TIMED_OUT()))
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
-        """Withdraw unawaited calls whose tasks were cancelled; another relay adopts the rest."""
+        """Withdraw calls that this relay no longer awaits, if their tasks were cancelled. Another relay takes the other
+        calls over.
+        """
         if not self._dropped:
             return
         dropped = dict(self._dropped)
         try:
             wanted = await self._wanted(set(dropped.values()))
         except StoreUnavailable:
-            return  # the next tick tries again
+            return  # the next tick retries
         if unwanted := [(task, call) for call, task in dropped.items() if task not in wanted]:
             async with redis_timeout():
                 await calls.withdraw(redis, unwanted)
@@ -239,7 +253,9 @@ class ArqRelay:
 
 
 async def _limit_answers(redis: ArqRedis) -> ArqRedis:
-    """Limit the wait for each answer: a cancelled call sends Redis one more command to clean up."""
+    """Set a socket timeout for every reply of Redis. The limit is needed per reply, because a cancelled call sends one
+    more command to clean up.
+    """
     pool: Any = redis.connection_pool
     await pool.disconnect()
     pool.reset()

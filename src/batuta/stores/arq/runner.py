@@ -1,4 +1,4 @@
-"""ArqRunner: runs the calls of a relay in an ARQ worker, and stores their outcomes."""
+"""ArqRunner: runs the calls of a relay in an ARQ worker and stores their outcomes in Redis."""
 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
@@ -23,9 +23,9 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.registry import Task
 
 RESULT_RETENTION: Final = timedelta(hours=1)
-# ARQ stops a call this much later than its time limit, so that the runner can store the outcome.
+# ARQ cancels a call this much after the task's time limit, so that the runner can still store the outcome.
 CALL_MARGIN: Final = timedelta(seconds=10)
-# Wait before the retry of a call that found the database away.
+# Wait before a call is retried after the database was unavailable.
 AWAY_FOR: Final = timedelta(seconds=2)
 DATABASE_AWAY = define("database_away", "the database does not answer")
 
@@ -35,7 +35,7 @@ class Report(Protocol):
 
 
 class ArqRunner:
-    """A loop next to an ARQ worker; it fails while Redis is away."""
+    """A loop next to an ARQ worker that pings Redis. It fails while Redis is unavailable, which the heartbeat shows."""
 
     name = ARQ_RUNNER
 
@@ -51,7 +51,9 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The context of calls in an ARQ worker. ``report`` stores progress; ``wanted`` recognises cancelled tasks."""
+    """The context of calls in an ARQ worker. ``report`` stores progress; ``wanted`` returns the tasks that are not
+    cancelled.
+    """
 
     report: Report
     wanted: Wanted
@@ -61,7 +63,9 @@ class Here:
     max_result: int = MAX_PAYLOAD
 
     def look_past(self, redis: ArqRedis) -> None:
-        """Hide this process's running calls from ARQ's poll, which sends Redis three commands for each call."""
+        """Hide the calls that this process is running from ARQ's poll, because ARQ sends three Redis commands per
+        listed call.
+        """
         listed = redis.zrangebyscore
 
         async def others(*arguments: Any, **named: Any) -> list[bytes]:
@@ -87,7 +91,7 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RES
 
 async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, here: Here) -> Json:
     if call_data.get("is_current") and not await calls.is_current(redis, call_data["id"], call):
-        return None  # withdrawn, or replaced by another call
+        return None  # the call was withdrawn, or replaced by another call
     row = {"args": call_data["args"], "created_at": datetime.fromisoformat(call_data["created_at"]), "name": task.name}
     lease = Lease(call_data["id"], call_data["fence"], call_data["attempt"], row)
     clock = here.clock
@@ -102,7 +106,9 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, 
 
 
 async def _outcome_without_run(lease: Lease, here: Here) -> Returned | None:
-    """Return the outcome of a task that was cancelled or ended while its call waited; None: run the task."""
+    """Return an outcome if the task was cancelled or ended while its call waited, or if the database is unavailable.
+    None: run the task.
+    """
     try:
         wanted = await here.wanted([lease.id])
     except StoreUnavailable:

@@ -1,1 +1,1 @@
-"""Backups: one verified archive file per database, taken under load and restored as a whole."""
+"""Backups: one archive file with a checksum per database, written while the database is in use and restored as a whole."""

@@ -4,8 +4,8 @@ r"""Format of a backup file.
     <SHA-256 of everything below, in hexadecimal>\n
     a ZIP archive: manifest.json, and either database.sqlite3 or one tables/NAME.copy per PostgreSQL table
 
-A truncated file or a flipped bit changes the digest: a damaged backup is refused before anything is replaced. The file holds
-personal data: only its owner can read it, and it gets its name only when it is complete.
+A truncated file or a flipped bit changes the digest, so a damaged backup is refused before anything is replaced.
+The file contains personal data, so only its owner may read it. It gets its final name only when it is complete.
 """
 
 import errno
@@ -55,9 +55,9 @@ class Table:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     dialect: Dialect
-    version: str  # of the program that wrote it
-    taken_at: datetime  # not later than the state in the backup
-    database_id: str  # the same in every backup of one database
+    version: str  # release that wrote the backup
+    taken_at: datetime  # at or before the instant of the state in the backup
+    database_id: str  # equal in every backup of one database
     migrations: tuple[Applied, ...]
     tables: Mapping[str, Table]
     sequences: Mapping[str, int]
@@ -97,7 +97,7 @@ class ArchiveWriter:
 
 @contextmanager
 def create(file: Path) -> Iterator[ArchiveWriter]:
-    """Write a backup. ``file`` appears, synced to disk, only if the block succeeds; an existing file stays."""
+    """Write a backup. ``file`` appears, synced to disk, only if the block succeeds. An existing file is never replaced."""
     partial = scratch(file, "partial")
     try:
         if file.exists():
@@ -120,7 +120,9 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
 
 
 def _publish(partial: Path, file: Path) -> None:
-    """Give the complete file its name. A link never replaces another file; a file system without links needs a rename."""
+    """Give the complete file its final name. A hard link never replaces an existing file; a file system without hard
+    links needs a rename.
+    """
     try:
         os.link(partial, file)
     except OSError as error:
@@ -130,7 +132,7 @@ def _publish(partial: Path, file: Path) -> None:
 
 
 class ArchiveReader:
-    """An archive with a verified digest."""
+    """Reads an archive whose digest is verified."""
 
     def __init__(self, handle: BinaryIO, name: str) -> None:
         self.name = name
@@ -148,7 +150,7 @@ class ArchiveReader:
 
 @contextmanager
 def read(file: Path) -> Iterator[ArchiveReader]:
-    """Verify the digest of the whole file, then open it. Raise BackupDamaged if it differs."""
+    """Verify the digest of the whole file and yield a reader. Raise BackupDamaged if the digest differs."""
     try:
         handle = file.open("rb")
     except OSError as error:
@@ -172,9 +174,10 @@ def _digest(handle: BinaryIO) -> str:
 
 
 def scratch(file: Path, kind: str) -> Path:
-    """Return a new name for an unfinished file next to ``file``, and delete those of dead processes: they hold data.
+    """Return a new name for a temporary file next to ``file``. Delete the temporary files of dead processes, because
+    they contain data.
 
-    In a container every run may have the same pid, so a file with our own pid is a leftover too.
+    In a container every run may have the same pid, so a file with the pid of this process is also deleted.
     """
     for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
         pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]

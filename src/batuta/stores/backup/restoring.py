@@ -1,8 +1,9 @@
-"""Facts that must survive when an older copy replaces a database: read from the old one, written into the new one.
+"""Facts that must survive when an older backup replaces a database. They are read from the old database and written
+into the new one.
 
-A backup is older than the moment of its restore. If the replaced database is readable, and the backup was taken from it, its
-later facts win: finished runs, permissions, used limits. Otherwise the events since the backup are unknown, and nothing that
-may have happened is repeated.
+A backup is older than the moment of its restore. If the replaced database is readable and is the one that was backed
+up, its later facts take precedence: finished runs, permissions, used limits. Otherwise the events since the backup
+are unknown, and nothing that may have happened since is repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,35 +24,37 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A restore of a backup into this database."""
+    """The facts of one restore. ``taken_at`` is when the backup was written; ``by`` is the operator."""
 
     taken_at: datetime
     restored_at: datetime
-    has_old: bool  # False: the events after taken_at are unknown
+    has_old: bool  # False: the old database was not readable, so events after taken_at are unknown
     by: str
 
 
 class Restoring(Protocol):
-    """A part of the program with its own facts. ``apply`` runs in the transaction of the restore."""
+    """A component with facts that must survive a restore. ``apply`` runs in the transaction of the restore."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read the facts that must survive from the replaced database. ``since``: when the backup was taken."""
+        """Read the facts that must survive from the replaced database. ``since`` is when the backup was taken."""
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write the facts into the restored database and return counts by name. ``collected``: None without an old database."""
+        """Write the facts into the restored database and return counts by name. ``collected`` is None if there is no
+        old database.
+        """
         ...
 
 
 def as_values(rows: Iterable[Row], json: Sequence[str] = ()) -> list[dict[str, object]]:
-    """Return rows as values of an INSERT. ``json``: columns of type JSONB."""
+    """Convert rows to the values of an INSERT. ``json`` names the columns of type JSONB."""
     return [{name: AsJson(value) if name in json else value for name, value in dict(row).items()} for row in rows]
 
 
 async def insert_rows(
     new: Transaction, dialect: Dialect, table: str, rows: Sequence[Mapping[str, object]], conflict: str = "DO NOTHING"
 ) -> int:
-    """Insert rows unchanged. ``conflict``: the ON CONFLICT action for existing rows."""
+    """Insert rows unchanged and return how many were written. ``conflict`` is the ON CONFLICT action for existing rows."""
     if not rows:
         return 0
     columns = list(rows[0])
@@ -65,9 +68,10 @@ async def insert_rows(
 
 DATABASE_ID = "database_id"
 RESTORES = "restores"
-# Runs that started earlier have ended: no job may take longer.
+# Runs that started before this span have ended, because no job may take longer.
 LONGEST_RUN = timedelta(days=1)
-# Larger than any number of attempts: a process from before the restore can settle nothing.
+# Larger than any number of attempts, so that a process from before the restore holds an outdated fence and can settle
+# nothing.
 FENCE_STEP = 1_000_000
 
 
@@ -112,7 +116,7 @@ def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
 
 
 class DatabaseId:
-    """The id that a database shares with its backups: equal ids prove that one is a later state of the other."""
+    """The id that a database shares with its backups. If two ids are equal, one database is a later state of the other."""
 
     def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
         self._ids = ids
@@ -123,7 +127,7 @@ class DatabaseId:
         return None if row is None else str(row["setting"])
 
     async def settle(self, transaction: Transaction, *, now: datetime) -> str:
-        """Read the id, or create it."""
+        """Return the id of the database, and create it if it is missing."""
         found = await self.read(transaction)
         if found is not None or self._ids is None:
             return found or ""
@@ -132,7 +136,9 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Restores after which the events since the backup are unknown; the oldest backup first."""
+    """Return the restores without a readable old database, after which the events since the backup are unknown. The
+    oldest backup comes first.
+    """
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
         Restored(
@@ -148,7 +154,7 @@ async def blind_restores(database: Database) -> list[Restored]:
 
 
 class EngineRestoring:
-    """The engine's part of a restore: jobs, tasks, switches, limits and leases."""
+    """Restores the engine's own facts: jobs, tasks, switches, limits and leases."""
 
     def __init__(self, dialect: Dialect, queues: Sequence[QueueTable], ids: Ids) -> None:
         self._dialect = dialect
@@ -183,7 +189,9 @@ class EngineRestoring:
         return counts
 
     async def _release(self, new: Transaction, table: QueueTable) -> int:
-        """Release the items that were leased in the backup, and raise every fence above all earlier ones."""
+        """Release the items that were leased in the backup, and raise all fences above those that earlier processes
+        hold. Return the number of released items.
+        """
         state = table.state
         if table.running is not None:
             state = f"CASE {table.state} WHEN '{table.running}' THEN '{table.ready[0]}' ELSE {table.state} END"
@@ -200,7 +208,9 @@ class EngineRestoring:
         return released
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
-        """Skip the fires since the backup, because it is unknown which ones ran; each job gets a row that says so."""
+        """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job with this
+        reason.
+        """
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
         schedules = [row for row in await new.all(self._queries.schedules) if row["active"]]

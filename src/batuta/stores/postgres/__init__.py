@@ -1,1 +1,1 @@
-"""PostgreSQL driver on asyncpg's pool."""
+"""The PostgreSQL driver, based on asyncpg's connection pool."""

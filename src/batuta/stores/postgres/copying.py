@@ -1,4 +1,4 @@
-"""Copy our tables out of PostgreSQL from one snapshot, and back in one transaction, without pg_dump."""
+"""Copies the application's tables out of PostgreSQL from one snapshot, and back in one transaction, without pg_dump."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, Post
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
-# Limit of the wait for locks of other transactions.
+# Time limit for locks that other transactions hold.
 LOCK_WAIT = timedelta(seconds=30)
 _COLUMNS = """
 SELECT column_name FROM information_schema.columns
@@ -42,7 +42,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 
 @asynccontextmanager
 async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
-    """Read one state of the whole database while the block runs; writers continue."""
+    """Yield a connection that sees one consistent state of the whole database. Writers are not blocked."""
     async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -52,7 +52,9 @@ async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
 async def copy_out(
     connection: "Connection", archive: ArchiveWriter, ours: Sequence[str], progress: Callable[[str, int], None]
 ) -> tuple[dict[str, Table], dict[str, int]]:
-    """Write each table as a member of the archive. Return the tables, and the values of their sequences."""
+    """Write each table as a member of the archive. Return the tables with their row counts, and the values of their
+    sequences.
+    """
     tables = {}
     for name in await in_order(connection, ours):
         columns = [row["column_name"] for row in await connection.fetch(_COLUMNS, name)]
@@ -64,7 +66,9 @@ async def copy_out(
 
 
 async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Callable[[str, int], None]) -> None:
-    """Fill the empty tables from the archive, in the caller's transaction."""
+    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if a row count differs
+    from the manifest.
+    """
     manifest = archive.manifest
     for name in await in_order(connection, list(manifest.tables)):
         table = manifest.tables[name]
@@ -83,7 +87,7 @@ async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Ca
 async def replacement(
     database: PostgresDatabase, ours: Sequence[str], *, force: bool
 ) -> "AsyncIterator[tuple[Connection, PostgresTransaction]]":
-    """Replace the tables in one transaction, which commits if the block succeeds."""
+    """Yield a connection whose transaction holds the tables exclusively. The transaction commits if the block succeeds."""
     async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN")
@@ -120,7 +124,7 @@ async def drop(connection: "Connection", ours: Sequence[str]) -> None:
 
 
 async def in_order(connection: "Connection", ours: Sequence[str]) -> list[str]:
-    """Return the existing tables, each after those it references."""
+    """Return the existing tables, ordered so that each table follows the tables it references."""
     wanted = await present(connection, ours)
     parents: dict[str, set[str]] = {name: set() for name in wanted}
     for row in await connection.fetch(_REFERENCES):
@@ -171,7 +175,7 @@ _RENAME = re.compile(r"(?:^|;)\s*ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)", re
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
-    """Return the tables that exist after these migrations. Tables of other programs in the schema are excluded."""
+    """Return the tables that exist after these migrations. Tables of other programs in the schema are not included."""
     found: dict[str, None] = {}
     for script in scripts:
         found |= dict.fromkeys(_CREATE.findall(script))

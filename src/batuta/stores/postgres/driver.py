@@ -1,4 +1,6 @@
-"""The Database interface on PostgreSQL. Errors carry no values: a server's DETAIL line may hold a phone number."""
+"""The Database interface on PostgreSQL. Error messages contain no values, because a server's DETAIL line may contain a
+phone number.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -65,7 +67,7 @@ _UNAVAILABLE = (
 
 @contextmanager
 def translate_errors(where: str, *, connecting: bool = False) -> Iterator[None]:
-    """Raise driver errors as ours. ``connecting``: every error means that there is no connection."""
+    """Translate driver errors into the engine's errors. With ``connecting``, every error becomes StoreUnavailable."""
     try:
         yield
     except DRIVERS as error:
@@ -99,10 +101,10 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
 
 
 def _classify_interface_error(why: str) -> BatutaError | None:
-    """Classify an interface error by its text, its only information. None: the connection is lost."""
+    """Classify an interface error by its text, because it has no error code. None: the connection is lost."""
     if "another operation is in progress" in why:
         return ConcurrentStatements()
-    # A lost connection returns to its pool by itself, even within a transaction.
+    # asyncpg releases a lost connection to its pool by itself, even within a transaction, and then reports these texts.
     if any(word in why for word in ("closed", "closing", "released back to the pool")):
         return None
     return StatementRefused(why=why)
@@ -112,13 +114,13 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-# An arbitrary number, the same in every process: its holder migrates.
+# Advisory lock of the process that migrates: an arbitrary number, equal in every process.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
 NOT_DIRECT = "its address for LISTEN leads to a transaction pooler: correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
-# Seconds that a cancelled task waits for its rollback, which then continues in the background.
+# Seconds that a cancelled task waits for its rollback. After that, the rollback continues in the background.
 CLEAN_UP_WITHIN = 1.0
 # PostgreSQL counts microseconds from the year 2000.
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
@@ -128,7 +130,7 @@ class PostgresDatabase:
     dialect: Dialect = "postgres"
 
     def __init__(self, server: PostgresServer, limits: Limits | Callable[[], Limits]) -> None:
-        """``limits``: a function is called at each opening."""
+        """``limits`` may be a function, which is called each time the database opens."""
         self.server = server
         self.where = server.where
         self._limits_at_opening = limits if callable(limits) else lambda: limits
@@ -154,7 +156,7 @@ class PostgresDatabase:
         limits, server = self._limits, self.server
         return await asyncpg.create_pool(
             server.url,
-            # The first connection detects a pooler.
+            # At least one connection is opened immediately, to detect a pooler.
             min_size=max(limits.ready, 1 if server.is_pooled is None else 0),
             max_size=limits.pool,
             timeout=limits.connect.total_seconds(),
@@ -253,7 +255,7 @@ class PostgresDatabase:
         listener = PostgresListener(connection, self.where)
         try:
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: on_change(str(payload)))
-            # A connection that ends may have missed notifications.
+            # After a lost connection, notifications may be lost.
             connection.add_termination_listener(lambda _connection: on_change(None))
             await listener.probe()
         except BaseException:
@@ -263,9 +265,11 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def dedicated_connection(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
-        """A connection outside the pool without statement timeouts; behind a transaction pooler, for one transaction."""
+        """Yield a connection outside the pool, without statement timeouts. Behind a transaction pooler it may be used
+        for one transaction only.
+        """
         server = self.server
-        if server.is_pooled is None:  # never opened: the first connection detects a pooler
+        if server.is_pooled is None:  # never opened: open once, to detect a pooler
             await self.open()
             await self.close()
         through_pooler = server.is_pooled and server.direct_url is None
@@ -284,11 +288,11 @@ class PostgresDatabase:
             connection.terminate()
 
     async def exists(self) -> bool:
-        """Return True: opening fails if the database is missing, since a server never creates one."""
+        """Return True. A server never creates a missing database, so opening fails by itself."""
         return True
 
     def check_file(self) -> None:
-        """Do nothing: the next statement notices a lost connection."""
+        """Do nothing, because there is no database file. A lost connection is detected by the next statement."""
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         await transaction.script(
@@ -297,7 +301,9 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
-        """``is_done`` tells at the end whether everything is committed; the rest is rolled back before the next use."""
+        """Yield a connection of the pool. At the end, ``is_done`` returns whether everything is committed; if not, the
+        transaction is rolled back.
+        """
         pool = self._pool
         if pool is None:
             raise StoreUnavailable(where=self.where, why="it is not open")
@@ -309,7 +315,7 @@ class PostgresDatabase:
                 raise StoreTimeout(where=self.where, why="no connection became available in time") from None
         try:
             if self._pool is not pool:
-                connection.terminate()  # it may have been opened after the pool closed the others
+                connection.terminate()  # the pool may have opened this connection after it closed the others
                 raise StoreUnavailable(where=self.where, why="it was closed")
             yield connection
         except asyncio.CancelledError:
@@ -318,11 +324,14 @@ class PostgresDatabase:
         except BaseException:
             await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
             raise
-        # asyncpg shields the release itself: another task would cost two more turns of the event loop.
+        # No shield is needed for the release, because asyncpg shields it; another task would cost two more iterations
+        # of the event loop.
         await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
 
     async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait briefly for the rollback of a cancelled statement: a hanging server must not hold the cancelled task."""
+        """Wait briefly for the rollback of a cancelled statement, so that a server that does not respond cannot block
+        the cancelled task.
+        """
         task = asyncio.create_task(work)
         self._cleaning.add(task)
         task.add_done_callback(self._cleaning.discard)
@@ -333,18 +342,22 @@ class PostgresDatabase:
             await pool.release(connection)
 
     async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
-        """Roll back and release. Errors are dropped: the end of a connection rolls its transaction back."""
+        """Roll back and release the connection. Errors are ignored, because the server rolls back when the connection
+        ends.
+        """
         try:
-            # Roll back without checking for a transaction: a cancelled BEGIN may still be on its way.
+            # Send ROLLBACK even if no transaction is known, because a cancelled BEGIN may still reach the server.
             await connection.execute("ROLLBACK")
         except DRIVERS:
-            with suppress(asyncpg.InterfaceError):  # the connection ended and is released already
+            with suppress(asyncpg.InterfaceError):  # the connection ended and is already released
                 connection.terminate()
         await self._release(pool, connection)
 
 
 class PostgresListener:
-    """A connection that listens. The probe detects a silent break, and a pooler that changed the session."""
+    """A connection that receives notifications. ``probe`` detects a silently broken connection and a pooler that
+    changed the session.
+    """
 
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:
         self._connection = connection
@@ -361,7 +374,7 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Wake everything at short intervals, for a server without LISTEN: work starts almost at once."""
+    """Reports a change at short intervals, for a server without LISTEN, so that new work starts within a second."""
 
     period = timedelta(seconds=1)
 
@@ -377,7 +390,7 @@ class PollingListener:
         self._on_change(None)
 
     async def probe(self) -> None:
-        """Do nothing: a timer cannot break."""
+        """Do nothing, because a timer cannot fail."""
 
     async def close(self) -> None:
         self._timer.cancel()
@@ -441,13 +454,15 @@ def _to_plain(value: object) -> object:
 
 
 def _row_count(tag: str) -> int:
-    """Return the count at the end of a command tag: ``UPDATE 3``, ``INSERT 0 1``."""
+    """Return the row count at the end of a command tag, as in ``UPDATE 3`` or ``INSERT 0 1``."""
     last = tag.rpartition(" ")[2]
     return int(last) if last.isdigit() else 0
 
 
 async def _connect(*where: Any, **how: Any) -> "asyncpg.Connection[asyncpg.Record]":
-    """Connect in a separate task: a cancelled asyncpg connect leaves an error that no caller can catch."""
+    """Connect in a separate task, because a cancelled asyncpg connect raises an error in the background that no caller
+    can catch.
+    """
     making = asyncio.create_task(asyncpg.connect(*where, **how))
     try:
         return await asyncio.shield(making)
@@ -464,7 +479,7 @@ def _terminate(made: "asyncio.Task[asyncpg.Connection[asyncpg.Record]]") -> None
 async def _register_types(connection: "Connection") -> None:
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=dumps, decoder=loads)
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
-    # asyncpg cannot decode instants outside Python's calendar, and one such value would hide all rows of its answer.
+    # asyncpg cannot decode instants outside Python's calendar, and one such value would fail the whole result.
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", format="tuple", encoder=_encode_instant, decoder=_decode_instant
     )
@@ -479,4 +494,4 @@ def _decode_instant(counted: tuple[int]) -> datetime:
 
 
 async def _skip_reset(connection: "Connection") -> None:
-    """Do nothing: no state outlives a transaction, so a returned connection needs no reset."""
+    """Do nothing, because no session state outlives a transaction."""

@@ -1,11 +1,11 @@
-"""Access to a PostgreSQL server: direct, or through a pooler that gives every transaction another session.
+"""Access to a PostgreSQL server, either directly or through a pooler that gives every transaction another session.
 
-Behind such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So the driver sends no start-up
-parameters, names no prepared statements, begins every transaction with its own ``SET LOCAL``, and needs a direct address for
-``LISTEN``.
+Behind such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So the driver sends no
+start-up parameters, names no prepared statements, begins every transaction with its own ``SET LOCAL``, and needs a
+direct address for ``LISTEN``.
 
-``?pooler=transaction`` in the address declares a pooler, ``?pooler=none`` excludes one. Without either, the first connection
-finds out: a pooler refuses or ignores our start-up parameters.
+``?pooler=transaction`` in the address declares a pooler; ``?pooler=none`` declares that there is none. Without
+either, the first connection detects a pooler, because a pooler refuses or ignores the driver's start-up parameters.
 """
 
 from typing import Any
@@ -24,38 +24,40 @@ _WAYS: dict[str | None, bool | None] = {"transaction": True, "none": False, None
 
 
 class BehindPooler(Exception):
-    """The first connection found an undeclared pooler."""
+    """Raised when the first connection detects an undeclared pooler."""
 
 
 class PostgresServer:
-    """A server; all paths to it share what one of them finds out."""
+    """A server and its address. All connection paths share this object, so that a pooler is detected once."""
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
-        """``direct_url``: an address without a pooler, for LISTEN."""
+        """``direct_url`` is an address without a pooler, for LISTEN."""
         self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url
-        self.is_pooled = declared  # None: unknown yet
+        self.is_pooled = declared  # None: not known yet
 
     @property
     def listens_at(self) -> str | None:
-        """The address for LISTEN; None: the tables are polled."""
+        """The address for LISTEN. None: the tables are polled instead."""
         return self.direct_url or (None if self.is_pooled else self.url)
 
     def connecting(self, limits: Limits) -> dict[str, Any]:
-        """Arguments of ``asyncpg.connect`` that depend on how the server is reached."""
+        """Return the arguments of ``asyncpg.connect``, which differ behind a pooler."""
         if self.is_pooled:
             return {"statement_cache_size": 0}
         return {"server_settings": _session(limits)}
 
     def beginning(self, statement: str, limits: Limits) -> str:
-        """Return ``statement`` with the limits of its transaction if no session holds them: one round trip either way."""
+        """Return ``statement``, and behind a pooler also the ``SET LOCAL`` statements of the transaction's limits. Both
+        cost one round trip.
+        """
         if not self.is_pooled:
             return statement
         return "; ".join([statement, *(f"SET LOCAL {name} = '{value}'" for name, value in _session(limits).items())])
 
     async def recognise(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-        """Raise BehindPooler if the start-up parameters of this connection were ignored."""
+        """Raise BehindPooler if the server ignored the start-up parameters of this connection."""
         if self.is_pooled is None:
             if await _is_pooled(connection):
                 raise BehindPooler
@@ -66,7 +68,7 @@ class PostgresServer:
 
 
 async def _is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
-    """Return whether the start-up parameters of a connection were ignored. Leave no prepared statement behind."""
+    """Return whether the start-up parameters of a connection were ignored, without leaving a prepared statement behind."""
     await connection.execute("BEGIN")
     try:
         mark = await (await connection.prepare(_READ_MARK, name="")).fetchval()
@@ -79,9 +81,11 @@ def _session(limits: Limits) -> dict[str, str]:
     return {
         "application_name": limits.name,
         "timezone": "UTC",
-        # Every statement is written for its index: planning it again each time costs more than running it.
+        # Generic plans: every statement is written for its index, and planning it each time would cost more than
+        # executing it.
         **dict([_MARK]),
-        # Reading 500 rows of a large table looks expensive to the planner: compiling the plan costs more than running it.
+        # The planner overestimates reading 500 rows of a large table, and compiling the plan would cost more than
+        # executing it.
         "jit": "off",
         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
         "lock_timeout": _milliseconds(limits.row_lock.total_seconds()),
@@ -90,7 +94,9 @@ def _session(limits: Limits) -> dict[str, str]:
 
 
 def _split_pooler(url: str) -> tuple[str, bool | None]:
-    """Return the address for the driver, and the meaning of its ``pooler`` parameter."""
+    """Return the address without its ``pooler`` parameter, and the parameter's meaning: True, False, or None if it is
+    absent.
+    """
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     mode = dict(given).get("pooler")

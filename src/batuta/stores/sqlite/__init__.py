@@ -1,1 +1,1 @@
-"""SQLite driver: one file, one writer thread, several reader threads."""
+"""The SQLite driver: one file, one writer thread, several reader threads."""

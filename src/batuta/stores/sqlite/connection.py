@@ -1,4 +1,6 @@
-"""SQLite connections: pragmas, types, time limits and errors, and the acts that threads run on them."""
+"""SQLite connections: pragmas, types, time limits and errors, and the functions (acts) that threads run on a
+connection.
+"""
 
 import sqlite3
 from asyncio import Future
@@ -25,7 +27,7 @@ from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 
-# Steps of SQLite's virtual machine between two checks of the time limit: about a millisecond.
+# Steps of SQLite's virtual machine between two checks of the time limit, about a millisecond.
 STEPS_BETWEEN_CHECKS = 50_000
 
 _UNAVAILABLE = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_PROTOCOL"}
@@ -34,9 +36,9 @@ _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 
 
 def prepare(file: Path, *, makes_folder: bool) -> None:
-    """Create the file, readable only by its owner. ``makes_folder``: create its folders too.
+    """Create the database file, readable only by its owner. With ``makes_folder``, create its folders too.
 
-    An absolute path needs an existing folder: a misspelt path should be an error, not a new, empty database.
+    For an absolute path the folder must exist, so that a misspelt path is an error and not a new, empty database.
     """
     register_types()
     try:
@@ -54,7 +56,7 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
         file,
         timeout=limits.lock.total_seconds(),
         isolation_level=None,  # the driver sends BEGIN itself
-        check_same_thread=False,  # one thread at a time, not always the same one
+        check_same_thread=False,  # used by one thread at a time, but not always by the same thread
         detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES,
         cached_statements=512,
     )
@@ -62,7 +64,7 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.create_function("now", 0, lambda: microseconds(clock.now()))
     pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
-    # FULL: an acknowledged commit is on disk, even if the power fails the next moment.
+    # FULL: an acknowledged commit is on disk and survives a power failure.
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}")
@@ -70,15 +72,15 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     return connection
 
 
-# Connections that stay open: closing them would checkpoint a write-ahead log that lost its path.
+# Connections that stay open, because closing them would checkpoint a write-ahead log whose path is lost.
 _ABANDONED: list[sqlite3.Connection] = []
 
 
 def close(connection: sqlite3.Connection, file: OpenFile) -> None:
-    """Close a connection without damage to a file that replaced the lost one.
+    """Close a connection without damaging a file that replaced the open file.
 
-    If the database file was replaced, its log is written back into the old file and removed: SQLite would apply it to the new
-    file. If only the log was lost, the connection stays open until the process ends.
+    If the database file was replaced, write the old log back into the old file and delete the log, because SQLite
+    would apply it to the new file. If only the log was lost, keep the connection open until the process ends.
     """
     if file.find_loss() is None:
         connection.close()
@@ -90,12 +92,12 @@ def close(connection: sqlite3.Connection, file: OpenFile) -> None:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if file.has_successor:
             file.remove_stale_log()
-        connection.close()  # SQLite writes nothing back into a moved file
+        connection.close()  # SQLite checkpoints nothing into a moved file
 
 
 @contextmanager
 def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | None) -> Iterator[None]:
-    """Interrupt the statements of the block after this time; None: no limit."""
+    """Interrupt the statements of the block after this time. None means no limit."""
     if limit is None:
         yield
         return
@@ -128,13 +130,13 @@ def plain(value: object) -> object:
         case Decimal() | UUID():
             return str(value)
         case list() | tuple():
-            return dumps(value)  # for json_each(:ids), where PostgreSQL has = ANY(:ids)
+            return dumps(value)  # for json_each(:ids), the equivalent of PostgreSQL's = ANY(:ids)
         case _:
             raise StatementRefused(why=f"a {type(value).__name__} cannot be stored")
 
 
 def register_types() -> None:
-    """Register decoders by declared type: SQLite itself stores these types as text or numbers."""
+    """Register decoders for declared column types, because SQLite stores these types as text or numbers."""
     sqlite3.register_converter("TIMESTAMPTZ", _none_if_invalid(lambda raw: instant(int(raw))))
     sqlite3.register_converter("JSONB", _none_if_invalid(loads))
     sqlite3.register_converter("BOOLEAN", lambda raw: raw != b"0")
@@ -142,7 +144,9 @@ def register_types() -> None:
 
 
 def _none_if_invalid(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """Decode invalid values, edited by hand, as None: one bad value must not hide all other rows."""
+    """Wrap a decoder so that an invalid value, edited by hand, becomes None. One bad value must not fail the whole
+    result.
+    """
 
     def lenient(raw: bytes) -> object:
         try:
@@ -184,7 +188,7 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Queries as acts: values are bound on the event loop, rows are read in the connection's thread."""
+    """Builds acts from queries. Values are bound on the event loop; rows are read in the connection's thread."""
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock
@@ -230,7 +234,7 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
 
 
 def settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
-    """Complete a future on the event loop. A done future was cancelled by its caller; committed changes stay."""
+    """Complete a future on the event loop. If its caller was cancelled, do nothing; committed changes remain."""
     if future.done():
         return
     if error is None:

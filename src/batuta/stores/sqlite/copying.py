@@ -1,4 +1,4 @@
-"""Copy a SQLite database into a backup while it is in use, and restore a backup in its place."""
+"""Copies a SQLite database into a backup while it is in use, and puts a backup in its place."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ from batuta.stores.backup.archive import Applied, open_private, sync
 from batuta.stores.sql.database import Limits, Query, Row, Values
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
-PAGES = 2_000  # per report of progress
-# A process holds its open file as long as it runs: waiting longer does not help.
+PAGES = 2_000  # pages per progress report
+# A process keeps the file open as long as it runs, so a longer wait would not help.
 BUSY_TIMEOUT = 2.0
 IN_USE = Reason("restore_in_use", "a process has the database open")
 STOP = Reason("restore_stop", "stop every process, then repeat")
@@ -25,9 +25,11 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Copy one committed state of the database; writers continue. ``progress`` receives the copied and the total pages."""
+    """Copy one committed state of the database without blocking writers. ``progress`` receives the copied and the total
+    pages.
+    """
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
-        # The open transaction pins the state: otherwise the copy would restart after each commit of another process.
+        # The open transaction pins the state. Without it, the copy would restart after each commit of another process.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         open_private(target).close()
@@ -37,7 +39,9 @@ def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None
 
 
 def seal(connection: sqlite3.Connection, name: str) -> None:
-    """Make the database one file without a log, and check every page."""
+    """Convert the database to a single file without a log, and check every page. Raise BackupDamaged if the check
+    fails.
+    """
     connection.execute("PRAGMA journal_mode = DELETE")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
@@ -59,7 +63,9 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase:
-    """The replaced database: locked against other processes, and kept under another name."""
+    """Reads the database that is being replaced. It is locked against other processes, and its file is kept under
+    another name.
+    """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
@@ -80,10 +86,10 @@ class OldDatabase:
 
 @contextmanager
 def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | None]:
-    """Lock every other process out of the database at ``file`` while the block runs.
+    """Lock all other processes out of the database at ``file`` while the block runs, and yield it for reading.
 
-    None: there is no database or, with ``force``, it is too damaged to read. A process that has it open prevents the lock,
-    even with ``force``.
+    Yields None if there is no database or, with ``force``, if it is too damaged to read. A process that has the
+    database open prevents the lock, even with ``force``.
     """
     if not file.exists() or file.stat().st_size == 0:
         yield None
@@ -93,7 +99,7 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     try:
         connection = open_connection(file, clock, Limits(), writes=True)
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
-        # Leaving WAL mode needs exclusive access: any open connection prevents it.
+        # Leaving WAL mode needs exclusive access, which any other open connection prevents.
         (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         if mode != "delete":
             raise RestoreRefused(why=IN_USE, next_step=STOP)
@@ -131,7 +137,7 @@ def _close(connection: sqlite3.Connection | None) -> None:
 
 
 def unpack(chunks: Iterator[bytes], target: Path) -> None:
-    """Write the database of a backup next to its future place."""
+    """Write the database of a backup to ``target``, a temporary file in the folder of the database."""
     with open_private(target) as handle:
         for chunk in chunks:
             handle.write(chunk)
@@ -145,7 +151,9 @@ def unpack(chunks: Iterator[bytes], target: Path) -> None:
 
 
 def replace(restored: Path, file: Path, kept: Path) -> Path | None:
-    """Put the restored database in place in one step; the old file stays under the name ``kept``."""
+    """Rename the restored database to ``file`` in one step. Keep the old file under the name ``kept``, and return that
+    name or None.
+    """
     with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         seal(connection, str(restored))
     sync(restored)
@@ -153,7 +161,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     if was_there:
         _copy_ownership(file, restored)
         os.link(file, kept)
-    for beside in ("-wal", "-shm", "-journal"):  # of a damaged database: not for the new file
+    for beside in ("-wal", "-shm", "-journal"):  # these files belong to a damaged old database, not to the new file
         _move_aside(Path(f"{file}{beside}"), Path(f"{kept}{beside}"))
     restored.replace(file)
     sync(file.parent)
@@ -161,7 +169,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
 
 
 def _copy_ownership(file: Path, restored: Path) -> None:
-    """Copy owner and mode: the processes may run as another user than the restore."""
+    """Copy the owner and the mode of the old file, because the restore may run as another user than the processes."""
     owner = file.stat()
     with suppress(PermissionError):
         os.chown(restored, owner.st_uid, owner.st_gid)

@@ -38,7 +38,7 @@ class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
     def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
-        # Resolve the path now: the working folder of the process may change.
+        # Resolve the path now, because the working directory of the process may change.
         self._file = file.absolute()
         self._makes_folder = not file.is_absolute()
         self.where = str(self._file)
@@ -65,7 +65,7 @@ class SqliteDatabase:
         return self._file
 
     def check_file(self) -> None:
-        """Raise StoreReplaced if the file was deleted or replaced since it was opened. Thread-safe."""
+        """Raise StoreReplaced if the database file was deleted or replaced since it was opened. Thread-safe."""
         if self._writer is not None:
             self._open_file.check()
 
@@ -121,7 +121,7 @@ class SqliteDatabase:
                     await pinned.call(_end_reading)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        """Do nothing: SQLite has one write transaction at a time, across all processes."""
+        """Do nothing, because SQLite allows one write transaction at a time across all processes."""
 
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
@@ -130,7 +130,7 @@ class SqliteDatabase:
         return SqliteListener(self, on_change, await self.data_version())
 
     async def data_version(self) -> int:
-        """Return a number that changes with every commit to this file, by any process."""
+        """Return a number that changes with every commit to this file by any process."""
         self.check_file()
         return await self._open_readers().data_version()
 
@@ -140,7 +140,7 @@ class SqliteDatabase:
 
     def _connect_reader(self, file: OpenFile) -> sqlite3.Connection:
         connection = self._connect(writes=False)
-        if (lost := file.find_loss()) is not None:  # it may have opened the file that replaced ours
+        if (lost := file.find_loss()) is not None:  # the connection may have opened the file that replaced the original
             connection.close()
             raise lost
         return connection
@@ -162,7 +162,7 @@ class SqliteDatabase:
 
 
 class SqliteListener:
-    """Poll ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll notices a file that was replaced."""
+    """Polls ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll detects that the file was replaced."""
 
     def __init__(self, database: SqliteDatabase, on_change: Callable[[str | None], None], version: int) -> None:
         self._database = database
@@ -176,11 +176,11 @@ class SqliteListener:
             self._on_change(None)
 
     async def close(self) -> None:
-        """Do nothing: the listener holds no resource."""
+        """Do nothing, because the listener holds no resource."""
 
 
 class SqliteTransaction(Transaction):
-    """A transaction that takes the writer at its first statement and holds it until the block ends."""
+    """A transaction that occupies the writer from its first statement until the block ends."""
 
     def __init__(self, writer: Writer, acts: Acts, limits: Limits, where: str) -> None:
         loop = asyncio.get_running_loop()
@@ -247,13 +247,13 @@ class SqliteSnapshot(Reading):
 
 
 def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
-    """Retrieve the exception, so that asyncio does not warn: the block reports its own error."""
+    """Retrieve the exception, so that asyncio does not warn about it. The block raises its own error."""
     if not ended.cancelled():
         ended.exception()
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
-    _end_reading(connection)  # an earlier snapshot may have been cancelled
+    _end_reading(connection)  # an earlier snapshot may have been cancelled and left its transaction open
     connection.execute("BEGIN")
 
 
@@ -267,7 +267,7 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 
 
 def statements(text: str) -> list[str]:
-    """Split a script where SQLite sees the end of a statement, so that triggers stay whole."""
+    """Split a script into statements where SQLite finds their ends, so that triggers stay whole."""
     found, current = [], ""
     for piece in re.split(r"(?<=;)", text):
         current += piece

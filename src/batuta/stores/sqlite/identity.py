@@ -1,11 +1,11 @@
-"""Detect that the database file was deleted or replaced while it is open.
+"""Detects that the database file was deleted or replaced while it is open.
 
-A process can keep reading and writing an unlinked file, but no other process finds its data. So the writer compares the device
-and inode of the path with those of the open file after each COMMIT, before it acknowledges.
+A process can keep reading and writing an unlinked file, but no other process finds its data. So after each COMMIT,
+before it acknowledges, the writer compares the device and inode of the path with those of the open file.
 
-The write-ahead log (``-wal``) and its index (``-shm``) are compared as well: SQLite opens them by name, so a process that
-starts after one was deleted shares nothing with the processes that hold the old one. If the path is a symbolic link, SQLite
-keeps them next to the target of the link.
+The write-ahead log (``-wal``) and its index (``-shm``) are compared as well. SQLite opens them by name, so a process
+that starts after one of them was deleted shares nothing with the processes that hold the old file. If the path is a
+symbolic link, SQLite keeps both files next to the target of the link.
 """
 
 import os
@@ -21,12 +21,12 @@ T = TypeVar("T")
 Identity: TypeAlias = tuple[int, int]
 DELETED = Reason("file_deleted", "deleted")
 REPLACED = Reason("file_replaced", "replaced")
-# Tries to open the file while its path keeps changing.
+# Attempts to open the file while another process replaces it.
 ATTEMPTS = 5
 
 
 class OpenFile:
-    """The files of one open database. The first detected loss is final."""
+    """The files of one open database. Once a loss is detected, it is permanent."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -37,7 +37,9 @@ class OpenFile:
         self._loss: tuple[str, Reason] | None = None
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
-        """Record which files the first connection opened. SQLite reports no inode, so the path must not change meanwhile."""
+        """Open the first connection with ``connect`` and record the identities of its files. SQLite reports no inode,
+        so retry if the path changed meanwhile.
+        """
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])
             connection = connect()
@@ -48,7 +50,9 @@ class OpenFile:
         raise StoreReplaced(where=str(self._file.absolute()), what=REPLACED)
 
     def find_loss(self) -> StoreReplaced | None:
-        """Compare the paths with the open files: three ``stat`` calls, about 6 µs. Thread-safe."""
+        """Compare the paths with the open files and return the loss, if any. Costs three ``stat`` calls, about 6 µs.
+        Thread-safe.
+        """
         if self._loss is None:
             for path, identity in zip(self._paths, self._identities, strict=True):
                 if (found := _identity(path)) != identity:
@@ -59,7 +63,9 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss found earlier, without another look. Every access makes a new error, since several tasks raise it."""
+        """The loss that was detected earlier, without checking again. Every access creates a new error, because several
+        tasks raise it.
+        """
         if self._loss is None:
             return None
         path, what = self._loss
@@ -79,11 +85,13 @@ class OpenFile:
 
     @property
     def keeps_log(self) -> bool:
-        """True if the write-ahead log in use is still at its path: no other process can have started another."""
+        """Whether the write-ahead log in use is still at its path, so that no other process can have created another
+        log.
+        """
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 
     def remove_stale_log(self) -> None:
-        """Delete the log of the replaced file if it is still there: SQLite would apply it to the new file."""
+        """Delete the log of the replaced file if it still exists, because SQLite would apply it to the new file."""
         for path, identity in zip(self._paths[1:], self._identities[1:], strict=True):
             if identity is not None and _identity(path) == identity:
                 Path(path).unlink(missing_ok=True)

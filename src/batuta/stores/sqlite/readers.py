@@ -1,7 +1,7 @@
 """Readers: connections that see the last committed state and never wait for the writer.
 
-Single reads share one inbox; a few threads, each with its own connection, serve it. A snapshot takes a whole connection,
-because all its reads need one state.
+Single reads share one inbox, which a few threads serve, each with its own connection. A snapshot occupies a whole
+connection, because all its reads need the same state.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Request:
 
 
 class Reader:
-    """A thread with its connection, which it opens at the first request."""
+    """A thread that serves read requests with its own connection, which it opens at the first request."""
 
     def __init__(self, inbox: "queue.SimpleQueue[Request | None]", connect: Connect, readers: "Readers") -> None:
         self._inbox = inbox
@@ -47,7 +47,7 @@ class Reader:
         self.thread.start()
 
     def interrupt(self, request: Request) -> None:
-        """Interrupt the running read if it belongs to ``request``, whose caller no longer waits."""
+        """Interrupt the current read if it belongs to ``request``, whose caller was cancelled."""
         with self._changing:
             if self._current is request and self._connection is not None:
                 self._connection.interrupt()
@@ -67,7 +67,7 @@ class Reader:
         except BatutaError as error:
             return None, error
         self._connection = connection
-        if request.future.cancelled():  # while it waited, or while the connection was opened
+        if request.future.cancelled():  # cancelled while it waited in the inbox, or while the connection was opened
             return None, None
         return attempt(request.act, connection, self._readers.where)
 
@@ -77,7 +77,7 @@ class Reader:
 
 
 class Pinned:
-    """A reading connection that one caller holds."""
+    """A read connection that one caller uses exclusively."""
 
     def __init__(self, connection: sqlite3.Connection, threads: ThreadPoolExecutor, where: str) -> None:
         self.connection = connection
@@ -96,10 +96,10 @@ class Pinned:
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
-            # The thread still uses the connection: release it only after the thread is done.
+            # The thread still uses the connection, so release the connection only after the thread has finished.
             self.connection.interrupt()
             await asyncio.wait([reading])
-            reading.exception()  # so that asyncio does not warn: its caller is gone
+            reading.exception()  # retrieved, so that asyncio does not warn: the caller was cancelled
             raise
 
 
@@ -117,7 +117,7 @@ class Readers:
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
         self._stopped = False
-        self._watcher: Pinned | None = None  # a separate connection, because data_version is counted per connection
+        self._watcher: Pinned | None = None  # has its own connection, because SQLite counts data_version per connection
 
     async def read(self, act: Act) -> Any:
         request = Request(act, self._loop.create_future(), self._clock.monotonic())
@@ -126,7 +126,7 @@ class Readers:
             return await request.future
         except asyncio.CancelledError:
             self._interrupt(request)
-            # Interrupt again: a read that was about to start misses the first interrupt.
+            # Interrupt again later, because a read that was about to start misses the first interrupt.
             self._loop.call_later(INTERRUPT_AGAIN_AFTER, self._interrupt, request)
             raise
 
@@ -135,7 +135,9 @@ class Readers:
             reader.interrupt(request)
 
     def refusal(self, request: Request) -> tuple[None, BatutaError] | None:
-        """Refuse a request that waited too long, and every request after the file was lost."""
+        """Return an error for a request that waited too long, and for every request after the file was lost. None:
+        serve the request.
+        """
         if (lost := self.file.lost) is not None:
             return None, lost
         if self._clock.monotonic() - request.asked_at <= self._timeout:
@@ -176,7 +178,7 @@ class Readers:
             self._places.release()
 
     def stop(self) -> None:
-        """Answer the waiting requests, then stop. Blocks: call it off the event loop."""
+        """Serve the waiting requests, then stop the threads. Blocks, so call it outside the event loop."""
         self._stopped = True
         for _ in self._readers:
             self._inbox.put(None)

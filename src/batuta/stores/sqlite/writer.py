@@ -1,17 +1,18 @@
-"""Writer: the only thread that writes.
+"""Writer: the only thread that writes to the database.
 
-All waiting units share one SQLite transaction and one sync: a sync costs about 0.3 ms, a small change a hundredth of that.
+All waiting units share one SQLite transaction and one sync to disk. A sync costs about 0.3 ms, a small change a
+hundredth of that.
 
-    inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ all their callers are notified
+    inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ the callers of all units are notified
                                   │
                                   └─ fails: only its own changes are undone, and only its caller gets the error
 
-A unit is one statement, or a session: an open ``async with database.transaction()`` whose statements come one by one. A unit
-is acknowledged after the COMMIT that holds its change has returned, and only if the database's path still names the file that
-was written (``identity``). If the COMMIT fails, every unit of the group fails, with one exception: a deferred constraint. Then
-each statement is repeated with a commit of its own, and only the one that violates the constraint fails. A session cannot be
-repeated, because its caller has seen its rows; while the schema has a deferred constraint, a session therefore shares its
-commit with no other unit.
+A unit is one statement, or a session: an open ``async with database.transaction()`` that sends its statements one by
+one. A unit is acknowledged after the COMMIT with its change has returned, and only if the database's path still
+names the file that was written (see ``identity``). If the COMMIT fails, every unit of the group fails, with one
+exception: a deferred constraint. Then each statement is repeated with its own commit, and only the statement that
+violates the constraint fails. A session cannot be repeated, because its caller has already read its rows. So while
+the schema has a deferred constraint, a session shares its commit with no other unit.
 """
 
 import queue
@@ -28,13 +29,15 @@ from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, Tr
 from batuta.stores.sqlite.connection import Act, attempt, close, settle, to_batuta_error
 from batuta.stores.sqlite.identity import OpenFile
 
-# Limits of a group, so that no unit waits long for later ones.
+# Limits of a group, so that no unit waits long for later units.
 GROUP_UNITS = 1000
 GROUP_TIME = timedelta(milliseconds=20)
 
 
 class Unit(Protocol):
-    """A unit of work. ``perform`` runs in the writer thread and raises to be undone; a report follows on the event loop."""
+    """A unit of work. ``perform`` runs in the writer thread; if it raises, its changes are undone. One of the report
+    methods then runs on the event loop.
+    """
 
     needs_savepoint: bool
     repeatable: bool  # may be performed again after a rollback
@@ -46,7 +49,7 @@ class Unit(Protocol):
 
 @dataclass(slots=True)
 class Single:
-    """One act. SQLite undoes a failed statement itself; several statements need a savepoint."""
+    """A unit with one act. SQLite undoes a single failed statement by itself; several statements need a savepoint."""
 
     act: Act
     future: "Future[Any]"
@@ -66,7 +69,9 @@ class Single:
 
 @dataclass(slots=True)
 class Session:
-    """An open transaction. Its caller sends one act at a time; silence longer than ``timeout`` ends it."""
+    """An open transaction as a unit. Its caller sends one act at a time; if no act arrives within ``timeout``, the
+    transaction fails.
+    """
 
     loop: AbstractEventLoop
     ended: "Future[None]"
@@ -89,7 +94,9 @@ class Session:
         self._post(None, None)
 
     def roll_back(self) -> bool:
-        """Ask for a rollback. False: the writer never started the session, so there is nothing to wait for."""
+        """Request a rollback and return whether the caller must wait for it. False: the writer never started the
+        session.
+        """
         with self._closing:
             if not self._begun:
                 self._closed = True
@@ -116,14 +123,16 @@ class Session:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Perform the next act of the block. False: the block asks to commit."""
+        """Perform the next act of the block and return whether the session continues. False: the block requests the
+        commit.
+        """
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
         except queue.Empty:
             raise StoreTimeout(where=self.where, why="a transaction stayed open without statements") from None
         if act is None:
             return False
-        # Some failures make SQLite abandon the transaction: later statements would commit on their own.
+        # After some failures SQLite abandons the transaction; a later statement would then commit on its own.
         result, error = (None, _FAILED_BEFORE) if self._broken and future else attempt(act, connection, self.where)
         self._broken = self._broken or error is not None
         if future is None and error is not None:
@@ -144,7 +153,7 @@ class Session:
         settle(self.ended, None, None)
 
     def report_failure(self, error: BatutaError) -> None:
-        # The writer may never have started the session: the caller of its first statement waits for this.
+        # The writer may never have started the session, while the caller of its first statement waits for a result.
         self._close(error)
         settle(self.ended, None, error)
 
@@ -168,7 +177,7 @@ class Writer:
         self._stopped = False
         self._stopping = threading.Lock()
         self._inbox: queue.SimpleQueue[tuple[float, Unit] | None] = queue.SimpleQueue()
-        self._postponed: Unit | None = None  # taken from the inbox; begins the next group
+        self._postponed: Unit | None = None  # taken from the inbox; becomes the first unit of the next group
         self._deferring = SchemaCheck(connection)
         self._thread = threading.Thread(target=self._work, name="batuta-writer", daemon=True)
         self._thread.start()
@@ -182,7 +191,7 @@ class Writer:
             self._inbox.put((self._clock.monotonic(), unit))
 
     def stop(self) -> None:
-        """Write the waiting units, then stop. Blocks: call it off the event loop."""
+        """Write the waiting units, then stop the thread. Blocks, so call it outside the event loop."""
         with self._stopping:
             self._stopped = True
             self._inbox.put(None)
@@ -197,7 +206,9 @@ class Writer:
                 unit, self._postponed = self._postponed, None
 
     def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
-        """Refuse a unit that waited longer than its limit, and every unit after the file was lost."""
+        """Return the unit if it may be written. Fail a unit that waited longer than its limit, and every unit after the
+        file was lost.
+        """
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:
             self._fail([unit], lost)
@@ -224,7 +235,7 @@ class Writer:
             if self._perform(unit):
                 performed.append(unit)
             if not self._connection.in_transaction:
-                # SQLite abandoned the whole transaction (disk full, I/O error): all changes are lost.
+                # SQLite abandoned the whole transaction (disk full, I/O error), so all changes are lost.
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
                 self._fail(performed, lost)
                 return
@@ -239,7 +250,7 @@ class Writer:
         except queue.Empty:
             return None
         if waiting is None:
-            self._inbox.put(None)  # finish this group before the stop
+            self._inbox.put(None)  # finish this group before stopping
             return None
         unit = self._check_unit(waiting)
         if unit is not None and not (last.repeatable and unit.repeatable) and self._deferring.is_possible():
@@ -260,7 +271,7 @@ class Writer:
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        """Commit, and acknowledge only if the database's path still names the file that holds the commit."""
+        """Commit the group, and acknowledge it only if the database's path still names the file that was written."""
         try:
             self._connection.execute("COMMIT")
         except sqlite3.IntegrityError as error:
@@ -273,7 +284,7 @@ class Writer:
             self._call_on_loop(_report_commits, performed)
 
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
-        """Give each unit its own commit, to find the one that violates a deferred constraint."""
+        """Write each unit with its own commit, to find the unit that violates a deferred constraint."""
         if len(performed) == 1:
             self._fail(performed, to_batuta_error(error, self._where))
             return
@@ -281,7 +292,7 @@ class Writer:
             if unit.repeatable:
                 self._write_alone(unit)
             else:
-                # Only possible after PRAGMA defer_foreign_keys, which the schema does not show.
+                # Possible only after PRAGMA defer_foreign_keys, which the schema does not show.
                 why = "a transaction that shared its commit violated a constraint"
                 self._fail([unit], StoreUnavailable(where=self._where, why=why))
 
@@ -304,12 +315,12 @@ class Writer:
         self._call_on_loop(_report_failures, units, error)
 
     def _call_on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
-        if not self._loop.is_closed():  # closed: all callers are gone
+        if not self._loop.is_closed():  # if the loop is closed, no caller waits
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
 class SchemaCheck:
-    """Detect constraints that can fail at COMMIT. The schema is read again only after a change."""
+    """Detects whether the schema has constraints that can fail at COMMIT. Reads the schema again only after it changed."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
