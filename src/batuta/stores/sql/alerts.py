@@ -1,4 +1,6 @@
-"""Alerts and incidents: ``health_causes``, ``alertas_enviados``, ``health_incidents``, and the lease of the alert hub."""
+"""Stores alerts and incidents in ``health_causes``, ``alertas_enviados`` and ``health_incidents``, and the lease of the
+alert hub.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -37,7 +39,7 @@ class SqlIncidents:
         return None if row is None else from_row(Incident, row)
 
     async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
-        """Write the change in the transaction of a decision. Return the events that the caller emits after the commit."""
+        """Write the change in the caller's transaction. Return the events, which the caller emits after the commit."""
         events = []
         if change.opens is not None:
             id = await self._begin(change.opens, transaction, now)
@@ -51,9 +53,11 @@ class SqlIncidents:
         return events
 
     async def write(self, new: NewIncident, *, now: datetime) -> tuple[Incident, bool]:
-        """Record a change by hand. Becoming critical opens an incident; leaving critical closes that of the same source.
+        """Record a change of health that an operator or another system reports. A change to critical opens an incident;
+        a change from critical closes the open incident of the same source.
 
-        True: there is a new row. A change that neither opens nor closes an incident is stored as a note, resolved at once.
+        Return the incident, and whether it is a new row. A change that neither opens nor closes an incident is
+        stored as an incident that is already resolved.
         """
         is_critical = new.to_status == Grade.CRITICAL
         async with self._database.transaction() as transaction:

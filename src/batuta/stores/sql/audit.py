@@ -1,4 +1,4 @@
-"""Audit log of operators' actions, written in the transaction of the action."""
+"""The audit log of operators' actions. Each entry is written in the transaction of the action."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ class AuditQueries:
 
 
 class AuditLog:
-    """Records who changed what, in the transaction of the change."""
+    """Records which operator changed what, in the transaction of the change."""
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._queries = load_queries(AuditQueries, STATEMENTS / "audit.sql", dialect)

@@ -1,4 +1,4 @@
-"""The ledger of job calls in ``job_calls``."""
+"""Stores the calls of job endpoints in ``job_calls``, so that a repeated request returns the first response."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class SqlJobCalls:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
     ) -> None:
-        """``now`` returns None where the database's clock decides. ``liveness``: connections that handlers do not use."""
+        """``now`` returns None if the database's clock is used. ``liveness`` are connections that handlers do not use."""
         self._background = database
         self._database = liveness or database
         self._now = now

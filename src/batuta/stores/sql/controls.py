@@ -1,6 +1,6 @@
 """Settings that operators change at run time: profile and windows in ``app_settings``, switches in ``feature_flags``.
 
-A change and its audit entry are one transaction.
+A change and its audit entry are written in one transaction.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,9 @@ from batuta.stores.sql.queries import load_queries
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
-    """Return how far the clock that decides is ahead of the caller's ``now``. ``is_own``: the caller's clock decides."""
+    """Return how far the database's clock is ahead of the caller's ``now``. Zero if ``is_own``: then the caller's clock
+    is used.
+    """
     return timedelta(0) if is_own else await read_clock(within) - now
 
 
@@ -37,7 +39,7 @@ class ControlQueries:
 
 class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time``: False if PostgreSQL's clock decides when a change takes effect."""
+        """``own_time`` is False if PostgreSQL's clock decides when a change takes effect."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -52,7 +54,7 @@ class SqlControls:
         )
 
     async def changed_at(self, within: Reading) -> datetime | None:
-        """Return when an operator last set the profile or a window."""
+        """Return the instant at which an operator last set the profile or a window, or None."""
         rows = await within.all(self._queries.controls)
         return max((row["updated_at"] for row in rows), default=None)
 
@@ -83,7 +85,9 @@ class SqlControls:
 
 
 def _windows(setting: Json) -> Mapping[str, Window]:
-    """Skip windows that cannot be decoded, as if they were unset: one invalid window must not stop every schedule."""
+    """Return the windows that can be decoded. An invalid window is skipped, as if it were unset, because it must not
+    stop every schedule.
+    """
     found = {}
     for name, each in setting.items() if isinstance(setting, Mapping) else ():
         try:
@@ -102,7 +106,7 @@ class SwitchQueries:
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time``: False if PostgreSQL's clock decides when a switch was set and until when it holds."""
+        """``own_time`` is False if PostgreSQL's clock decides when a switch was set and until when it holds."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -110,12 +114,14 @@ class SqlSwitches:
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
-        """Read a switch. Within a claiming transaction, the value holds until that transaction ends."""
+        """Return a switch, or None if no operator has set it. Inside a transaction that claims, the value is valid
+        until the transaction ends.
+        """
         row = await (within or self._database).one(self._queries.switch, key=key)
         return None if row is None else _switch(row)
 
     async def all(self, within: Reading | None = None) -> dict[str, Switch]:
-        """Return every switch that an operator has set."""
+        """Return every switch that an operator has set, by key."""
         rows = await (within or self._database).all(self._queries.all)
         return {row["key"]: _switch(row) for row in rows}
 

@@ -1,7 +1,7 @@
-"""The Database interface: code above it runs on both databases.
+"""The Database interface, on which the engine runs with both databases.
 
-Rows read alike: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool, UUID text. Instants without a zone
-are refused. Drivers' exceptions become errors of ``kernel.errors``.
+Both databases return the same types: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool,
+UUID text. Instants without a zone are refused. Exceptions of the drivers become errors of ``kernel.errors``.
 """
 
 import asyncio
@@ -21,13 +21,15 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """A value for a JSONB column, marked because SQLite cannot tell it from the column. ``AsJson(None)`` is SQL's NULL."""
+    """Marks a value for a JSONB column, because SQLite cannot derive the type from the column. ``AsJson(None)`` is
+    SQL's NULL.
+    """
 
     value: object
 
 
 class Row(Protocol):
-    """One row by column name; ``dict(row)`` works."""
+    """One row of a result, by column name. ``dict(row)`` works."""
 
     def __getitem__(self, column: str, /) -> Any: ...  # the type depends on the column
     def keys(self) -> Collection[str]: ...
@@ -41,13 +43,15 @@ Value = TypeVar("Value", bound=AnyDataclass)
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:
-    """Make a value from the columns named like its fields; ``others``: fields without such a column."""
+    """Create a dataclass instance from the columns named like its fields. ``others`` are the fields without such a
+    column.
+    """
     return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named statement in one dialect. ``writes`` decides which connection runs it, whatever its text."""
+    """A named statement in one dialect. ``writes`` alone decides whether a connection for writing runs it."""
 
     name: str
     text: str
@@ -57,40 +61,44 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Timeouts and connection counts of one path to the database."""
+    """Timeouts and connection counts of one connection path to the database."""
 
     connect: timedelta = timedelta(seconds=5)
-    statement: timedelta = timedelta(seconds=30)  # limit of the server
-    lock: timedelta = timedelta(seconds=10)  # to get a connection, the writer or a row
+    statement: timedelta = timedelta(seconds=30)  # enforced by the server
+    lock: timedelta = timedelta(seconds=10)  # time to get a connection, the writer or a row lock
     idle_in_transaction: timedelta = timedelta(seconds=10)
-    readers: int = 4  # SQLite: reading connections
-    pool: int = 5  # PostgreSQL: maximum of connections
-    ready: int = 1  # PostgreSQL: connections made at opening
+    readers: int = 4  # SQLite: number of read connections
+    pool: int = 5  # PostgreSQL: maximum number of connections
+    ready: int = 1  # PostgreSQL: connections created when the database opens
     name: str = "batuta"  # PostgreSQL: application_name of the connections
 
     @property
     def answer(self) -> timedelta:
-        """Limit of a statement in the client: longer than the server's, whose timeout keeps the connection usable."""
+        """The client's timeout of a statement. It is longer than the server's, because a timeout in the server keeps
+        the connection usable.
+        """
         return self.statement * 1.25
 
     @property
     def row_lock(self) -> timedelta:
-        """Limit of a row lock in the server: shorter than the statement's, whose timeout would hide the lock."""
+        """The server's timeout of a row lock. It is shorter than the statement's timeout, whose error would not mention
+        the lock.
+        """
         return min(self.lock, self.statement / 2)
 
 
 class ChangeListener(Protocol):
-    """Receives notice of writes by any process."""
+    """Receives notifications about writes by any process."""
 
     async def probe(self) -> None:
-        """Check that the listener works, and look for changes. Raise if it is broken."""
+        """Check that the listener works, and deliver pending changes. Raises an error if the listener is broken."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Reading(Protocol):
-    """Queries that change nothing."""
+    """The interface for queries that only read."""
 
     async def all(self, query: Query, **values: object) -> list[Row]: ...
     async def one(self, query: Query, **values: object) -> Row | None:
@@ -101,7 +109,7 @@ CLOCK = Query("clock", "SELECT clock_timestamp() AS now", (), writes=False)
 
 
 async def read_clock(within: Reading) -> datetime:
-    """Return the present time of PostgreSQL's clock, not the start of the transaction."""
+    """Return the current time of PostgreSQL's clock, not the start time of the transaction."""
     row = await within.one(CLOCK)
     assert row is not None
     now: datetime = row["now"]
@@ -109,32 +117,34 @@ async def read_clock(within: Reading) -> datetime:
 
 
 class Transaction(Reading, Protocol):
-    """Queries and statements that commit together."""
+    """The interface for queries and statements that commit together."""
 
     async def run(self, query: Query, **values: object) -> int:
-        """Run a statement and return the number of affected rows."""
+        """Execute a statement and return the number of affected rows."""
         ...
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None: ...
 
     async def script(self, text: str) -> None:
-        """Run several statements without a time limit, for migrations."""
+        """Execute several statements without a time limit, for migrations."""
         ...
 
 
 class Database(Transaction, Protocol):
-    """Each direct call is a transaction, synced to disk on return; on SQLite, calls that wait together share a commit."""
+    """A database. Each direct call is a transaction of its own, synced to disk on return. On SQLite, concurrent calls
+    share a commit.
+    """
 
     @property
     def where(self) -> str:
-        """The address for messages, without a password."""
+        """The address for messages, without the password."""
         ...
 
     @property
     def dialect(self) -> Dialect: ...
     async def open(self) -> None: ...
     async def exists(self) -> bool:
-        """Return False if opening would create the database."""
+        """Return whether the database exists. False: opening would create it."""
         ...
 
     async def close(self) -> None: ...
@@ -144,30 +154,34 @@ class Database(Transaction, Protocol):
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Open a transaction: all or nothing. Inside the block, use only the transaction and open no second one."""
+        """Open a transaction, which commits if the block succeeds. Inside the block, use only this transaction and open
+        no second one.
+        """
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
-        """Run several reads on one state, without blocking writers."""
+        """Open a snapshot: all reads inside the block see the same state. Writers are not blocked."""
         ...
 
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``on_change`` with the name that something was written for; None: possibly any name."""
+        """Call ``on_change`` after every write that notifies, with the name of its queue. None means that any queue may
+        have changed.
+        """
         ...
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        """Wait until no other process migrates. The lock lasts until the transaction ends."""
+        """Wait until no other process migrates, and hold the migration lock until the transaction ends."""
         ...
 
 
 class Held:
-    """Rejects a second transaction in a task that already has one open: the two would deadlock."""
+    """Rejects a second transaction in a task that already has one open, because the two could deadlock."""
 
     def __init__(self) -> None:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
     def check(self) -> None:
-        # A task started inside the block inherits the variable: compare its value with the current task.
+        # A task started inside the block inherits the variable, so compare its value with the current task.
         if self._holder.get() is not None and self._holder.get() is asyncio.current_task():
             raise TransactionMisuse(why="this task has a transaction open already")
 
@@ -182,7 +196,7 @@ class Held:
 
 
 class StatementGuard:
-    """Guards one transaction or snapshot: one statement at a time, and none after a failed one."""
+    """Enforces the rules of one transaction or snapshot: one statement at a time, and no statement after a failed one."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -218,7 +232,9 @@ class StatementGuard:
 
 
 def check_values(query: Query, values: Values) -> Values:
-    """Return the values if they are the query's parameters and every instant has a zone; raise StatementRefused otherwise."""
+    """Return the values if they match the query's parameters and every instant has a zone. Raise StatementRefused
+    otherwise.
+    """
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"
         raise StatementRefused(why=f"query {query.name} takes {expected} and was given {given}")

@@ -1,4 +1,4 @@
-"""The execution log in ``job_executions`` and ``job_schedules``, and timetables in ``job_timetables``."""
+"""Stores the execution log in ``job_executions`` and ``job_schedules``, and the timetables in ``job_timetables``."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Tr
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-# A release that was deployed before this many others counts as new when it runs again.
+# Number of timetables kept. A release whose timetable was deleted counts as new when it runs again.
 TIMETABLES_KEPT = 1_000
 
 
@@ -49,7 +49,7 @@ class TimetableQueries:
 
 class SqlTimetables:
     def __init__(self, database: Database, now: Callable[[], datetime | None]) -> None:
-        """``now`` returns None where the database's clock decides."""
+        """``now`` returns None if the database's clock is used."""
         self._database = database
         self._now = now
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
@@ -72,7 +72,7 @@ class SqlTimetables:
         )
 
     async def rivals(self, fingerprint: str) -> Sequence[Timetable]:
-        """Return this timetable, the newer ones and the active one."""
+        """Return this timetable, all newer timetables, and the active timetable."""
         return [_timetable(row) for row in await self._database.all(self._queries.rivals, fingerprint=fingerprint)]
 
     async def newest(self, limit: int) -> Sequence[Timetable]:
@@ -94,11 +94,13 @@ def _timetable(row: Row) -> Timetable:
     return from_row(Timetable, row, release=row["release_name"], has_been_active=row["activation"] > 0)
 
 
-# A run of an unknown job is left to the schedulers that know it; after this silence there are none.
+# A run of an unknown job is left to schedulers of releases that have the job. After this time without renewal, none is
+# alive.
 LONG_SILENCE = timedelta(hours=1)
-# Leases are renewed at each third of their length: with less than this share left, a renewal is overdue.
+# Leases are renewed at each third of their length, so a renewal is overdue if less than this fraction of the lease
+# remains.
 OVERDUE = 0.6
-# A lease that ends later than one lease plus this from now was written before the clock was set back.
+# A lease that ends later than one lease plus this time from now was written before the clock was set back.
 STEP = timedelta(seconds=2)
 
 
@@ -123,7 +125,9 @@ class ExecutionQueries:
 
 
 class SqlExecutionLog:
-    """``own_time``: this process's clock decides; otherwise PostgreSQL's, which several machines share."""
+    """Stores the execution log. With ``own_time`` this process's clock is used; otherwise PostgreSQL's, which several
+    machines share.
+    """
 
     def __init__(
         self,
@@ -136,9 +140,9 @@ class SqlExecutionLog:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness``: connections with short time limits that job functions do not use; None: ``database``."""
+        """``liveness`` are connections with short time limits that job functions do not use. None means ``database``."""
         self._database = liveness or database
-        self._background = database  # pruning and registering may take longer
+        self._background = database  # for pruning and registering, which may take longer
         self._switches = switches
         self._controls = controls
         self._ids = ids
@@ -179,7 +183,7 @@ class SqlExecutionLog:
         named = {job.job for job in jobs}
         gone = {name for name, row in known.items() if row["active"] and name not in named} if silences else set()
         left = sorted(gone | {job.job for job in changed})
-        # Every process locks in this order: two that want the same rows do not deadlock.
+        # Every process locks in this order, so that two processes that lock the same rows do not deadlock.
         await transaction.all(self._queries.hold_firmly, jobs=AsJson(left))
         since = _effective_since(await self._controls.changed_at(transaction), known, now)
         missed = [row for name in left if name in known for row in _leftover_openings(known[name], since)]
@@ -211,7 +215,9 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Like ``open_due``, for a job that no scheduler may have registered."""
+        """Open a run that an operator requested, like ``open_due``. Registers the job first if no scheduler has done
+        so.
+        """
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **_values(job), now=now)
         await self._database.run(
@@ -287,7 +293,7 @@ class SqlExecutionLog:
         return [_execution(row) for row in rows]
 
     async def look(self) -> Ledger:
-        """Read the present state without locking anything."""
+        """Return the current switches, controls and time, without locking rows."""
         async with self._database.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
@@ -305,7 +311,8 @@ class SqlExecutionLog:
         held = await transaction.all(hold, jobs=names)
         running = await transaction.all(self._queries.running, jobs=names)
         return Ledger(
-            # Read the time after the rows are locked: a caller that waited for them must not decide with an old time.
+            # Read the time after the rows are locked, so that a caller that waited for the locks does not decide with
+            # an old time.
             now=await self._now(transaction),
             controls=await self._controls.read(transaction),
             accounted={row["job_name"]: row["accounted_until"] for row in held if row["active"]},
@@ -338,7 +345,7 @@ class SqlExecutionLog:
         )
 
     def _own_now(self) -> datetime | None:
-        """None: the statement uses the database's clock."""
+        """Return the time to pass to a statement. None: the statement uses the database's clock."""
         return self._clock.now() if self._own_time else None
 
     async def _now(self, within: Reading) -> datetime:
@@ -356,14 +363,16 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """Return when a new timetable takes effect: when an operator chose it, even if no scheduler ran then; otherwise now."""
+    """Return when a new timetable takes effect: when an operator chose its profile, even if no scheduler ran then;
+    otherwise now.
+    """
     registered = max((row["expected_since"] for row in known.values()), default=None)
     is_newer = changed_at is not None and registered is not None and registered < changed_at < now
     return changed_at if is_newer and changed_at is not None else now
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return the fires that a job still owed under its old schedule: they are recorded as missed and do not run."""
+    """Return the undecided fires of a job's old schedule as missed openings, which do not run."""
     if not row["active"]:
         return []
     try:

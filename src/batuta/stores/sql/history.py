@@ -1,4 +1,6 @@
-"""Queries on ``job_executions``, each answered from an index at any table size, and the lookup of ids that an operator types."""
+"""Queries on ``job_executions``, each served by an index at any table size, and the lookup of ids that an operator
+abbreviates.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -44,7 +46,9 @@ class SqlReports:
         self._queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
 
     async def expect(self, *, now: datetime) -> None:
-        """Record that a process serves this database: its jobs are expected to run from now on, even without a scheduler."""
+        """Record that a process serves this database, so that its jobs are expected to run from now on, even if no
+        scheduler runs.
+        """
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
     async def known_since(self) -> datetime | None:
@@ -111,7 +115,7 @@ class SqlReports:
 
     async def execution(self, id: str) -> Recorded | None:
         if not is_uuid(id):
-            return None  # PostgreSQL would raise an error instead of finding nothing
+            return None  # PostgreSQL would raise an error for an invalid UUID
         row = await self._database.one(self._queries.execution, id=id)
         return None if row is None else _record_of(row)
 
@@ -155,7 +159,9 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 
 
 async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
-    """Return the only id that begins with ``written``; None: there is none. Raise AmbiguousId if there are several."""
+    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin
+    with it.
+    """
     digits = written.strip().lower().replace("-", "")
     if not SHORTEST <= len(digits) <= 32 or not _HEXADECIMAL.fullmatch(digits):
         return None

@@ -1,8 +1,8 @@
-"""Numbered migrations: each is applied once, in order, under a lock, and recorded with its checksum.
+"""Numbered migrations. Each is applied once, in order, under a lock, and recorded with its checksum.
 
-A folder holds ``0001_name.sql``, ``0002_…``. One text serves both databases where it can; other parts stand between ``-- on
-sqlite`` or ``-- on postgres`` and ``-- on both``. Each set has a namespace (batuta, app), so that the numbers of the engine
-and of an application are independent.
+A folder holds ``0001_name.sql``, ``0002_…``. One text serves both databases where possible. Parts for one database
+are enclosed by ``-- on sqlite`` or ``-- on postgres`` and ``-- on both``. Each set of migrations has a namespace
+(batuta, app), so that the numbers of the engine and of an application are independent.
 """
 
 import hashlib
@@ -69,7 +69,9 @@ class Migration:
 
 
 def read_migrations(namespace: str, folder: Path) -> list[Migration]:
-    """Return the folder's migrations in order. A gap, a duplicate number or another file name is an error."""
+    """Return the folder's migrations in order. Raises QueryFileError for a gap, a duplicate number or an invalid file
+    name.
+    """
     found = []
     for file in sorted(folder.glob("*.sql")):
         named = _FILE.match(file.name)
@@ -89,18 +91,19 @@ class Migrator:
         self._events = events
 
     async def migrate(self) -> list[Migration]:
-        """Apply the missing migrations, each in its own transaction. Several processes may do this at once.
+        """Apply the missing migrations, each in its own transaction. Several processes may call this at the same time.
 
-        Skip the lock when the schema is current: every process comes here at start-up, while others work.
+        If the schema is current, the lock is skipped, because every process calls this at start-up while other
+        processes work.
         """
         if not missing_of(self.migrations, await self._ledger()):
             return []
         return [migration for migration in self.migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
-        """Raise SchemaOutOfDate unless every migration of this code is applied; a newer schema is allowed.
+        """Raise SchemaOutOfDate unless every migration of this code is applied. A newer schema is allowed.
 
-        Raise StoreReplaced if the open file is no longer the database.
+        Raises StoreReplaced if the open database file was deleted or replaced.
         """
         self._database.check_file()
         if missing := missing_of(self.migrations, await self._ledger()):
@@ -132,7 +135,7 @@ class Migrator:
         try:
             return await checksums(self._database)
         except StatementRefused:
-            return {}  # no ledger yet: nothing was applied
+            return {}  # the table of applied migrations does not exist, so none was applied
 
 
 async def applied_migrations(reading: Reading) -> list[Applied]:
@@ -162,11 +165,13 @@ def engine_migrations() -> list[Migration]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The project that a database must belong to. ``setting``: the name of the setting that holds it."""
+    """The project that a database must belong to. ``setting`` is the name of the setting that holds the project, for
+    messages.
+    """
 
     key: str = "project"
     setting: str = "project"
-    project: str | None = None  # None: the database must have no mark
+    project: str | None = None  # None: the database must not be marked
 
     def require(self, found: str | None) -> None:
         if found != self.project:
@@ -180,7 +185,9 @@ class MarkerQueries:
 
 
 class Marker:
-    """Marks the project of a database. The first migration with a project writes it; another project refuses to start."""
+    """Marks a database with its project. The first migration with a project writes the mark; a process of another
+    project refuses to start.
+    """
 
     def __init__(self, database: Database, mark: Mark) -> None:
         self._database = database
@@ -188,12 +195,12 @@ class Marker:
         self._queries = load_queries(MarkerQueries, STATEMENTS / "marker.sql", database.dialect)
 
     async def set_once(self, *, now: datetime) -> None:
-        """Mark an unmarked database; without a project, do nothing."""
+        """Mark the database if it is unmarked. Without a project, do nothing."""
         project = self._mark.project
         if project is not None:
             await self._database.run(self._queries.settle, name=self._mark.key, setting=AsJson(project), now=now)
 
     async def require(self) -> None:
-        """Refuse a database of another project, and a marked one if no project is set."""
+        """Raise MarkerMismatch if the database belongs to another project, or if it is marked and no project is set."""
         row = await self._database.one(self._queries.setting, name=self._mark.key)
         self._mark.require(None if row is None else row["setting"])

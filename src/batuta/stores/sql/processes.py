@@ -1,4 +1,6 @@
-"""Heartbeats in ``worker_heartbeats``, restarts in ``worker_restarts``, and the oldest open transaction of the server."""
+"""Stores heartbeats in ``worker_heartbeats`` and restarts in ``worker_restarts``, and reads the oldest open transaction
+of the server.
+"""
 
 import os
 import socket
@@ -30,7 +32,7 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """``liveness``: connections for heartbeats; None: those of ``database``."""
+        """``liveness`` are the connections for heartbeats. None means those of ``database``."""
         self._database = database
         self._liveness = liveness or database
         self._version = version
@@ -65,7 +67,7 @@ class SqlBeats:
         await self._liveness.run(self._queries.put_back, now=now)
 
     async def record_stall(self, *, host: str, pid: int) -> bool:
-        """Record that a process does not answer; its parent reports it. False: the process is unknown or has ended."""
+        """Record that a process does not respond, as its parent detected. False: the process is unknown or has ended."""
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
@@ -77,7 +79,7 @@ class SqlBeats:
 
 
 def _is_process(row: Row) -> bool:
-    """Return whether a row is the heartbeat of a process: those of jobs report no loops."""
+    """Return whether a row is the heartbeat of a process. Heartbeats of jobs contain no loops."""
     status = row["loops_status"]
     return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 
@@ -108,7 +110,7 @@ def _count(status: Json) -> int:
     return status if isinstance(status, int) else 0
 
 
-# A longer stack loses its middle: its ends say enough, and rows stay small.
+# Maximum characters of a stack trace. The middle of a longer one is dropped, because both ends are the most useful.
 LONGEST_STACK = 16_000
 NUL = "\x00"
 
@@ -154,7 +156,7 @@ class SqlRestarts:
 
 
 def _storable(text: str) -> str:
-    """Remove what PostgreSQL cannot store: NUL characters and lone surrogates."""
+    """Remove NUL characters and lone surrogates, which PostgreSQL cannot store."""
     return text.replace(NUL, "").encode(errors="replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Named queries: the SQL lives in ``.sql`` files, and the code declares the names it uses.
+"""Named queries. The SQL is in ``.sql`` files, and the code declares the names of the queries it uses.
 
     -- read last_runs: when each job ran last
     SELECT job_name, max(started_at) AS "last_run [TIMESTAMPTZ]" FROM job_executions GROUP BY job_name;
@@ -9,8 +9,9 @@
     -- write claim on postgres: take the next items
     WITH …
 
-A name without ``on`` serves both databases; otherwise it appears once for each. Parameters are ``:name``. A computed column
-declares its type in its name, as SQLite does (``AS "last_run [TIMESTAMPTZ]"``); a plain column needs nothing.
+A query without ``on`` serves both databases; otherwise the file has one query for each database. Parameters are
+``:name``. A computed column declares its type in its name, in SQLite's form (``AS "last_run [TIMESTAMPTZ]"``); a
+plain column needs no type.
 """
 
 import re
@@ -28,22 +29,24 @@ from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect
 from batuta.supervise.pruner import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
-# Skip text that only looks like a parameter: 'quoted', "named", -- comments and ::casts.
+# Skips text that only looks like a parameter: 'quoted', "named", -- comments and ::casts.
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)""", re.IGNORECASE)
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 
 
-# A frozen dataclass whose fields are all queries.
+# A frozen dataclass with one Query per field.
 SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
-    """Fill ``queries`` from ``file``. A missing, extra or duplicate name is an error, for every dialect at once."""
+    """Load the queries of ``file`` into the dataclass ``queries``. A missing, extra or duplicate name raises
+    QueryFileError, even for another dialect.
+    """
     return load_text(queries, file.read_text(encoding="utf-8"), file.name, dialect)
 
 
 def load_all(file: Path, dialect: Dialect) -> list[Query]:
-    """Return every query of a file, for code that treats them alike."""
+    """Return every query of a file, for callers that do not need their names."""
     found = parse(file.read_text(encoding="utf-8"), file.name)
     return [in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect)]
 
@@ -51,7 +54,7 @@ def load_all(file: Path, dialect: Dialect) -> list[Query]:
 def load_text(
     queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
-    """``written_for``: the databases that the file must serve."""
+    """Load queries from a text, like ``load_queries``. ``written_for`` are the dialects that the text must define."""
     declared = frozenset(field.name for field in fields(queries))
     return queries(**_queries(text, name, dialect, declared, tuple(written_for)))
 
@@ -60,7 +63,7 @@ def load_text(
 def _queries(
     text: str, name: str, dialect: Dialect, declared: frozenset[str], written_for: tuple[Dialect, ...]
 ) -> Mapping[str, Query]:
-    """Parse each text once: a process may open several databases of the same kind."""
+    """Parse a text, and cache the result, because a process may open several databases of the same kind."""
     found = parse(text, name)
     for each in written_for:
         defined = {called for called, on in found if on in (None, each)}
@@ -88,13 +91,13 @@ def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:
 
 
 def query_of(name: str, text: str, *, writes: bool) -> Query:
-    """Make a query from a text; its parameters are the ``:names`` in it."""
+    """Create a query from a text. Its parameters are the ``:names`` in the text."""
     names = dict.fromkeys(token["name"] for token in _TOKEN.finditer(text) if token["name"])
     return Query(name, text, tuple(names), writes)
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
-    """Return the query with the placeholders of a dialect."""
+    """Return the query with the parameter placeholders of a dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}
@@ -103,7 +106,9 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
 
 
 def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
-    """Return a retention for each statement of a file; each deletes at most ``:limit`` rows older than ``:before``."""
+    """Return a retention for each statement of a file. Each statement deletes at most ``:limit`` rows older than
+    ``:before``.
+    """
 
     def retain(query: Query) -> Retention:
         return Retention(query.name, lambda limit: database.run(query, before=clock.now() - age, limit=limit))

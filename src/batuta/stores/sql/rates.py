@@ -1,4 +1,4 @@
-"""Rate limits in ``rate_tokens``, counted and taken in one transaction under a lock on the keys."""
+"""Stores rate limits in ``rate_tokens``. Tokens are counted and taken in one transaction under a lock on the keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transac
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-# A token stays this long after it stops counting: a late confirmation still finds it.
+# A token is kept this long after it stops counting, so that a late confirmation still finds it.
 MARGIN = timedelta(hours=1)
-MOST_FULL = 1000  # sets of limits remembered as full
+MOST_FULL = 1000  # maximum number of limit sets that are cached as full
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class RateQueries:
 
 
 class SqlRates:
-    """``own_time``: this process's clock decides; otherwise PostgreSQL's, which several machines share."""
+    """Enforces rate limits across processes. With ``own_time`` this process's clock is used; otherwise PostgreSQL's,
+    which several machines share.
+    """
 
     def __init__(self, database: Database, ids: Ids, clock: Clock, *, own_time: bool = False) -> None:
         self._database = database
@@ -47,7 +49,8 @@ class SqlRates:
         if within is not None:
             return await self._reserve(within, limits, use_within)
         asked = tuple(limits)
-        # A limit that was full probably still is: read it without the lock. Only a caller that may pass waits for the lock.
+        # A limit that was full is probably still full, so check it without the lock first. Only a caller that may pass
+        # waits for the lock.
         if asked in self._full and (held := await self._find_hold_unlocked(limits)) is not None:
             return held
         self._full.discard(asked)
@@ -76,7 +79,7 @@ class SqlRates:
         return counts
 
     async def prune(self, *, spare: timedelta = timedelta(0), limit: int) -> int:
-        """Delete tokens whose retention ended longer ago than ``spare``."""
+        """Delete tokens whose retention ended more than ``spare`` ago."""
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)
         return await self._database.run(self._queries.prune, before=now - spare, limit=limit)
@@ -86,7 +89,9 @@ class SqlRates:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
-        """Count and take one limit in one statement, which shares its commit with others. None: not on SQLite, or full."""
+        """Count and take a single limit in one statement, on SQLite only, where concurrent statements share a commit.
+        None: not applicable, or the limit is full.
+        """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None
         (limit,), now = limits, self._clock.now()
@@ -105,7 +110,8 @@ class SqlRates:
     async def _reserve(self, transaction: Transaction, limits: Sequence[Limit], use_within: timedelta) -> Reservation:
         keys = sorted({limit.key for limit in limits})
         await transaction.all(self._queries.lock, keys=AsJson(keys))
-        # Read the time after the keys are locked: a caller that waited for them must not decide with an old time.
+        # Read the time after the keys are locked, so that a caller that waited for the locks does not decide with an
+        # old time.
         now = await self._now(transaction)
         if (held := await self._find_hold(transaction, limits, now)) is not None:
             return held

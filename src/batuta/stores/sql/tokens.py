@@ -1,4 +1,4 @@
-"""Bearer tokens in ``api_tokens``, with an audit entry for each creation and revocation."""
+"""Stores bearer tokens in ``api_tokens``, with an audit entry for each creation and revocation."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +54,7 @@ class SqlTokens:
             )
 
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:
-        """Revoke a token. False: it is unknown or revoked already."""
+        """Revoke a token and return whether it was active. False: the token is unknown or already revoked."""
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.revoke, id=id, now=now):
                 return False

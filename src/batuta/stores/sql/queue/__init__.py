@@ -1,1 +1,1 @@
-"""SQL of queue tables and tasks."""
+"""Queue tables and tasks in SQL."""

@@ -1,4 +1,4 @@
-"""Settle ended items and claim the next ones: different statements for the two databases, with the same result."""
+"""Settles ended items and claims the next ones. The statements differ between the two databases; the results are equal."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
@@ -16,12 +16,14 @@ from batuta.stores.sql.queue.statements import postgres_claim_queries, required_
 
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
-# Errors of decoding a value that was edited by hand.
+# Errors of decoding a value, for example one that was edited by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Endings that were not written: the lease is lost, or the row is locked and was skipped."""
+    """Leases whose settlement was not written: the lease is lost, or the row is locked by another transaction and was
+    skipped.
+    """
 
     lost: list[Lease]
     unchecked: list[Lease]
@@ -36,7 +38,9 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle and claim in one statement. Return the claimed and the lost leases. Waits for row locks of the endings."""
+        """Settle and claim in one statement. Return the claimed and the lost leases. Waits for locks on the rows to
+        settle.
+        """
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
@@ -83,7 +87,7 @@ class PostgresClaims:
                 locked += await transaction.all(
                     queries.lock_due_groups, **_values_for(queries.lock_due_groups, known, left)
                 )
-        # A transaction may take the same advisory lock twice.
+        # A transaction may take the same advisory lock twice, so remove duplicates.
         return list(dict.fromkeys(row["value"] for row in locked))
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
@@ -148,7 +152,9 @@ class SqliteClaims:
             return [_unreadable_lease(self._table, *each) for each in unpack.decode_each(packed)]
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
-        """Read the columns of the table: it exists for sure once an item was picked from it."""
+        """Read the columns of the table. Called after an item was picked, because only then is it certain that the
+        table exists.
+        """
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         if self._table.given is not None:
             types = {name: types[name] for name in (*required_columns(self._table), *self._table.given)}
@@ -158,7 +164,9 @@ class SqliteClaims:
 
 
 class Round:
-    """The group that this process claimed last. The first one is random, so that short-lived processes prefer none."""
+    """The position in the round robin over groups: the group that this process claimed last. It starts at a random
+    group, so that short-lived processes do not always serve the same groups.
+    """
 
     def __init__(self) -> None:
         self._after: Any = None
@@ -167,7 +175,9 @@ class Round:
     async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim from groups and from ungrouped rows. They go first in turns, so that neither starves."""
+        """Claim from groups and from ungrouped rows. Each kind goes first in every second call, so that neither
+        starves.
+        """
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
         if left := limit - len(leases):
@@ -186,7 +196,7 @@ class Round:
 
 
 class Unpack:
-    """Decodes rows that were read as one JSON value, by the declared types of their columns."""
+    """Decodes rows that were read as one JSON value, according to the declared types of their columns."""
 
     _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
         "TIMESTAMPTZ": instant,
@@ -208,7 +218,7 @@ class Unpack:
             yield row
 
     def decode_each(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
-        """Decode value by value. Yield each row with the names of its unreadable columns, which become None."""
+        """Decode value by value. Yield each row with the names of its unreadable columns, whose values become None."""
         readers = dict(self._typed)
         for values in packed:
             row = dict(zip(self._names, values, strict=True))
@@ -248,12 +258,12 @@ def _unreadable_lease(table: QueueTable, row: dict[str, Any], spoilt: list[str])
 
 
 def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
-    # Compare the fence too: an item that was lost and claimed again may appear twice.
+    # Compare the fence too, because an item that was lost and claimed again may appear twice.
     return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
 
 
 def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-    """Describe an ending for the database. A missing key is NULL: most endings have few."""
+    """Describe a settlement as JSON for the statement. A missing key means NULL, which keeps most descriptions short."""
     described: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
     if (state := _state(table, settlement)) is not None:
         described["state"] = state
@@ -289,7 +299,7 @@ def _state(table: QueueTable, settlement: Settlement) -> str | None:
         case ItemState.CANCELLED:
             return table.cancelled
         case _:
-            # A table without a running value keeps its stage while the item runs.
+            # A pipeline's table has no running value: its state column keeps the stage while the item runs.
             return settlement.stage or (table.ready[0] if table.running is not None else None)
 
 
@@ -298,7 +308,9 @@ def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims
 
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
-    """Merge the statements of effects, with their rows, in an order that all workers share: two of them never deadlock."""
+    """Merge the statements of several effects, with their rows, in an order that all workers share, so that workers
+    never deadlock.
+    """
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()
     for effect in effects:
@@ -309,10 +321,13 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Order each statement after those that any item lists before it, then by name; contradictions are resolved by name."""
+    """Order the statements: each follows the statements that any item lists before it, and otherwise by name.
+    Contradictory orders are resolved by name.
+    """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:
-        # A repeated statement runs at its last place: it may have to see the changes of those in between.
+        # A statement that an item repeats runs at its last position, because it may need the changes of the statements
+        # before it.
         own = list(dict.fromkeys(reversed(shape)))[::-1]
         for query in own:
             before.setdefault(query, set())

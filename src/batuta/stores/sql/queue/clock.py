@@ -1,16 +1,18 @@
-"""Correction of a queue on SQLite after the clock of its machine was set back.
+"""Corrects a queue on SQLite after the clock of its machine was set back.
 
-Every instant in the table comes from that clock: after a step of an hour, items that were due wait an hour, and the leases of
-dead workers last an hour longer. ``clock_marks`` holds the latest instant seen, so that any process notices a step, including
-the first one that starts after it. The step is then subtracted from the waits that it made longer:
+Every instant in the table comes from that clock. After the clock is set back by an hour, items that were due wait
+for an hour, and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any
+process recorded, so that any process detects the step, even one that starts after it. The correction subtracts the
+step from the waits that it made longer:
 
-- an item that was due before the step is due;
-- a wait that began after the clock's present time (the row was created, or last claimed, in its future) is moved by the step.
-  A wait that began earlier stays: it may date from before the clock was set forward, and at worst ends late, not early;
-- an item with an instant chosen by the application keeps it (``fixed_times``), unless it was created and came due in the
-  future of the clock.
+- an item that was due before the step is due now;
+- a wait that began in the clock's future (the row was created or last claimed after the current time) is moved back by the step.
+  A wait that began earlier is kept: it may date from before the clock was set forward, and at worst it ends late, not early;
+- an item with an instant chosen by the application keeps it (``fixed_times``), unless the item was created and became due in
+  the future of the clock.
 
-A lease is cut to its length from now. A live worker renews it; a dead one loses it in time.
+A lease is shortened to its normal length from now. A live worker renews it; the lease of a dead worker expires in
+time.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
 from batuta.stores.sql.queue.statements import clock_queries
 
-# Smaller differences are NTP adjustments, or delays between processes.
+# Smaller differences are NTP adjustments or delays between processes.
 TOLERANCE = timedelta(seconds=2)
 MARK_EVERY = timedelta(seconds=5)
 
@@ -39,12 +41,14 @@ class QueueClock:
         self._queries = clock_queries(table, ClockQueries)
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
-        """Record the time. If the clock was set back since the last record, correct the table. Return the size of the step."""
+        """Record the current time. If the clock was set back since the last record, correct the table. Return how far
+        it was set back.
+        """
         seen = await self._latest_seen(database)
         if seen is not None and -TOLERANCE <= now - seen < MARK_EVERY:
             return timedelta(0)
         async with database.transaction() as transaction:
-            # Another process may have corrected the table meanwhile.
+            # Check again inside the transaction, because another process may have corrected the table meanwhile.
             seen = await self._latest_seen(transaction)
             step = timedelta(0) if seen is None else seen - now
             is_back = step > TOLERANCE

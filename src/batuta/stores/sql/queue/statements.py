@@ -1,4 +1,4 @@
-"""Statements of a queue for one table: ``statements/queue.sql`` with the table's names in its placeholders."""
+"""Builds the SQL of a queue for one table, by filling the table's names into the templates ``statements/queue*.sql``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,19 @@ from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import SomeQueries, load_text
 
-# A claim checks this many priorities one by one, which skips any number of items that are not due.
+# A claim checks this many priorities one by one. Each check skips any number of items that are not due.
 MOST_LEVELS = 12
-# Beyond those priorities, a claim sorts the due items if there are at most this many; otherwise it follows the ready index.
+# For further priorities, a claim sorts the due items if there are at most this many; otherwise it follows the ready
+# index.
 MOST_SORTED = 1_000
-# A claim checks this many groups one by one; if they are not enough, one pass over the waiting rows finds the due ones.
+# A claim checks this many groups one by one. If they are not enough, one pass over the waiting rows finds the due
+# groups.
 MOST_GROUPS = 500
-# State shown for a leased row in a table without a running value.
+# State that is shown for a leased row of a table without a running value.
 RUNNING = "running"
 WORKER_DIED = define("worker_died", "its worker died while it ran")
 WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while it ran")
-_COUNT = 987_654_321  # stands for an expression in an encoded reason
+_COUNT = 987_654_321  # placeholder that an SQL expression replaces in an encoded reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ class SqliteClaimQueries:
 def queue_queries(
     table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
 ) -> QueueQueries:
-    """``own``: columns with a value for each row of ``put``; ``shared``: columns with one value for all rows."""
+    """Build the queries for one table. ``own`` are columns with one value per row of ``put``; ``shared`` are columns
+    with one value for all rows.
+    """
     text = _fill_template("queue.sql", _gaps(table, dialect) | _put_values(table, dialect, own, shared))
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
 
@@ -93,20 +97,22 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 
 
 def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
-    """``given``: the columns that a worker receives, and their types."""
+    """Build the claim queries for SQLite. ``given`` maps the columns that a worker receives to their types."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
     text = _fill_template("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def clock_queries(table: QueueTable, queries: type[SomeQueries]) -> SomeQueries:
-    """Return the statements that correct a table on SQLite after a clock step."""
+    """Build the statements that correct a table on SQLite after its clock was set back."""
     text = _fill_template("queue_clock.sql", _gaps(table, "sqlite"))
     return load_text(queries, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
 
 
 def _pack(column: str, type: str) -> str:
-    """Encode a column so that a value which JSON cannot hold does not make other items unreadable."""
+    """Return an SQL expression that encodes a column, so that a value that JSON cannot represent does not make other
+    items unreadable.
+    """
     if type == "JSONB":
         return f"CASE WHEN json_valid({column}) THEN json({column}) END"
     return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
@@ -122,7 +128,9 @@ def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
 
 
 def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
-    """Return the columns of ``put`` and their values. An item is created now and due after its delay, by the clock that decides."""
+    """Return the columns of ``put`` and their values. By default an item is created now and due after its delay, by the
+    database's clock.
+    """
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
     now = _now(dialect)
@@ -201,7 +209,7 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
 
 
 def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
-    """Return the parts that follow priorities, in the order of the claim and in reverse."""
+    """Return the parts of the claim that depend on priorities, for the normal order and for the reverse order."""
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
     pick = _pick if dialect == "postgres" else _pick_on_sqlite
@@ -216,13 +224,15 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _is_one_of(column: str, values: Sequence[str]) -> str:
-    """Write the condition exactly as in the table's partial indexes: otherwise they are not used."""
+    """Return the condition exactly as the table's partial indexes have it; otherwise the database does not use them."""
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """Return the condition that no pause holds the queue. A switch that is neither on nor off holds too."""
+    """Return the condition that no pause switch holds the queue. A switch with a value other than true or false holds
+    it too.
+    """
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
@@ -231,20 +241,24 @@ def _no_hold_condition(dialect: Dialect) -> str:
 
 
 def _stage_condition(table: QueueTable) -> str:
-    """Return the condition for dead items of a stage: those that failed in it."""
+    """Return the condition that selects the dead items of a queue; for a stage, those that failed in this stage."""
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
     return f" AND {table.last_stage} = :queue" if table.last_stage else ""
 
 
 def _stage_of_dead(table: QueueTable) -> str:
-    """Return the stage of a dead row: where it failed, or the first one if the pipeline no longer has that stage."""
+    """Return the expression for the stage of a dead row: the stage in which it failed, or the first stage if that stage
+    was removed.
+    """
     stages = ", ".join(f"'{stage}'" for stage in table.ready)
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
 
 
 def _queue_condition(table: QueueTable) -> str:
-    """Return the condition for the rows that operators see in a queue: of a stage, also those that failed in it."""
+    """Return the condition for the rows that operators see in a queue. For a stage these include the dead rows that
+    failed in it.
+    """
     if table.queue is None:
         return "TRUE"
     own = f"{table.queue} = :queue"
@@ -254,7 +268,9 @@ def _queue_condition(table: QueueTable) -> str:
 
 
 def _state_expression(table: QueueTable) -> str:
-    """Return the state that operators see: a stage's rows have no running value."""
+    """Return the expression for the state that operators see. A leased row of a pipeline shows as running, although its
+    state column holds the stage.
+    """
     if table.running is not None:
         return table.state
     return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
@@ -267,7 +283,7 @@ def _priority_order(table: QueueTable) -> list[str]:
 
 
 def _assign(values: Mapping[str | None, str]) -> str:
-    """Return the assignments of an UPDATE. The key None is a column that the table does not have."""
+    """Return the assignments of an UPDATE. A key of None is a column that the table does not have, and is omitted."""
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
 
@@ -284,14 +300,16 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 
 def _retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """Return the end of the retention of a row that ends without a worker."""
+    """Return the expression for the end of the retention of a row that ends without a worker."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
     return f"{_now(dialect)} + {span}"
 
 
 def _revive_changes(table: QueueTable) -> str:
-    """Reset the request and the retention of a revived row: it would be cancelled or pruned while it runs."""
+    """Return assignments that clear the cancellation request and the expiry of a revived row, which would otherwise be
+    cancelled or pruned.
+    """
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
     return "".join(f", {each}" for each in sets)
@@ -307,7 +325,9 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
 
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
-    """Cancel in one statement: between two, the item could return to the queue and escape both."""
+    """Return assignments that cancel a waiting item or request the cancellation of a running one. One statement does
+    both, because between two statements the item could change its state and escape.
+    """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
     return _assign({**sets, wish: f"CASE WHEN {is_ready} THEN {wish} ELSE TRUE END"})
@@ -320,13 +340,15 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Encode a reason whose fact ``count`` is an SQL expression."""
+    """Return an SQL expression for an encoded reason whose fact ``count`` is an SQL expression."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the changes after the owner's process died. An item that had not started counts neither crash nor attempt."""
+    """Return the assignments after the owner's process died. An item that had not started counts neither a crash nor an
+    attempt.
+    """
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
     has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
@@ -353,7 +375,9 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the changes that undo a claim: the row is as before, or cancelled if that was requested since."""
+    """Return the assignments that undo a claim. The row is as before the claim, or cancelled if a cancellation was
+    requested since.
+    """
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
     values: dict[str | None, str] = {
@@ -368,16 +392,20 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _waiting_condition(table: QueueTable) -> str:
-    """Return the condition for waiting rows of any stage: a removed stage is in no index of ready rows."""
+    """Return the condition for waiting rows. In a pipeline it covers rows of removed stages, which are in no index of
+    ready rows.
+    """
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
     return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
 
 
 def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
-    """Update many rows in one statement, each guarded by its fence; ``ending`` describes how an item ended.
+    """Return the UPDATE that settles many rows in one statement, each guarded by its fence. ``ending`` is the alias of
+    the described settlement.
 
-    ``skips_locked``: lock the free rows first and update only those (PostgreSQL). That costs a tenth more than the plain
-    UPDATE, which waits for row locks. A row that changed between the snapshot and its lock is skipped as well.
+    With ``skips_locked``, the statement first locks the free rows and updates only those (PostgreSQL). That costs a
+    tenth more than the plain UPDATE, which waits for row locks. A row that changed between the snapshot and its lock
+    is skipped as well.
     """
 
     def of(name: str) -> str:
@@ -420,7 +448,9 @@ def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) 
 
 
 def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
-    """Return the endings as rows; with ``skips_locked``, joined with the rows of the table that it could lock."""
+    """Return the FROM item with the settlements as rows. With ``skips_locked``, it is joined with the rows of the table
+    that could be locked.
+    """
     if dialect == "sqlite":
         return "json_each(:endings) AS ending"
     source = (
@@ -441,7 +471,9 @@ def _qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
-    """Find the first waiting priorities by jumping from one to the next in the index."""
+    """Return a recursive CTE that finds the first waiting priorities, by jumping from one priority to the next in the
+    index.
+    """
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
@@ -458,22 +490,26 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """Return the last level as a row; no row if no priorities are beyond it, so that parts joined to it do not run."""
+    """Return a query for the last checked priority. It returns no row if there are no further priorities, so that the
+    parts joined to it do not run.
+    """
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"
     return f"SELECT {'min' if high_first else 'max'}(value) AS value FROM level HAVING count(value) = {MOST_LEVELS}"
 
 
 def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
-    """Return the order: by priority in one direction, and within a priority the oldest first."""
+    """Return the ORDER BY terms of a claim: by priority in the given direction, and within a priority the oldest item
+    first.
+    """
     by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
     return [*by_priority, table.available_at, table.id]
 
 
 def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
-    """Find groups with waiting rows by jumping from one to the next in the index, as far as the reader goes.
+    """Return recursive CTEs that find groups with waiting rows, by jumping from one group to the next in the index.
 
-    ``most``: how many are checked after ``after``, and again before it; None: all.
+    ``most`` limits how many groups are checked after ``:after``, and again how many before it. None means all.
     """
 
     def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:
@@ -491,7 +527,9 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Pick the due rows in order: level by level; if that is not enough, those beyond the levels, in one of two ways."""
+    """Return the CTE that picks due rows in order: first level by level, then beyond the checked levels, by sorting or
+    along the index.
+    """
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"
     due = f"SELECT {table.id} {waiting} AND {gaps['not_held']}"
@@ -517,9 +555,11 @@ def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str
 
 
 def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Like ``_pick``. Without LATERAL, the nested loop keeps the order of the levels, and the index the order within a level.
+    """Return the SELECT that picks due rows in order, like ``_pick``. SQLite has no LATERAL, so a nested loop keeps the
+    order of the levels, and the index keeps the order within a level.
 
-    An unneeded part gets NULL as the bound of its index and reads nothing: SQLite checks other conditions row by row.
+    A part that is not needed compares its index column with NULL and reads nothing. SQLite would check any other
+    condition row by row.
     """
     source = f"{table.name} INDEXED BY {gaps['ready_index']}"
     waiting = f"{gaps['is_ready']}{gaps['in_queue']} AND {table.available_at} <="
@@ -535,7 +575,8 @@ def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, l
         f" oldest(place) AS MATERIALIZED (SELECT rowid FROM {table.name}"
         f" WHERE {waiting} (SELECT coalesce(:now, now()) FROM ({last})) ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1})"
         f" SELECT item FROM ("
-        # The limit shows that there are few levels: for many, SQLite first builds a filter from the whole table.
+        # The LIMIT tells the planner that there are few levels. For many levels, SQLite would first build a filter from
+        # the whole table.
         f"SELECT {table.name}.rowid AS item FROM (SELECT value FROM level LIMIT {MOST_LEVELS}) AS level CROSS JOIN {source}"
         f" WHERE {free} AND {table.priority} = level.value"
         f" UNION ALL SELECT item FROM (SELECT rowid AS item FROM {table.name} NOT INDEXED"

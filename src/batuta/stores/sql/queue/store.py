@@ -1,4 +1,4 @@
-"""SqlQueue: any table that ``QueueTable`` describes, as a queue."""
+"""SqlQueue: a queue on any table that a ``QueueTable`` describes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -25,9 +25,11 @@ DISCARDED = define("discarded", "discarded by an operator: nothing serves {queue
 
 
 class SqlQueue:
-    """``queue``: one of several in the table. ``own_time``: this process's clock decides, not the database's.
+    """A queue on a table. ``queue`` selects one of several queues in the table. With ``own_time``, this process's clock
+    is used instead of the database's.
 
-    ``wake`` is called with each stage of a pipeline that has new items, where the database does not notify.
+    ``wake`` is called with each stage of a pipeline that has new items, if the database has no notifications
+    (SQLite).
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class SqlQueue:
         wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness``: connections that renew, settle, claim and rescue; None: those of ``database``."""
+        """``liveness`` are the connections that renew, settle, claim and rescue. None means those of ``database``."""
         self.table = table
         self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
@@ -57,10 +59,11 @@ class SqlQueue:
         self._queries = queue_queries(table, database.dialect)
         self._claims = claims_for(table, database.dialect)
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
-        # Counts the claims of all workers of the queue: every eighth takes the least urgent items first.
+        # Counts the claims of all workers of the queue, because every eighth claim takes the least urgent items first.
         self.claims = count(1)
         self._queries_by_columns: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueQueries] = {}
-        # Items whose row was locked when they were settled: until they are written, their turns skip locked rows.
+        # Ids of items whose row was locked when they were settled. Until they are written, transactions that settle
+        # them skip locked rows.
         self._unchecked: set[str] = set()
 
     @property
@@ -70,7 +73,9 @@ class SqlQueue:
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
-        """``within``: the transaction of the business change. ``shared``: columns with one value for all items."""
+        """Insert items and return their ids; an id is None if a live item has the same key. ``within`` is a transaction
+        of the caller. ``shared`` are columns with one value for all items.
+        """
         if not items:
             return []
         alike = {**self._queue_column(), **(shared or {})}
@@ -84,9 +89,10 @@ class SqlQueue:
         return [id if id in taken else None for id in (str(new.row[self.table.id]) for new in rows)]
 
     async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
-        """Insert the rows of each shape with one statement. A column that a row does not fill has its default.
+        """Insert rows, with one statement for all rows with the same columns and delay. Columns that are not filled get
+        their default.
 
-        Rows are sorted by key, so that two processes that put the same keys do not deadlock.
+        Rows are sorted by key, so that two processes that insert the same keys do not deadlock.
         """
         taken: set[str] = set()
         of_one_shape: dict[_Shape, list[dict[str, Json]]] = {}
@@ -128,7 +134,9 @@ class SqlQueue:
         return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
-        """True if one statement is enough. Many rows on SQLite need two: to write them, and to read which were refused."""
+        """Return whether one statement is enough. On SQLite several rows need two statements: one inserts them, one
+        reads which were inserted.
+        """
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False
         return len({new.shape for new in rows}) == 1
@@ -151,7 +159,7 @@ class SqlQueue:
                 return ClaimResult(*await self._claims.settle_and_claim(self._liveness, endings, asked, limit))
             except RowLocked:
                 self._unchecked |= {lease.id for lease, _ in endings}
-        # Effects are application code and may be slow: they use the connections of handlers.
+        # Effects are application code and may be slow, so they use the connections of handlers.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
@@ -161,7 +169,9 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle and claim in two transactions: a claim that conflicts over a group is rolled back, and the endings must stay."""
+        """Settle and claim in two transactions. A claim that conflicts over a group is rolled back, and the settlements
+        must remain.
+        """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
@@ -173,7 +183,9 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
-        """True if no row of the endings is known to be locked: the single statement waits for row locks."""
+        """Return whether no row to settle is known to be locked. Only then is the single statement used, because it
+        waits for row locks.
+        """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
     def _defer_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
@@ -207,7 +219,8 @@ class SqlQueue:
         return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
-        # The time of the call: while another process locks the file, this statement waits, and so do the renewals.
+        # Use the time before the statement waits for a locked file, because renewals by other processes wait for the
+        # same lock.
         asked = {"limit": limit, "now": self._query_time()}
         if only is None:
             return self._rescues(await self._liveness.all(self._queries.rescue, **asked))
@@ -252,7 +265,9 @@ class SqlQueue:
         return decode(row["error"]), row["now"]
 
     async def next_at(self) -> datetime | None:
-        """Return the instant by this process's clock, by which a worker sleeps."""
+        """Return the instant at which the next item is due, by this process's clock, because a worker sleeps by that
+        clock. None: no item waits.
+        """
         row = await self._next(self._liveness)
         if row is None or row["at"] is None:
             return None
@@ -270,13 +285,13 @@ class SqlQueue:
         try:
             return await self._run_audited(self._queries.revive, "queue.retry", by, id=id, now=self._now())
         except StoreConflict:
-            return False  # another item with its key is alive
+            return False  # a live item has the same key
 
     async def discard(self, id: str, *, by: str | None = None) -> bool:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self) -> list[Unserved]:
-        """Return the waiting items of removed stages. One pass over the table: call it every few minutes."""
+        """Return the waiting items of removed stages. This reads the whole table, so call it only every few minutes."""
         if self.table.queue != self.table.state:
             return []
         table = self.table
@@ -285,9 +300,10 @@ class SqlQueue:
         return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
 
     async def rehome(self, source: str, target: str, limit: int, *, by: str) -> int:
-        """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry.
+        """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry. Return their
+        number.
 
-        Raises StoreConflict if an item with the same key is alive there: discard one of them.
+        Raises StoreConflict if a live item of the target has the same key; the operator must discard one of the two.
         """
         if self.table.queue == self.table.state and target not in self.table.ready:
             raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
@@ -295,7 +311,7 @@ class SqlQueue:
         return await self._run_many_audited(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
-        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry."""
+        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry. Return their number."""
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
         return await self._run_many_audited(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
@@ -329,9 +345,10 @@ class SqlQueue:
         return await self._database.one(self._queries.item, id=id)
 
     async def list_items(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
-        """Return the newest items in a state: ready, running, done, dead, cancelled, or a value of the table.
+        """Return the newest items in a state: ready, running, done, dead, cancelled, or a state value of the table.
 
-        The dead items of a stage are those that failed in it. ``of``: another queue or stage of the table.
+        The dead items of a stage are those that failed in it. ``of`` selects another queue or stage of the same
+        table.
         """
         words: dict[str, tuple[str, ...]] = {
             ItemState.READY: (*self.table.ready, *([of] if of else [])),
@@ -362,7 +379,9 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """Count the items of the queue exactly. Stuck: leased items that should have been rescued long ago."""
+        """Return exact counts of the queue's items. Stuck items are those whose expired lease was not released for
+        long.
+        """
         row = await self._database.one(
             self._queries.pulse,
             now=self._now(),
@@ -375,13 +394,15 @@ class SqlQueue:
         return from_row(Pulse, row)
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
-        """Write the endings, and the effects and follow-ups of those that were written."""
+        """Write the settlements, then the effects and follow-ups of those that were written. Return the leases that
+        were not written.
+        """
         if not endings:
             return Unwritten([], [])
         unwritten = await self._claims.settle(transaction, endings, self._query_time())
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
-        # Effects first: a follow-up may refer to their rows.
+        # Effects run first, because a follow-up item may refer to their rows.
         await self._run_effects(transaction, settled)
         await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
         return unwritten
@@ -426,16 +447,18 @@ class SqlQueue:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
-        """None: the database's clock decides."""
+        """Return the time to pass to a statement. None: the database's clock is used."""
         return self._clock.now() if self._own_time else None
 
     def _query_time(self) -> datetime | None:
-        """Like ``_now``; on SQLite, this machine's clock is read once, because its ``now()`` calls back for every row."""
+        """Return the time to pass to a statement, like ``_now``. On SQLite it is never None, because SQL's ``now()``
+        would call Python for every row.
+        """
         return self._clock.now() if self._database.dialect == "sqlite" else self._now()
 
 
 class _New(NamedTuple):
-    """A row to insert, and its delay in microseconds."""
+    """A row to insert, with its delay in microseconds."""
 
     row: dict[str, Json]
     delay: int
@@ -450,7 +473,9 @@ _NOTHING = timedelta(0)
 
 
 def _encode(value: object, dialect: Dialect) -> Json:
-    """Encode a value for a JSON row: SQLite takes instants as numbers and JSON as text, PostgreSQL both as JSON."""
+    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON as text; PostgreSQL accepts both as
+    JSON.
+    """
     match value:
         case datetime():
             return microseconds(value) if dialect == "sqlite" else value.isoformat()

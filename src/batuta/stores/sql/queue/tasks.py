@@ -1,4 +1,4 @@
-"""Tasks in the engine's own table, and waiting items that no queue or stage of this release serves."""
+"""Stores tasks in the engine's own table, and finds waiting items that no queue or stage of this release serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class TaskQueries:
 
 
 class SqlTasks:
-    """A TaskBackend, and the queues behind it."""
+    """Stores tasks, and provides their queues to the workers."""
 
     def __init__(
         self,
@@ -46,7 +46,9 @@ class SqlTasks:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``wake`` is called with the queue of new items. ``liveness``: connections of the queues; None: ``database``."""
+        """``wake`` is called with the queue of newly enqueued tasks. ``liveness`` are the connections of the queues;
+        None means ``database``.
+        """
         self._database = database
         self._liveness = liveness
         self._ids = ids
@@ -58,7 +60,7 @@ class SqlTasks:
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", database.dialect)
 
     def relay(self) -> None:
-        """Stop counting crashes against tasks: other processes run them."""
+        """Stop counting crashes of this process against the tasks, because other processes run them."""
         self._table = RELAYED_TASKS
         self._queues.clear()
 
@@ -112,7 +114,9 @@ class SqlTasks:
         await self._database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
-        """Store the progress of a call that ARQ runs: another relay may hold the task's lease by now."""
+        """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may hold the
+        task's lease.
+        """
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
@@ -121,14 +125,18 @@ class SqlTasks:
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
-        """Return the waiting tasks of queues that are not in ``served``, by queue and name. Cheap: served queues are skipped."""
+        """Return the waiting tasks of queues that are not in ``served``, by queue and name. Cheap, because served
+        queues are skipped in the index.
+        """
         rows = await self._database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
             Unserved(queue=row["queue"], name=row["name"], count=row["items"], oldest=row["oldest"]) for row in rows
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and attempts stay."""
+        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and attempts are kept. Return
+        their number.
+        """
         moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
             self._wake(target)
@@ -141,7 +149,7 @@ class SqlTasks:
         return await self._database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
-        """Return the task that has the key. If it has just ended, insert the new task after all."""
+        """Return the id of the live task that has the key. If that task has just ended, insert the new task."""
         while True:
             row = await (within or self._database).one(self._queries.alive, name=shared["name"], key=item.key)
             if row is not None:
@@ -151,7 +159,7 @@ class SqlTasks:
                 return id
 
     def _now(self) -> datetime | None:
-        """None: the database's clock decides."""
+        """Return the time to pass to a statement. None: the database's clock is used."""
         return self._clock.now() if self._own_time else None
 
 
@@ -167,7 +175,7 @@ class Stranded(NamedTuple):
 
 class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
-        """``queues``: every queue and stage of this release, by name."""
+        """``queues`` are all queues and stages of this release, by name."""
         self._tasks = tasks
         self._queues = queues
 
@@ -176,7 +184,9 @@ class UnservedItems:
         return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[Stranded]:
-        """One pass over the table of each pipeline: call it every few minutes."""
+        """Return the waiting items of removed stages. This reads the table of each pipeline, so call it only every few
+        minutes.
+        """
         pipelines = {
             queue.table.name: queue for queue in self._queues.values() if queue.table.queue == queue.table.state
         }

@@ -1,10 +1,10 @@
--- write lead on sqlite: take or renew the lease; no row: another process holds it
+-- write lead on sqlite: take or renew the lease; returns no row if another process holds it
 INSERT INTO leases (name, owner, lease_until) VALUES (:name, :owner, coalesce(:now, now()) + :lease)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
 WHERE leases.owner = excluded.owner OR leases.lease_until <= coalesce(:now, now())
 RETURNING coalesce(:now, now()) AS "now [TIMESTAMPTZ]";
 
--- write lead on postgres: take or renew the lease; no row: another process holds it
+-- write lead on postgres: take or renew the lease; returns no row if another process holds it
 INSERT INTO leases (name, owner, lease_until)
 VALUES (:name, :owner, coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond')
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
@@ -21,22 +21,22 @@ ON CONFLICT (cause) DO UPDATE
 SET told_severity = excluded.told_severity, told_at = excluded.told_at, since = excluded.since, message = excluded.message,
     gone_at = excluded.gone_at;
 
--- write forget: delete a cause that is gone for long
+-- write forget: delete a cause that recovered long ago
 DELETE FROM health_causes WHERE cause = :cause;
 
--- read seen: health at the last look
+-- read seen: health at the last check
 SELECT setting FROM app_settings WHERE name = 'health_seen';
 
--- write note_seen: record health at this look
+-- write note_seen: record health at this check
 INSERT INTO app_settings (name, setting, updated_at) VALUES ('health_seen', :setting, :now)
 ON CONFLICT (name) DO UPDATE SET setting = excluded.setting, updated_at = excluded.updated_at;
 
--- write put: add an alert that is pending or sent
+-- write put: insert an alert that is pending or sent
 INSERT INTO alertas_enviados
     (id, tipo, severidade, mensagem, next_step, created_at, sink, kind, outcome, try_at, sent_at, resolved_at)
 VALUES (:id, :cause, :severity, :message, :next_step, :now, :sink, :kind, :outcome, :try_at, :sent_at, :resolved_at);
 
--- write resolve: mark the alerts of a cause that is gone as resolved
+-- write resolve: mark the alerts of a cause as resolved after its recovery
 UPDATE alertas_enviados SET resolved_at = :now WHERE tipo = :cause AND resolved_at IS NULL;
 
 -- read pending on sqlite: alerts that are due to be sent
@@ -53,10 +53,10 @@ UPDATE alertas_enviados SET outcome = 'sent', tries = tries + 1, sent_at = coale
 -- write sent on postgres: mark an alert as delivered
 UPDATE alertas_enviados SET outcome = 'sent', tries = tries + 1, sent_at = coalesce(:now, statement_timestamp()) WHERE id = :id;
 
--- write postpone on sqlite: try an undelivered alert again later
+-- write postpone on sqlite: schedule the next delivery of a failed alert
 UPDATE alertas_enviados SET tries = tries + 1, try_at = coalesce(:now, now()) + :again_in WHERE id = :id;
 
--- write postpone on postgres: try an undelivered alert again later
+-- write postpone on postgres: schedule the next delivery of a failed alert
 UPDATE alertas_enviados
 SET tries = tries + 1, try_at = coalesce(:now, statement_timestamp()) + :again_in::bigint * INTERVAL '1 microsecond'
 WHERE id = :id;

@@ -1,7 +1,7 @@
--- write expire on sqlite: release a call whose lease has ended, so that it does not block the next one
+-- write expire on sqlite: release a call whose lease expired, so that it does not block the next call
 DELETE FROM job_calls WHERE finished_at IS NULL AND lease_until < coalesce(:now, now()) AND (subject = :subject OR key = :key);
 
--- write expire on postgres: release a call whose lease has ended, so that it does not block the next one
+-- write expire on postgres: release a call whose lease expired, so that it does not block the next call
 DELETE FROM job_calls
 WHERE finished_at IS NULL AND lease_until < coalesce(:now, clock_timestamp()) AND (subject = :subject OR key = :key);
 
@@ -21,11 +21,11 @@ RETURNING started_at;
 -- read call: the row of a key
 SELECT fingerprint, finished_at, response_code, response FROM job_calls WHERE key = :key;
 
--- write close on sqlite: store the answer for repeats; a process that lost the call writes nothing
+-- write close on sqlite: store the response for repeated requests, unless another process took the call over
 UPDATE job_calls SET finished_at = coalesce(:now, now()), response_code = :response_code, response = :response
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write close on postgres: store the answer for repeats; a process that lost the call writes nothing
+-- write close on postgres: store the response for repeated requests, unless another process took the call over
 UPDATE job_calls SET finished_at = coalesce(:now, clock_timestamp()), response_code = :response_code, response = :response
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
@@ -37,15 +37,15 @@ WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 UPDATE job_calls SET lease_until = coalesce(:now, clock_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write forget: delete a call as if it was never opened
+-- write forget: delete a call as if it had never been opened
 DELETE FROM job_calls WHERE key = :key AND started_at = :opened_at AND finished_at IS NULL;
 
--- write prune on sqlite: delete a bounded number of old answers
+-- write prune on sqlite: delete a bounded number of old responses
 DELETE FROM job_calls
 WHERE key IN (SELECT key FROM job_calls WHERE started_at < coalesce(:now, now()) - :keep AND lease_until < coalesce(:now, now()) - :keep
               ORDER BY started_at LIMIT :limit);
 
--- write prune on postgres: delete a bounded number of old answers
+-- write prune on postgres: delete a bounded number of old responses
 DELETE FROM job_calls
 WHERE key IN (SELECT key FROM job_calls
               WHERE started_at < coalesce(:now, statement_timestamp()) - :keep::bigint * INTERVAL '1 microsecond'

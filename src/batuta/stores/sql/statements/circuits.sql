@@ -34,7 +34,7 @@ WHERE created_at >= :since ORDER BY created_at DESC, id DESC LIMIT :limit;
 SELECT circuit_name, from_state, to_state, reason, falhas_consecutivas, created_at FROM circuit_transitions
 WHERE circuit_name = :name AND created_at >= :since ORDER BY created_at DESC, id DESC LIMIT :limit;
 
--- write prune: delete a bounded number of transitions whose retention is over
+-- write prune: delete a bounded number of transitions whose retention has ended
 DELETE FROM circuit_transitions
 WHERE id IN (SELECT id FROM circuit_transitions WHERE created_at < :before ORDER BY created_at LIMIT :limit);
 

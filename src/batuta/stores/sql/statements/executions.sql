@@ -1,45 +1,45 @@
 -- read schedules: the registered schedules
 SELECT job_name, categoria, schedule, timezone, active, expected_since, accounted_until FROM job_schedules;
 
--- write register: register a new, returned or changed job; its earlier fires are not owed
+-- write register: register a job that is new, returned or changed; its earlier fires are not due
 INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
 VALUES (:job, :category, :schedule, :zone, TRUE, :since, :since)
 ON CONFLICT (job_name) DO UPDATE
 SET categoria = excluded.categoria, schedule = excluded.schedule, timezone = excluded.timezone, active = TRUE,
     expected_since = excluded.expected_since, accounted_until = excluded.accounted_until;
 
--- write silence: deactivate a job that is in no timetable any more
+-- write silence: deactivate a job that is no longer in any timetable
 UPDATE job_schedules SET active = FALSE WHERE job_name = :job;
 
--- write known: create the row to lock for a job that no scheduler has registered
+-- write known: insert a row to lock for a job that no scheduler has registered
 INSERT INTO job_schedules (job_name, categoria, schedule, timezone, active, expected_since, accounted_until)
 VALUES (:job, :category, :schedule, :zone, FALSE, :now, :now)
 ON CONFLICT DO NOTHING;
 
--- write hold on sqlite: read these jobs; they need no lock, since SQLite has one writing transaction at a time
+-- write hold on sqlite: read these jobs; no lock is needed, because SQLite has one write transaction at a time
 SELECT job_name, active, accounted_until FROM job_schedules WHERE job_name IN (SELECT value FROM json_each(:jobs));
 
--- write hold on postgres: lock these jobs until the transaction ends; skip those that another process has locked
+-- write hold on postgres: lock these jobs until the transaction ends; skip jobs that another process has locked
 SELECT job_name, active, accounted_until FROM job_schedules
 WHERE job_name IN (SELECT jsonb_array_elements_text(:jobs)) ORDER BY job_name FOR UPDATE SKIP LOCKED;
 
--- write hold_firmly on sqlite: like hold
+-- write hold_firmly on sqlite: read these jobs, like hold
 SELECT job_name, active, accounted_until FROM job_schedules WHERE job_name IN (SELECT value FROM json_each(:jobs));
 
--- write hold_firmly on postgres: like hold, but wait for locked rows
+-- write hold_firmly on postgres: lock these jobs like hold, but wait for locked rows
 SELECT job_name, active, accounted_until FROM job_schedules
 WHERE job_name IN (SELECT jsonb_array_elements_text(:jobs)) ORDER BY job_name FOR UPDATE;
 
--- read running on sqlite: which of these jobs run
+-- read running on sqlite: those of these jobs that are running
 SELECT DISTINCT job_name FROM job_executions INDEXED BY job_executions_running
 WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT value FROM json_each(:jobs));
 
--- read running on postgres: which of these jobs run
+-- read running on postgres: those of these jobs that are running
 SELECT DISTINCT job_name FROM job_executions
 WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT jsonb_array_elements_text(:jobs));
 
--- write open on sqlite: insert one row per decision; skip a fire that has a row, unless a clock that was ahead recorded it as
--- missed
+-- write open on sqlite: insert one row per decision; skip a fire that has a row
+-- Exception: a clock that was ahead recorded the fire as missed; that row is replaced.
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
      params, duration_ms)
@@ -60,8 +60,8 @@ SET id = excluded.id, categoria = excluded.categoria, trigger = excluded.trigger
 WHERE job_executions.status = 'missed' AND job_executions.started_at > excluded.started_at
 RETURNING id;
 
--- write open on postgres: insert one row per decision; skip a fire that has a row, unless a clock that was ahead recorded it as
--- missed
+-- write open on postgres: insert one row per decision; skip a fire that has a row
+-- Exception: a clock that was ahead recorded the fire as missed; that row is replaced.
 INSERT INTO job_executions
     (id, job_name, categoria, scheduled_for, trigger, owner, lease_until, started_at, finished_at, status, reason, result,
      params, duration_ms)
@@ -81,24 +81,24 @@ SET id = excluded.id, categoria = excluded.categoria, trigger = excluded.trigger
 WHERE job_executions.status = 'missed' AND job_executions.started_at > excluded.started_at
 RETURNING id;
 
--- write account on sqlite: record up to when the fires of these jobs are decided
+-- write account on sqlite: record the instant up to which the fires of these jobs are decided
 UPDATE job_schedules SET accounted_until = decided.value
 FROM json_each(:accounted) AS decided WHERE job_schedules.job_name = decided.key;
 
--- write account on postgres: record up to when the fires of these jobs are decided
+-- write account on postgres: record the instant up to which the fires of these jobs are decided
 UPDATE job_schedules AS schedule
 SET accounted_until = TIMESTAMPTZ 'epoch' + decided.value::bigint * INTERVAL '1 microsecond'
 FROM jsonb_each_text(:accounted) AS decided
 WHERE schedule.job_name = decided.key;
 
--- write renew on sqlite: extend the leases of this owner; a row that is not returned belongs to another attempt
+-- write renew on sqlite: extend the leases of this owner; runs that are not returned were taken over
 UPDATE job_executions SET lease_until = coalesce(:now, now()) + :lease
 FROM json_each(:held) AS held
 WHERE job_executions.id = held.key AND job_executions.attempt = held.value AND owner = :owner AND status = 'running'
 RETURNING id, TRUE AS "is_renewed [BOOLEAN]";
 
--- write renew on postgres: extend the leases of this owner; a row that is not returned belongs to another attempt. A row locked by
--- another transaction is returned without being renewed
+-- write renew on postgres: extend the leases of this owner; runs that are not returned were taken over
+-- A row that another transaction has locked is returned, but not renewed.
 WITH held AS (
     SELECT run.id FROM jsonb_each_text(:held) AS mine
     JOIN job_executions AS run ON run.id = mine.key::uuid AND run.attempt = mine.value::integer
@@ -113,7 +113,7 @@ WITH held AS (
 )
 SELECT held.id, renewed.id IS NOT NULL AS "is_renewed [BOOLEAN]" FROM held LEFT JOIN renewed ON renewed.id = held.id;
 
--- write close on sqlite: write the end of a run, unless another scheduler has taken it over
+-- write close on sqlite: write the end of a run, unless another scheduler took it over
 UPDATE job_executions
 SET status = :status, finished_at = coalesce(:now, now()),
     duration_ms = min(max(0, (coalesce(:now, now()) - started_at) / 1000), 2147483647),
@@ -122,8 +122,8 @@ SET status = :status, finished_at = coalesce(:now, now()),
 WHERE id = :id AND attempt = :attempt AND status = 'running'
 RETURNING TRUE AS "is_closed [BOOLEAN]";
 
--- write close on postgres: write the end of a run, unless another scheduler has taken it over. A row locked by another transaction
--- is skipped
+-- write close on postgres: write the end of a run, unless another scheduler took it over
+-- A row that another transaction has locked is skipped.
 WITH unlocked AS (
     SELECT id FROM job_executions WHERE id = :id AND attempt = :attempt AND status = 'running' FOR UPDATE SKIP LOCKED
 ), closed AS (
@@ -137,18 +137,18 @@ WITH unlocked AS (
 SELECT EXISTS (SELECT 1 FROM closed) AS "is_closed [BOOLEAN]"
 FROM job_executions WHERE id = :id AND attempt = :attempt AND status = 'running';
 
--- write hand_back on sqlite: remove the owner, so that another scheduler takes the runs over at once
+-- write hand_back on sqlite: remove the owner, so that another scheduler takes the runs over immediately
 UPDATE job_executions SET owner = NULL, lease_until = coalesce(:now, now())
 WHERE status = 'running' AND owner = :owner AND id IN (SELECT value FROM json_each(:ids));
 
--- write hand_back on postgres: remove the owner, so that another scheduler takes the runs over at once
+-- write hand_back on postgres: remove the owner, so that another scheduler takes the runs over immediately
 UPDATE job_executions SET owner = NULL, lease_until = coalesce(:now, clock_timestamp())
 WHERE id IN (SELECT id FROM job_executions
              WHERE status = 'running' AND owner = :owner AND id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
              FOR UPDATE SKIP LOCKED);
 
--- write silent on sqlite: runs whose renewal is overdue, or whose lease is longer than any lease can be. It waits for the write
--- lock as a renewal does, so that a locked file shows as one long look
+-- write silent on sqlite: runs whose renewal is overdue, or whose lease is longer than any valid lease
+-- Declared as a write, so that it waits for the write lock as a renewal does: then a locked file delays this check too.
 SELECT id, job_name, attempt, owner, lease_until, coalesce(:now, now()) AS "now [TIMESTAMPTZ]" FROM job_executions
 WHERE status = 'running'
   AND (lease_until <= coalesce(:now, now()) + :within OR lease_until > coalesce(:now, now()) + :longest
@@ -156,8 +156,8 @@ WHERE status = 'running'
   AND (job_name IN (SELECT value FROM json_each(:known)) OR lease_until <= coalesce(:now, now()) - :long_silence)
 ORDER BY lease_until LIMIT :limit;
 
--- write silent on postgres: runs whose renewal is overdue, or whose lease is longer than any lease can be. A row locked by another
--- transaction is left out: its owner cannot renew it
+-- write silent on postgres: runs whose renewal is overdue, or whose lease is longer than any valid lease
+-- A row that another transaction has locked is omitted, because its owner cannot renew it.
 SELECT id, job_name, attempt, owner, lease_until, coalesce(:now, statement_timestamp()) AS now FROM job_executions
 WHERE status = 'running'
   AND (lease_until <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
@@ -187,18 +187,18 @@ SET attempt = attempt + 1, owner = :owner,
 FROM taken WHERE run.id = taken.id
 RETURNING run.id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
 
--- write expire on sqlite: end a manual run that was silent for twice its lease, so that it does not block the next one
+-- write expire on sqlite: end a manual run that was not renewed for twice its lease, so that it does not block the next run
 UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, now()), lease_until = NULL
 WHERE job_name = :job AND status = 'running' AND trigger = 'manual' AND lease_until <= coalesce(:now, now()) - :lease;
 
--- write expire on postgres: end a manual run that was silent for twice its lease, so that it does not block the next one
+-- write expire on postgres: end a manual run that was not renewed for twice its lease, so that it does not block the next run
 UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, clock_timestamp()), lease_until = NULL
 WHERE id IN (SELECT id FROM job_executions
              WHERE job_name = :job AND status = 'running' AND trigger = 'manual'
                AND lease_until <= coalesce(:now, clock_timestamp()) - :lease::bigint * INTERVAL '1 microsecond'
              FOR UPDATE SKIP LOCKED);
 
--- write prune: delete a bounded number of old rows; the newest of each job and ending stays
+-- write prune: delete a bounded number of old rows; keep the newest row of each job and status
 DELETE FROM job_executions WHERE id IN (
     SELECT old.id FROM job_executions AS old
     WHERE old.started_at < :before AND old.status <> 'running' AND EXISTS (

@@ -1,5 +1,5 @@
 -- read setting: a fact about this database
 SELECT setting FROM app_settings WHERE name = :name;
 
--- write settle: record a fact, unless it exists
+-- write settle: record a fact about this database, unless it is already recorded
 INSERT INTO app_settings (name, setting, updated_at) VALUES (:name, :setting, :now) ON CONFLICT DO NOTHING;

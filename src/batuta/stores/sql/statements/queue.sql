@@ -10,20 +10,20 @@ WITH accepted AS (
 )
 SELECT accepted.id FROM accepted;
 
--- read present on sqlite: which of these ids exist: those that put inserted
+-- read present on sqlite: those of these ids that exist, which are the ones that put inserted
 SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
--- read present on postgres: unused: put returns the inserted ids
+-- read present on postgres: unused, because put returns the inserted ids
 SELECT 1;
 
--- write renew on sqlite: extend leases, and return those that still have their fence
+-- write renew on sqlite: extend leases, and return those whose fence is unchanged
 UPDATE {table} SET {lease_until} = coalesce(:now, now()) + :lease
 FROM json_each(:held) AS mine
 WHERE {table}.{id} = mine.value ->> 'id' AND {table}.{fence} = mine.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL
 RETURNING {table}.{id} AS id, {table}.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]", TRUE AS is_renewed;
 
--- write renew on postgres: extend leases; rows locked by another transaction are skipped, and a plain read returns every row that
--- still has its fence and a lease, so that a skipped row is not mistaken for a lost one
+-- write renew on postgres: extend leases; skip rows that another transaction has locked
+-- A plain read returns every row with an unchanged fence and a lease, so that a skipped row is not mistaken for a lost lease.
 WITH held AS MATERIALIZED (SELECT mine.id, mine.fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)),
 free AS MATERIALIZED (
     SELECT item.ctid AS tid FROM held
@@ -39,12 +39,12 @@ SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOL
        item.{id} IN (SELECT renewed.id FROM renewed) AS is_renewed FROM held
 JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
 
--- read lapsing on sqlite: leases that end soon or have ended
+-- read lapsing on sqlite: leases that expire soon or have expired
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS "lease_until [TIMESTAMPTZ]" FROM {table} INDEXED BY {lease_index}
 WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) + :within ORDER BY {lease_until} LIMIT :limit;
 
--- write lapsing on postgres: leases that end soon or have ended; a row locked by another transaction is skipped: its owner cannot
--- renew it
+-- write lapsing on postgres: leases that expire soon or have expired
+-- A row that another transaction has locked is skipped, because its owner cannot renew it.
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS lease_until FROM {table}
 WHERE {lease_until} IS NOT NULL
   AND {lease_until} <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
@@ -62,14 +62,14 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lea
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
--- write rescue_seen on sqlite: release items whose lease expired and has not changed since it was seen, and count a crash
+-- write rescue_seen on sqlite: release items whose lease expired and is unchanged since it was observed, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT item.{id} FROM json_each(:seen) AS seen CROSS JOIN {table} AS item
                WHERE item.{id} = seen.value ->> 0 AND item.{fence} = seen.value ->> 1
                  AND item.{lease_until} = seen.value ->> 2 AND item.{lease_until} <= coalesce(:now, now()) LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 
--- write rescue_seen on postgres: release items whose lease expired and has not changed since it was seen, and count a crash
+-- write rescue_seen on postgres: release items whose lease expired and is unchanged since it was observed, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease) JOIN {table} AS item
                ON item.{id} = (seen.lease ->> 0)::{id_type} AND item.{fence} = (seen.lease ->> 1)::bigint
@@ -77,27 +77,27 @@ WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease)
                WHERE item.{lease_until} <= coalesce(:now, statement_timestamp()) LIMIT :limit FOR NO KEY UPDATE OF item SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
--- write rescue_owned on sqlite: release items of owners whose processes are proven dead, before their leases end
+-- write rescue_owned on sqlite: release items of owners whose processes are proven dead, before their leases expire
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT value FROM json_each(:owners))
                ORDER BY {lease_until} LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 
--- write rescue_owned on postgres: release items of owners whose processes are proven dead, before their leases end
+-- write rescue_owned on postgres: release items of owners whose processes are proven dead, before their leases expire
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT jsonb_array_elements_text(:owners))
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
 
--- write release_stray on sqlite: undo claims that a live owner does not know of; counts no attempt and no crash
+-- write release_stray on sqlite: undo claims that a live owner does not know; count neither an attempt nor a crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id} NOT IN (SELECT value FROM json_each(:known)))
 RETURNING {id} AS id;
 
--- write release_stray on postgres: undo claims that a live owner does not know of; counts no attempt and no crash
+-- write release_stray on postgres: undo claims that a live owner does not know; count neither an attempt nor a crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id}::text NOT IN (SELECT jsonb_array_elements_text(:known)) FOR NO KEY UPDATE SKIP LOCKED)
@@ -112,14 +112,14 @@ SELECT DISTINCT {owner} AS owner FROM {table} WHERE {lease_until} IS NOT NULL AN
 -- write note on sqlite: write the error of a leased item
 UPDATE {table} SET {error} = :error WHERE {id} = :id AND {fence} = :fence AND {lease_until} IS NOT NULL;
 
--- write note on postgres: write the error of a leased item; a row locked by another transaction is skipped
+-- write note on postgres: write the error of a leased item; skip a row that another transaction has locked
 UPDATE {table} SET {error} = :error
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {id} = :id AND {fence} = :fence AND {lease_until} IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED);
 
--- read last_error: the recorded error of an item, and the time; always one row
+-- read last_error: the error of an item, and the current time; always one row
 SELECT (SELECT {error} FROM {table} WHERE {id} = :id) AS error, coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 
--- read next_at on sqlite: when the next item is due
+-- read next_at on sqlite: the instant at which the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min(at) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ]" FROM (
     SELECT (SELECT {available_at} FROM {table} INDEXED BY {ready_index}
@@ -130,7 +130,7 @@ SELECT min(at) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ
         SELECT {available_at} FROM {table} WHERE {is_ready}{in_queue} AND typeof({available_at}) = 'integer'
         ORDER BY {available_at} LIMIT 1) END);
 
--- read next_at on postgres: when the next item is due
+-- read next_at on postgres: the instant at which the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
     SELECT due.at FROM level CROSS JOIN LATERAL (
@@ -142,12 +142,12 @@ SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
         ORDER BY {available_at} LIMIT 1) AS earliest
 ) AS next WHERE isfinite(next.at);
 
--- read unserved on sqlite: waiting rows of stages that the pipeline no longer has; one pass over the table
+-- read unserved on sqlite: waiting rows of removed stages of the pipeline; reads the whole table
 SELECT {state} AS queue, count(*) AS items, min({available_at}) AS "oldest [TIMESTAMPTZ]" FROM {table}
 WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT value FROM json_each(:known))
 GROUP BY {state} ORDER BY {state};
 
--- read unserved on postgres: waiting rows of stages that the pipeline no longer has; one pass over the table
+-- read unserved on postgres: waiting rows of removed stages of the pipeline; reads the whole table
 SELECT {state} AS queue, count(*) AS items, min({available_at}) AS oldest FROM {table}
 WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT jsonb_array_elements_text(:known))
 GROUP BY {state} ORDER BY {state};
@@ -168,7 +168,7 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMI
 UPDATE {table} SET {dropped}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write cancel: cancel a waiting item; ask the worker of a running one, or the check of a doubtful one, to stop
+-- write cancel: cancel a waiting item; request the cancellation of a running item, or of one with an unknown effect
 UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_ready}{or_is_asked});
 
 -- write revive: make a dead item ready, with its attempts and crashes reset
@@ -185,7 +185,7 @@ SELECT * FROM {table} WHERE {id} = :id;
 -- read counts: the number of items in each state
 SELECT {shown_state} AS state, count(*) AS items FROM {table} WHERE {of_queue} GROUP BY 1;
 
--- read depth: how many items wait, are due, run and are dead, each counted in its own index
+-- read depth: how many items are waiting, due, running and dead, each counted in its own index
 SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
        (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, {clock})) AS due,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
@@ -203,7 +203,7 @@ SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
        (SELECT min({created_at}) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS "running_since [TIMESTAMPTZ]",
        NOT {not_held} AS "is_held [BOOLEAN]",
-       -- A step of the clock that no worker has corrected: items that were due before it, and leases from before it.
+       -- A step of the clock that no worker has corrected yet affects items that were due before it, and leases from before it.
        coalesce((SELECT (SELECT count(*) FROM {table} INDEXED BY {ready_index}
                          WHERE {is_ready}{in_queue} AND {available_at} > (SELECT coalesce(:now, now())) AND {available_at} <= mark.seen_at)
                       + (SELECT count(*) FROM {table} INDEXED BY {lease_index}

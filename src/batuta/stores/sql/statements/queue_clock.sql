@@ -1,10 +1,10 @@
 -- read mark: the latest instant that a process recorded
 SELECT seen_at FROM clock_marks WHERE queue_table = '{table}';
 
--- write set_mark: record the present instant
+-- write set_mark: record the current instant
 INSERT INTO clock_marks (queue_table, seen_at) VALUES ('{table}', :now) ON CONFLICT (queue_table) DO UPDATE SET seen_at = excluded.seen_at;
 
--- write move_waiting: subtract a clock step from the waits; an item without a delay is due
+-- write move_waiting: subtract a clock step from the waits; an item without a delay becomes due
 UPDATE {table} SET {available_at} = CASE
     WHEN {fence} = 0 AND {available_at} <= {created_at} THEN min(:now, {available_at} - :step) ELSE {available_at} - :step END
 WHERE {is_ready} AND {available_at} > :now AND typeof({available_at}) = 'integer'
@@ -12,5 +12,5 @@ WHERE {is_ready} AND {available_at} > :now AND typeof({available_at}) = 'integer
        OR ({fence} > 0 AND {started_after_now})
        OR ({fence} = 0 AND {created_at} > :now AND ({all_waits_are_delays} OR {available_at} <= {created_at})));
 
--- write cut_leases: cut every lease to the length of one taken now
+-- write cut_leases: shorten every lease to the length of a lease taken now
 UPDATE {table} SET {lease_until} = :now + :lease WHERE {lease_until} IS NOT NULL AND {lease_until} > :now + :lease;

@@ -4,8 +4,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle_and_claim: settle the last batch and claim the next in one statement with one commit; waits for row locks of the
--- last batch
+-- write settle_and_claim: settle the previous batch and claim the next in one statement; waits for locks on rows to settle
 {pick_in_order},
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
 claimed AS (
@@ -13,7 +12,7 @@ claimed AS (
     WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
     RETURNING {given}
 )
--- Only the first row carries the settled ids: in every row they would be larger than the items themselves.
+-- Only the first row contains the settled ids, because repeated in every row they would be larger than the items.
 SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
        CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
 FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
@@ -28,8 +27,9 @@ RETURNING {given};
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
--- write lock_groups: lock the next groups with a due item and no running one until the transaction ends; a bounded number, in turn,
--- starting again after the last group. Only returned groups are locked: a server has room for some thousand locks
+-- write lock_groups: lock the next groups with a due item and no running item, until the transaction ends
+-- Checks a bounded number of groups, in round robin. Only returned groups are locked, because a server has room for a few thousand
+-- locks.
 WITH RECURSIVE {groups_in_turn},
 due AS MATERIALIZED (
     SELECT groups.value FROM groups CROSS JOIN LATERAL (
@@ -41,10 +41,11 @@ due AS MATERIALIZED (
 )
 SELECT value FROM due WHERE pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text)) LIMIT :limit;
 
--- read has_more_groups: whether groups wait beyond those that lock_groups checked
+-- read has_more_groups: whether groups wait after those that lock_groups checked
 WITH RECURSIVE {groups_in_turn} SELECT count(*) >= {most_groups} AS has_more FROM groups;
 
--- write lock_due_groups: like lock_groups, by one pass over the waiting rows: for many groups of which few are due
+-- write lock_due_groups: lock groups like lock_groups, but with one pass over the waiting rows, for many groups of which few are
+-- due
 WITH due AS MATERIALIZED (
     SELECT DISTINCT {group} AS value FROM {table}
     WHERE {is_ready}{in_queue} AND {group} IS NOT NULL AND {available_at} <= coalesce(:now, statement_timestamp()) AND {not_held}
@@ -52,8 +53,8 @@ WITH due AS MATERIALIZED (
 ), in_turn AS MATERIALIZED (SELECT value FROM due ORDER BY value <= :after, value)
 SELECT value FROM in_turn WHERE pg_try_advisory_xact_lock(hashtext('{table}'), hashtext(value::text)) LIMIT :limit;
 
--- write claim_groups: claim one item of each locked group. A separate statement: its snapshot, taken after the locks, includes the
--- claims of earlier lock holders
+-- write claim_groups: claim one item of each locked group
+-- A separate statement, because its snapshot must be taken after the locks and include the claims of earlier lock holders.
 WITH picked AS MATERIALIZED (
     SELECT item.{id} FROM jsonb_populate_recordset(NULL::{table}, :groups) AS locked CROSS JOIN LATERAL (
         SELECT {id} FROM {table}
@@ -77,9 +78,9 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle: write endings, each guarded by its fence; rows locked by another transaction are skipped
+-- write settle: write settlements, each guarded by its fence; skip rows that another transaction has locked
 {settle_unlocked} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
 
--- read still_leased: which of these leases still have their fence
+-- read still_leased: those of these leases whose fence is unchanged
 SELECT item.{id} AS id, item.{fence} AS fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
 JOIN {table} AS item ON item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL;

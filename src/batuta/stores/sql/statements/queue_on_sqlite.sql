@@ -1,6 +1,6 @@
--- SQLite returns one row at a time, and each row costs a switch between threads: many rows are therefore returned as one value.
+-- SQLite returns one row at a time, and each row costs a thread switch, so many rows are returned as one value.
 
--- read columns: the table's columns and their types, read once
+-- read columns: the columns of the table and their types; executed once
 SELECT name, type FROM pragma_table_info('{table}');
 
 -- read pick: find the next due items, the most urgent priority first
@@ -12,11 +12,11 @@ SELECT json_group_array(item) AS picked FROM ({pick_in_reverse});
 -- write take: lease the picked items
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
--- read taken: the claimed rows in the order of the picks, as one value in bytes: a text may be invalid UTF-8
+-- read taken: the claimed rows in the order of the picks, as one value of bytes, because a text may be invalid UTF-8
 SELECT CAST(json_group_array(json_array({packed})) AS BLOB) AS items
 FROM json_each(:picked) AS place CROSS JOIN {table} AS item ON item.rowid = place.value;
 
--- read ours: which endings still have their fence and lease
+-- read ours: those of the settlements whose fence and lease are unchanged
 SELECT json_group_array(ending.key) AS places
 FROM json_each(:endings) AS ending CROSS JOIN {table}
 WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL;
@@ -25,8 +25,8 @@ WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->
 WITH RECURSIVE {groups_from_the_first}
 SELECT value FROM groups WHERE value IS NOT NULL ORDER BY random() LIMIT 1;
 
--- read pick_in_turn: one item of each group without a running item, group by group in turn, starting again after the last one; it
--- checks no more groups than needed
+-- read pick_in_turn: one item of each group without a running item, with the groups in round robin; checks no more groups than
+-- needed
 SELECT json_group_array(item) AS picked FROM (SELECT item FROM (
     WITH RECURSIVE {groups_in_turn}
     SELECT (SELECT rowid FROM {table} INDEXED BY {ready_index}
@@ -43,5 +43,5 @@ SELECT json_group_array(item) AS picked FROM (
     WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
     ORDER BY {in_group_order} LIMIT :limit);
 
--- write settle: write endings, each guarded by its fence
+-- write settle: write settlements, each guarded by its fence
 {settle};

@@ -1,10 +1,10 @@
--- read known_since: since when this database is expected to run jobs
+-- read known_since: the instant since which this database is expected to run jobs
 SELECT setting AS since FROM app_settings WHERE name = 'jobs_expected_since';
 
--- write expect: record the first time that a process serves this database
+-- write expect: record the instant at which a process first served this database
 INSERT INTO app_settings (name, setting, updated_at) VALUES ('jobs_expected_since', :since, :now) ON CONFLICT DO NOTHING;
 
--- read schedules: since when runs of each job are expected
+-- read schedules: the instant since which runs of each job are expected
 SELECT job_name, expected_since, accounted_until, active FROM job_schedules;
 
 -- read last_runs: the newest row of each job
@@ -21,7 +21,7 @@ JOIN job_executions AS run ON run.id = (
     SELECT id FROM job_executions WHERE job_name = schedule.job_name AND status = 'error'
     ORDER BY started_at DESC LIMIT 1);
 
--- read failures: how many runs of each job failed since its last success, up to a limit
+-- read failures: the number of failed runs of each job since its last success, up to a limit
 SELECT schedule.job_name, (
     SELECT count(*) FROM (
         SELECT 1 FROM job_executions AS run
@@ -32,12 +32,12 @@ SELECT schedule.job_name, (
         LIMIT :enough) AS failed) AS failures
 FROM job_schedules AS schedule WHERE schedule.active;
 
--- read counts on sqlite: runs and total duration of each job by ending
+-- read counts on sqlite: runs and total duration of each job by status
 SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
 FROM job_executions INDEXED BY job_executions_by_time WHERE started_at >= :since GROUP BY job_name, status;
 
--- read counts on postgres: runs and total duration of each job by ending
--- An upper bound too: for a range with one end, a generic plan expects a third of the table.
+-- read counts on postgres: runs and total duration of each job by status
+-- The upper bound is for the planner, which expects a third of the table for a range with only one bound.
 SELECT job_name, status, count(*) AS runs, sum(duration_ms) AS total_ms, sum(items_processed) AS items
 FROM job_executions WHERE started_at >= :since AND started_at < 'infinity' GROUP BY job_name, status;
 
@@ -61,8 +61,8 @@ SELECT job_name, duration_ms FROM (
 ) AS ranked
 WHERE place = (runs * 95 + 99) / 100;
 
--- read answered on sqlite: jobs that met their expectation at or after their own instant. A reason with a code is one JSON text
--- (kernel/reasons.py)
+-- read answered on sqlite: jobs with a run as expected, each at or after its own instant
+-- A reason with a code is stored as one JSON text (kernel/reasons.py).
 SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
     SELECT 1 FROM job_executions AS run
     WHERE run.job_name = key AND run.started_at >= value AND run.started_at <= :now
@@ -70,8 +70,8 @@ SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
           CASE WHEN json_valid(run.reason) THEN run.reason ->> 'code' END, '')
           NOT IN ('overlap', 'overlap_busy', 'overlap_threads', 'unfinished'))));
 
--- read answered on postgres: jobs that met their expectation at or after their own instant. A reason with a code is one JSON text
--- that begins with its code (kernel/reasons.py)
+-- read answered on postgres: jobs with a run as expected, each at or after its own instant
+-- A reason with a code is stored as one JSON text that begins with the code (kernel/reasons.py).
 SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHERE EXISTS (
     SELECT 1 FROM job_executions AS run
     WHERE run.job_name = expected.key
@@ -81,7 +81,7 @@ SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHER
           run.reason LIKE '{"code":"%' AND split_part(run.reason, '"', 4)
           IN ('overlap', 'overlap_busy', 'overlap_threads', 'unfinished')))));
 
--- read activity on sqlite: rows by ending, category and slice of time; a missed fire counts where it was due
+-- read activity on sqlite: rows by status, category and time slice; a missed fire counts at the instant it was due
 SELECT categoria, status, slice, count(*) AS runs FROM (
     SELECT categoria, status,
            (CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since) / :length AS slice,
@@ -90,7 +90,7 @@ SELECT categoria, status, slice, count(*) AS runs FROM (
 ) AS sliced
 WHERE is_inside GROUP BY categoria, status, slice;
 
--- read activity on postgres: rows by ending, category and slice of time; a missed fire counts where it was due
+-- read activity on postgres: rows by status, category and time slice; a missed fire counts at the instant it was due
 SELECT categoria, status, slice, count(*) AS runs FROM (
     SELECT categoria, status,
            floor(extract(epoch FROM CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since::timestamptz)
@@ -120,14 +120,14 @@ FROM job_executions
 WHERE job_name = :job AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
--- read recent_in_status: the newest rows with one ending
+-- read recent_in_status: the newest rows with one status
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions
 WHERE status = :status AND started_at <= :before AND (started_at < :before OR id < :before_id)
 ORDER BY started_at DESC, id DESC LIMIT :limit;
 
--- read recent_of_job_in_status: the newest rows of one job with one ending
+-- read recent_of_job_in_status: the newest rows of one job with one status
 SELECT id, job_name, categoria, scheduled_for, trigger, attempt, owner, started_at, finished_at, status, duration_ms,
        response_code, error, items_processed, reason, result
 FROM job_executions

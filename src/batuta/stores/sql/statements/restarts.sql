@@ -1,4 +1,4 @@
--- write add on sqlite: record a restart; a parent knows its child only by host and pid
+-- write add on sqlite: record a restart; the parent identifies its child only by host and pid
 INSERT INTO worker_restarts
     (id, at, worker_id, worker_name, loop, reason, detail, stack, exit_code, restarts_in_window, host, pid)
 VALUES (:id, coalesce(:now, now()),
@@ -7,7 +7,7 @@ VALUES (:id, coalesce(:now, now()),
                               ORDER BY started_at DESC LIMIT 1), :otherwise),
         :worker_name, :loop, :reason, :detail, :stack, :exit_code, :restarts_in_window, :host, :pid);
 
--- write add on postgres: record a restart; a parent knows its child only by host and pid
+-- write add on postgres: record a restart; the parent identifies its child only by host and pid
 INSERT INTO worker_restarts
     (id, at, worker_id, worker_name, loop, reason, detail, stack, exit_code, restarts_in_window, host, pid)
 VALUES (:id, coalesce(:now, statement_timestamp()),
@@ -20,5 +20,5 @@ VALUES (:id, coalesce(:now, statement_timestamp()),
 SELECT id, at, worker_id, worker_name, loop, reason, detail, stack, exit_code, restarts_in_window, host, pid
 FROM worker_restarts WHERE at >= :since ORDER BY at DESC, id DESC LIMIT :limit;
 
--- write prune: a bounded number of old restarts
+-- write prune: delete a bounded number of old restarts
 DELETE FROM worker_restarts WHERE id IN (SELECT id FROM worker_restarts WHERE at < :before LIMIT :limit);

@@ -4,7 +4,7 @@ SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags WHER
 -- read all: every switch with a stored value
 SELECT key, value, reason, until, updated_by, updated_at FROM feature_flags ORDER BY key;
 
--- write set: store a value
+-- write set: store the value of a switch
 INSERT INTO feature_flags (key, value, reason, until, updated_by, updated_at)
 VALUES (:key, :value, :reason, :until, :by, :now)
 ON CONFLICT (key) DO UPDATE

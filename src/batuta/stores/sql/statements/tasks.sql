@@ -1,17 +1,17 @@
 -- read alive: the live task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
--- read task on sqlite: one task, and whether its retention is over
+-- read task on sqlite: one task, and whether its retention has ended
 SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,
        coalesce(expires_at <= coalesce(:now, now()), FALSE) AS "is_over [BOOLEAN]"
 FROM tasks WHERE id = :id;
 
--- read task on postgres: one task, and whether its retention is over
+-- read task on postgres: one task, and whether its retention has ended
 SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,
        coalesce(expires_at <= coalesce(:now, statement_timestamp()), FALSE) AS is_over
 FROM tasks WHERE id = :id;
 
--- read unserved on sqlite: waiting tasks of the queues that are not in ``served``; jumps from queue to queue in the index
+-- read unserved on sqlite: waiting tasks of queues that are not in ``served``; jumps from queue to queue in the index
 WITH RECURSIVE queues(value) AS (
     SELECT (SELECT min(queue) FROM tasks INDEXED BY tasks_ready WHERE status = 'queued' AND lease_until IS NULL)
     UNION ALL
@@ -25,7 +25,7 @@ WHERE queues.value NOT IN (SELECT value FROM json_each(:served))
   AND task.queue = queues.value AND task.status = 'queued' AND task.lease_until IS NULL
 GROUP BY task.queue, task.name ORDER BY task.queue, task.name;
 
--- read unserved on postgres: waiting tasks of the queues that are not in ``served``; jumps from queue to queue in the index
+-- read unserved on postgres: waiting tasks of queues that are not in ``served``; jumps from queue to queue in the index
 WITH RECURSIVE queues(value) AS (
     SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL)
     UNION ALL
@@ -49,23 +49,23 @@ UPDATE tasks SET queue = :target
 WHERE id IN (SELECT id FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue = :source AND name = :name
              LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write report: store progress; a worker that lost the lease writes nothing
+-- write report: store progress, unless another worker holds the lease
 UPDATE tasks SET progress = :progress WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
 
--- write report_of_call: store the progress of a call that ARQ runs; another relay may hold the lease by now
+-- write report_of_call: store the progress of a call that ARQ runs, regardless of which relay holds the lease
 UPDATE tasks SET progress = :progress WHERE id = :id AND finished_at IS NULL;
 
--- read wanted on sqlite: which of these tasks are neither ended nor cancelled
+-- read wanted on sqlite: those of these tasks that have neither ended nor been cancelled
 SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- read wanted on postgres: which of these tasks are neither ended nor cancelled
+-- read wanted on postgres: those of these tasks that have neither ended nor been cancelled
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
   AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- write prune on sqlite: delete a bounded number of tasks whose retention is over
+-- write prune on sqlite: delete a bounded number of tasks whose retention has ended
 DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, now()) AND finished_at IS NOT NULL
                                ORDER BY expires_at LIMIT :limit);
 
--- write prune on postgres: delete a bounded number of tasks whose retention is over
+-- write prune on postgres: delete a bounded number of tasks whose retention has ended
 DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, statement_timestamp()) AND finished_at IS NOT NULL
                                ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED);

@@ -1,11 +1,11 @@
--- write announce on sqlite: insert a timetable that is seen for the first time, as the newest deployment
+-- write announce on sqlite: insert a timetable that is not recorded yet, as the newest deployment
 INSERT INTO job_timetables
     (fingerprint, position, jobs, release_name, first_seen_at, renewals, renewed_at, renewed_by, activation)
 SELECT :fingerprint, coalesce(max(position), 0) + 1, :jobs, :release, coalesce(:now, now()), 0, coalesce(:now, now()), :owner, 0
 FROM job_timetables WHERE TRUE
 ON CONFLICT (fingerprint) DO NOTHING;
 
--- write announce on postgres: insert a timetable that is seen for the first time, as the newest deployment
+-- write announce on postgres: insert a timetable that is not recorded yet, as the newest deployment
 INSERT INTO job_timetables
     (fingerprint, position, jobs, release_name, first_seen_at, renewals, renewed_at, renewed_by, activation)
 SELECT :fingerprint, coalesce(max(position), 0) + 1, :jobs, :release, coalesce(:now, clock_timestamp()), 0,
@@ -17,7 +17,7 @@ ON CONFLICT (fingerprint) DO NOTHING;
 UPDATE job_timetables SET renewals = renewals + 1, renewed_at = coalesce(:now, now()), renewed_by = :owner
 WHERE fingerprint = :fingerprint;
 
--- write renew on postgres: record that a scheduler of this timetable is alive; skip a row that another one renews now
+-- write renew on postgres: record that a scheduler of this timetable is alive; skip a row that another scheduler is renewing
 UPDATE job_timetables SET renewals = renewals + 1, renewed_at = coalesce(:now, clock_timestamp()), renewed_by = :owner
 WHERE fingerprint IN (SELECT fingerprint FROM job_timetables WHERE fingerprint = :fingerprint FOR UPDATE SKIP LOCKED);
 
@@ -25,14 +25,14 @@ WHERE fingerprint IN (SELECT fingerprint FROM job_timetables WHERE fingerprint =
 DELETE FROM job_timetables
 WHERE position <= (SELECT max(position) FROM job_timetables) - :kept AND activation < (SELECT max(activation) FROM job_timetables);
 
--- read rivals: this timetable, the newer ones and the active one
+-- read rivals: this timetable, all newer timetables, and the active timetable
 SELECT fingerprint, position, jobs, release_name, first_seen_at, renewals, renewed_at, renewed_by, activation,
        activation > 0 AND activation = (SELECT max(activation) FROM job_timetables) AS "is_active [BOOLEAN]"
 FROM job_timetables
 WHERE position >= (SELECT own.position FROM job_timetables AS own WHERE own.fingerprint = :fingerprint)
    OR activation = (SELECT max(activation) FROM job_timetables);
 
--- read newest: the timetables deployed last, and the active one
+-- read newest: the timetables deployed last, and the active timetable
 SELECT fingerprint, position, jobs, release_name, first_seen_at, renewals, renewed_at, renewed_by, activation,
        activation > 0 AND activation = (SELECT max(activation) FROM job_timetables) AS "is_active [BOOLEAN]"
 FROM job_timetables
@@ -43,11 +43,11 @@ ORDER BY position DESC;
 -- read active: the timetable whose schedules fire
 SELECT fingerprint FROM job_timetables WHERE activation > 0 ORDER BY activation DESC LIMIT 1;
 
--- write hold on sqlite: read all timetables; they need no lock, since SQLite has one writing transaction at a time
+-- write hold on sqlite: read all timetables; no lock is needed, because SQLite has one write transaction at a time
 SELECT fingerprint, position FROM job_timetables ORDER BY position;
 
--- write hold on postgres: lock all timetables: one scheduler activates or registers at a time
+-- write hold on postgres: lock all timetables, so that one scheduler activates or registers at a time
 SELECT fingerprint, position FROM job_timetables ORDER BY position, fingerprint FOR UPDATE;
 
--- write activate: make its schedules fire from now on
+-- write activate: make a timetable active, so that its schedules fire from now on
 UPDATE job_timetables SET activation = (SELECT max(activation) + 1 FROM job_timetables) WHERE fingerprint = :fingerprint;

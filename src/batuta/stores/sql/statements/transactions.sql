@@ -1,8 +1,8 @@
--- read oldest on sqlite: unused: SQLite has one writer, and reads are short
+-- read oldest on sqlite: unused, because SQLite has one writer and short reads
 SELECT NULL AS pid, NULL AS name, NULL AS seconds, NULL AS transactions WHERE 0;
 
--- read oldest on postgres: the transaction that has kept dead rows of this database from removal for the longest time. Sessions
--- that this role may not see (it needs pg_monitor) have no values and are left out
+-- read oldest on postgres: the transaction that has prevented the removal of dead rows of this database for the longest time
+-- Sessions that this role may not see (it needs pg_monitor) have no values and are omitted.
 SELECT pid, name, extract(epoch FROM clock_timestamp() - started_at)::float8 AS seconds, transactions
 FROM (
     SELECT pid, coalesce(nullif(application_name, ''), usename, backend_type) AS name, xact_start AS started_at,
