@@ -123,9 +123,7 @@ class Sessions:
         self._ended[session.chance] = session.expires_at
 
     def proof(self, session: Session) -> str:
-        """Return a value that proves that a form comes from the dashboard's own page, because other sites cannot
-        compute it.
-        """
+        """Return a value that proves that a form comes from the dashboard's own page, because other sites cannot compute it."""
         return self._seal(f"form {session.text}")
 
     def _seal(self, text: str) -> str:

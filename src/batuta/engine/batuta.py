@@ -81,9 +81,7 @@ DAY = timedelta(days=1)
 
 
 class Batuta:
-    """An application of the engine. It registers jobs, tasks, queues and loops, opens the database, and builds the
-    loops of a process.
-    """
+    """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
 
     only: Collection[str] = ()  # queues that the worker serves; empty: all queues and the application's loops
 
@@ -100,14 +98,11 @@ class Batuta:
         lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
-        """Create an application on a database. ``settings`` default to the environment and ``.env``, and ``timezone``
-        to the settings.
+        """``settings`` default to the environment and ``.env``; ``timezone`` defaults to the settings.
 
-        With ``migrate`` true, opening applies missing migrations; with False, opening refuses an old schema. None
-        means False in production and True elsewhere. ``clock`` is the source of all times. None means the machine's
-        clock, except that PostgreSQL's clock decides about leases and due times. ``lease`` is how long a scheduler
-        may fail to renew before its runs are taken over. ``concurrency`` is the number of tasks that one worker runs
-        at the same time.
+        If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default is False
+        in production only. ``clock`` is the source of all times; the default is the machine's clock, or PostgreSQL's for leases.
+        A scheduler that does not renew for ``lease`` loses its runs. ``concurrency`` is the number of concurrent tasks per worker.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
@@ -161,9 +156,7 @@ class Batuta:
         timeout: float = DEFAULT_SECONDS,
         **options: Unpack[JobOptions],
     ) -> Callable[[SomeJob], SomeJob]:
-        """Register a function that the scheduler calls in its own process on a cron schedule. A function with a
-        parameter receives the run.
-        """
+        """Register a function that the scheduler calls in its own process. If it has a parameter, it receives the run."""
 
         if callable(schedule):
             why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
@@ -220,9 +213,7 @@ class Batuta:
         circuit: str | None = None,
         **options: Unpack[JobRules],
     ) -> None:
-        """Register a job with any target. ``profiles`` are the profiles whose timetable contains the job; None means
-        all profiles.
-        """
+        """Register a job with any target. ``profiles`` are the profiles that contain the job; None means all."""
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
         job = make_job(name, schedule, target, zone=self.zone, category=category, timeout=timeout, **options)
@@ -242,9 +233,7 @@ class Batuta:
         count_timeouts: bool = False,
         probe_within: float = DEFAULT_SECONDS,
     ) -> None:
-        """Register a circuit breaker that all processes share. Times are in seconds. A name such as ``printer:*`` is
-        the rule for all circuits with that prefix.
-        """
+        """Register a circuit breaker that all processes share. Times are in seconds. ``printer:*`` covers a prefix."""
         self.circuits.add(
             CircuitRule(
                 name=name,
@@ -325,11 +314,9 @@ class Batuta:
         name: str | None = None,
         retry_timeout: bool = False,
     ) -> Callable[[SomeTask], SomeTask]:
-        """Register a function as a task that can be enqueued, and return it unchanged. Its first parameter is the
-        context.
+        """Register a function as a task, and return it unchanged. Its first parameter is the context.
 
-        Times are in seconds. ``retry`` is a list of the waits before each retry, or a policy; None means five
-        retries with full jitter.
+        Times are in seconds. ``retry`` is a list of waits, or a policy; None means five retries with full jitter.
         """
 
         def register(function: SomeTask) -> SomeTask:
@@ -355,9 +342,7 @@ class Batuta:
         return register
 
     def relay_tasks(self, runner: TaskRunner) -> None:
-        """Let ``runner`` run the tasks in other processes. A worker of this process claims the tasks and waits for
-        their outcomes.
-        """
+        """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
         self.task_registry.elsewhere = runner
         self._task_store.relay()
 
@@ -365,9 +350,7 @@ class Batuta:
     def add_queue(
         self, table: QueueTable, handler_of: Callable[[Lease], ItemHandler | None], *, concurrency: int | None = None
     ) -> SqlQueue:
-        """Register a table of the application as a queue that the worker serves. Return the queue, with which the
-        application enqueues items.
-        """
+        """Register a table of the application as a queue that the worker serves, and return the queue."""
         if table.name in self.queues:
             raise InvalidName(name=table.name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
         store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
@@ -377,9 +360,7 @@ class Batuta:
 
     @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
-        """Register a table of the application as a pipeline. The worker serves each stage as a queue with the stage's
-        name.
-        """
+        """Register a table of the application as a pipeline. The worker serves each stage as a queue of the same name."""
         store = partial(
             SqlQueue,
             self.database,
@@ -446,9 +427,7 @@ class Batuta:
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """The folder in which processes of this host that use the same database register, so that they detect each
-        other's death.
-        """
+        """The folder in which the processes of this host register, so that they detect each other's death."""
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
@@ -462,15 +441,12 @@ class Batuta:
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
         """Build the supervisor of a role's loops, with a heartbeat.
 
-        ``heartbeat`` is a heartbeat that runs in another thread (``engine.process``); None adds one to the
-        supervised loops.
+        ``heartbeat`` runs in another thread (``engine.process``). If it is None, the supervisor runs a heartbeat itself.
         """
         return self.observability.supervisor(role, self._loops_of(role), heartbeat)
 
     def retentions(self) -> list[Retention]:
-        """Return the retention of the engine's tables. Executions and circuit transitions are not included: the
-        application decides how long to keep this history.
-        """
+        """Return the retentions of the engine's tables. The application itself prunes executions and circuit transitions."""
         return [
             Retention("tasks", self._task_store.prune),  # each row holds its own expiry instant
             Retention("rate_tokens", self._prune_rates),
@@ -481,9 +457,7 @@ class Batuta:
         ]
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete rate-limit tokens older than the longest window. One token counts in all windows of its key, so none
-        may be deleted earlier.
-        """
+        """Delete rate-limit tokens older than the longest window, because a token counts in all windows of its key."""
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
 
@@ -516,17 +490,14 @@ class Batuta:
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue and return their number. Other workers may serve the queue at the
-        same time.
-        """
+        """Run at most ``most`` due items of a queue and return their number. Other workers may run at the same time."""
         served = next(each for each in self._worker_queues() if each.store.name == queue)
         lease_holder = self._lease_holder()
         with self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release the items of a queue whose workers stopped renewing their leases. This process needs no worker of its
-        own.
+        """Release the items of a queue whose workers stopped renewing their leases.
 
         If a lease may have expired, ``waits`` is called with the length of the pause before the second look.
         """
@@ -547,9 +518,7 @@ class Batuta:
         yield from self._app_queues.values()
 
     async def open(self) -> None:
-        """Open the database, apply migrations if configured, and check that the schema is current and the database
-        belongs to this project.
-        """
+        """Open the database, apply missing migrations if configured, and check the schema and the project."""
         await self.connections.open()
         self.opened_at = self.clock.now()
         try:

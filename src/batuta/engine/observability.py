@@ -1,6 +1,4 @@
-"""Builds the components that observe a process: heartbeats, checks, health score, alerts, incidents and dead man's
-switch.
-"""
+"""Builds the components that observe a process: heartbeats, checks, health score, alerts, incidents and dead man's switch."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

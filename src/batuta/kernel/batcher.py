@@ -55,9 +55,7 @@ class Batcher(Generic[Asked, Answer]):
 
 
 class BatchLoader(Generic[Asked, Answer]):
-    """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns the values it
-    found.
-    """
+    """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns the values it found."""
 
     def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:
         self._load = load

@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Source of time. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns seconds, for durations.
+    """The source of time for all code. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns seconds, for durations.
     The two are never combined.
     """
 

@@ -63,9 +63,7 @@ from batuta.kernel.reasons import Reason
 
 
 class BatutaError(Exception):
-    """The base class of the engine's errors. The ``sentence`` of every subclass ends with the next step for the
-    operator.
-    """
+    """The base class of the engine's errors. The ``sentence`` of every subclass ends with the next step for the operator."""
 
     sentence: ClassVar[str]
 
@@ -246,9 +244,7 @@ class FolderMissing(FileReadOnly):
 
 
 def is_store_away(error: BaseException) -> bool:
-    """Return whether the store is temporarily unusable (unreachable, too slow or read-only), so that a retry may
-    succeed.
-    """
+    """Return whether the store is temporarily unusable (unreachable, too slow or read-only), so that a retry may succeed."""
     return isinstance(error, StoreUnavailable)
 
 

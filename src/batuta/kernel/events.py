@@ -1,6 +1,4 @@
-"""Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe
-to them.
-"""
+"""Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe to them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -203,9 +201,7 @@ class ShutdownPhase(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopEnded(Event):
-    """A loop ended at shutdown. ``drained`` is False if the deadline interrupted its tick or its drain, or if its drain
-    failed.
-    """
+    """A loop ended at shutdown. ``drained`` is False if the deadline interrupted its tick or its drain, or if its drain failed."""
 
     loop: str
     drained: bool

@@ -70,9 +70,7 @@ def bind(trace: Trace) -> None:
 
 
 def bind_after(text: object) -> None:
-    """Set the trace like ``bind(follow(text))``, but parse ``text`` on first use, because most queue items write no log
-    line.
-    """
+    """Set the trace like ``bind(follow(text))``, but parse ``text`` on first use, because most queue items write no log line."""
     _current.set(_Step(text=text))
 
 

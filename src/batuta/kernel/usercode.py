@@ -139,9 +139,7 @@ def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
-    """Await the call and raise only an Exception or a cancellation. Any other exit, such as SystemExit, becomes
-    ExitRefused.
-    """
+    """Await the call and raise only an Exception or a cancellation. Any other exit, such as SystemExit, becomes ExitRefused."""
     try:
         return await call()
     except BaseException as exit:

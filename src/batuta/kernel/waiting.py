@@ -83,7 +83,7 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
 
 
 async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """Return the result of an awaitable. If it has not ended by ``deadline``, cancel it and raise DeadlineExceeded."""
+    """Return the result of an awaitable, or cancel it at ``deadline`` and raise DeadlineExceeded."""
     work = asyncio.ensure_future(awaitable)
     alarm = asyncio.ensure_future(clock.sleep(max(0.0, (deadline - clock.now()).total_seconds())))
     try:
@@ -96,5 +96,5 @@ async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Cloc
 
 
 async def with_timeout(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """Return the result of an awaitable. If it takes longer than ``limit``, cancel it and raise DeadlineExceeded."""
+    """Return the result of an awaitable, or cancel it after ``limit`` and raise DeadlineExceeded."""
     return await with_deadline(clock.now() + limit, awaitable, clock, what)

@@ -1,3 +1,1 @@
-"""Durable queues on SQL tables: workers claim items in batches, hold them with fenced leases, and settle their
-outcomes.
-"""
+"""Durable queues on SQL tables: workers claim items in batches, hold them with fenced leases, and settle their outcomes."""

@@ -17,7 +17,7 @@ def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
-    """The settings for items of one kind. ``keep`` and ``keep_dead`` are the retention of finished and of dead items;
+    """The handler of items of one kind, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the retention of finished and of dead items;
     None keeps them for ever.
     """
 

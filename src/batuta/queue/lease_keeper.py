@@ -84,9 +84,7 @@ class LeaseKeeper:
 
 
 def renewal_timeout(lease: timedelta) -> timedelta:
-    """Return the timeout of a renewal: a quarter of the lease, so that the next try can succeed well before the lease
-    ends.
-    """
+    """Return the timeout of a renewal: a quarter of the lease, so that the next try can succeed well before the lease ends."""
     return lease / 4
 
 

@@ -291,14 +291,10 @@ def clamp_wait(wait: timedelta) -> timedelta:
 
 
 def give_back() -> Settlement:
-    """Return the settlement of an item that a worker hands back at shutdown: due immediately, and the attempt is not
-    counted.
-    """
+    """Return the settlement of an item that a worker hands back at shutdown: due immediately, and the attempt is not counted."""
     return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error=WORKER_STOPPED())
 
 
 def put_off(wait: timedelta) -> Settlement:
-    """Return the settlement of an item that should run alone and was postponed by ``wait`` because other handlers were
-    running.
-    """
+    """Return the settlement of an item that should run alone and was postponed by ``wait`` because other handlers were running."""
     return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

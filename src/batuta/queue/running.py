@@ -37,9 +37,7 @@ class Stop(Enum):
     LOST = auto()  # another process owns the item: nothing is written
 
     def applies_in(self, step: Step) -> bool:
-        """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being
-        settled.
-        """
+        """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being settled."""
         match self:
             case Stop.REQUESTED:
                 return step in (Step.CLAIMED, Step.HANDLING)
@@ -51,9 +49,7 @@ class Stop(Enum):
                 assert_never(self)
 
     def result(self) -> Called:
-        """Return the result of a call that this stop ended. Raises CancelledError if this process does not settle the
-        item.
-        """
+        """Return the result of a call that this stop ended. Raises CancelledError if this process does not settle the item."""
         match self:
             case Stop.OVERDUE:
                 return Late(TIMED_OUT())
@@ -67,9 +63,7 @@ class Stop(Enum):
 
 @dataclass(slots=True)
 class Running:
-    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the
-    effect.
-    """
+    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the effect."""
 
     lease: Lease
     handler: ItemHandler
@@ -118,9 +112,7 @@ class Running:
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
-    """Raise a pending cancellation that application code requested. A cancellation that the code already handled is
-    cleared.
-    """
+    """Raise a pending cancellation that application code requested. A cancellation that the code already handled is cleared."""
     await asyncio.sleep(0)
     _uncancel(task)
 

@@ -62,9 +62,7 @@ class Unsettled:
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """``recheck`` is the pause before a deferred settlement is retried. It doubles after each timeout, up to
-        ``longest``.
-        """
+        """``recheck`` is the pause before a deferred settlement is retried. It doubles after each timeout, up to ``longest``."""
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
@@ -285,9 +283,7 @@ class Settler:
         self._record_result([(lease, failed)], result)
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """Return the settlement after a refusal. A refused effect is a failed attempt; any other refusal makes the item
-        dead.
-        """
+        """Return the settlement after a refusal. A refused effect is a failed attempt; any other refusal makes the item dead."""
         self._events.emit(ItemCrashed(self._queue, lease.id, error))
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
@@ -372,7 +368,5 @@ class TimedEffect:
             self._stop(self._running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an
-        attempt.
-        """
+        """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an attempt."""
         return is_store_away(error) and error.facts.get("where") == self._where

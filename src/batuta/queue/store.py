@@ -80,9 +80,7 @@ class QueueStore(Protocol):
         ...
 
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
-        """Insert items and return their ids after the commit is synced to disk. An id is None if a live item has the
-        same key.
-        """
+        """Insert items and return their ids after the commit is synced to disk. An id is None if a live item has the same key."""
         ...
 
     async def settle_and_claim(
@@ -119,9 +117,7 @@ class QueueStore(Protocol):
         ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
-        """Release items like ``rescue``, but those of owners that are proven dead, even if their leases have not
-        expired.
-        """
+        """Release items like ``rescue``, but those of owners that are proven dead, even if their leases have not expired."""
         ...
 
     async def follow_clock(self, lease: timedelta) -> timedelta:

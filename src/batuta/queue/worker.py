@@ -210,9 +210,7 @@ class Worker:
                 self.wakeup.set()
 
     def _running_of(self, lease: Lease) -> Running | None:
-        """Return the running item of exactly this lease, because the item may have been claimed again with another
-        fence.
-        """
+        """Return the running item of exactly this lease, because the item may have been claimed again with another fence."""
         running = self._running.get(lease.id)
         return running if running is not None and running.lease.fence == lease.fence else None
 
@@ -427,9 +425,7 @@ class Worker:
         return min(self._next_deadline(), due)
 
     def _next_deadline(self) -> datetime:
-        """Return the instant of the next poll, time limit, repeated cancellation or settlement retry, whichever comes
-        first.
-        """
+        """Return the instant of the next poll, time limit, repeated cancellation or settlement retry, whichever comes first."""
         now = self._clock.now()
         looks_at = now + self._policy.look_every
         if not self._running:

@@ -104,9 +104,7 @@ class Reports(Protocol):
         ...
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
-        """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant it was
-        due.
-        """
+        """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant it was due."""
         ...
 
     async def recent(
@@ -118,9 +116,7 @@ class Reports(Protocol):
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        """Return rows, newest first. Many rows share an instant, so to continue after a row, pass its ``started_at``
-        and its id.
-        """
+        """Return rows, newest first. Many rows share an instant, so to continue after a row, pass its ``started_at`` and its id."""
         ...
 
     async def execution(self, id: str) -> Recorded | None: ...

@@ -1,6 +1,4 @@
-"""Database drivers and stores. ``connect`` selects a driver by the URL; the engine uses only the interface in
-``sql.database``.
-"""
+"""Database drivers and stores. ``connect`` selects a driver by the URL; the engine uses only the interface in ``sql.database``."""
 
 from collections.abc import Callable
 from datetime import timedelta

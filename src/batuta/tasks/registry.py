@@ -1,6 +1,4 @@
-"""Tasks: functions that can be enqueued by name, the queue table that stores them, and the settings with which each
-task runs.
-"""
+"""Tasks: functions that can be enqueued by name, the queue table that stores them, and the settings with which each task runs."""
 
 import inspect
 import re

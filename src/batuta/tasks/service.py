@@ -1,6 +1,4 @@
-"""TaskService enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch are maintenance loops of the task
-queues.
-"""
+"""TaskService enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch are maintenance loops of the task queues."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
@@ -36,9 +34,7 @@ class TaskBackend(Protocol[SomeTransaction]):
         priority: int,
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the tasks and return their ids in order. For a key that a live task has, the id of that live task is
-        returned.
-        """
+        """Insert the tasks and return their ids in order. For a key that a live task has, the id of that live task is returned."""
         ...
 
     async def status(self, id: str) -> TaskStatus | None: ...
@@ -176,9 +172,7 @@ COUNTING_THREADS = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta
 
 
 class ThreadWatch:
-    """Counts the threads of tasks that run beyond their time limit. The heartbeat contains the number, and health
-    reports it.
-    """
+    """Counts the threads of tasks that run beyond their time limit. The heartbeat contains the number, and health reports it."""
 
     name = "task-threads"
 

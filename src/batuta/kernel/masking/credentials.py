@@ -99,9 +99,7 @@ _BODIES = {
 
 
 def _mask_values(text: str) -> Iterator[str]:
-    """Replace the values of sensitive keys. The value of any other key is searched too, because it may contain
-    sensitive pairs.
-    """
+    """Replace the values of sensitive keys. The value of any other key is searched too, because it may contain sensitive pairs."""
     done = 0
     while head := _HEAD.search(text, done):
         yield text[done : head.end()]

@@ -51,9 +51,7 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The context of calls in an ARQ worker. ``report`` stores progress; ``wanted`` returns the tasks that are not
-    cancelled.
-    """
+    """The context of calls in an ARQ worker. ``report`` stores progress; ``wanted`` returns the tasks that are not cancelled."""
 
     report: Report
     wanted: Wanted
@@ -63,9 +61,7 @@ class Here:
     max_result: int = MAX_PAYLOAD
 
     def look_past(self, redis: ArqRedis) -> None:
-        """Hide the calls that this process is running from ARQ's poll, because ARQ sends three Redis commands per
-        listed call.
-        """
+        """Hide the calls that this process is running from ARQ's poll, because ARQ sends three Redis commands per listed call."""
         listed = redis.zrangebyscore
 
         async def others(*arguments: Any, **named: Any) -> list[bytes]:

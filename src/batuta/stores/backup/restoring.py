@@ -24,7 +24,7 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The facts of one restore. ``taken_at`` is when the backup was written; ``by`` is the operator."""
+    """A restore of this database from a backup. ``taken_at`` is when the backup was written; ``by`` is the operator."""
 
     taken_at: datetime
     restored_at: datetime
@@ -208,9 +208,7 @@ class EngineRestoring:
         return released
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
-        """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job with this
-        reason.
-        """
+        """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job with this reason."""
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
         schedules = [row for row in await new.all(self._queries.schedules) if row["active"]]

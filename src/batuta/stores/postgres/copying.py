@@ -52,9 +52,7 @@ async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
 async def copy_out(
     connection: "Connection", archive: ArchiveWriter, ours: Sequence[str], progress: Callable[[str, int], None]
 ) -> tuple[dict[str, Table], dict[str, int]]:
-    """Write each table as a member of the archive. Return the tables with their row counts, and the values of their
-    sequences.
-    """
+    """Write each table as a member of the archive. Return the tables with their row counts, and the values of their sequences."""
     tables = {}
     for name in await in_order(connection, ours):
         columns = [row["column_name"] for row in await connection.fetch(_COLUMNS, name)]

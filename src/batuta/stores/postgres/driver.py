@@ -342,9 +342,7 @@ class PostgresDatabase:
             await pool.release(connection)
 
     async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
-        """Roll back and release the connection. Errors are ignored, because the server rolls back when the connection
-        ends.
-        """
+        """Roll back and release the connection. Errors are ignored, because the server rolls back when the connection ends."""
         try:
             # Send ROLLBACK even if no transaction is known, because a cancelled BEGIN may still reach the server.
             await connection.execute("ROLLBACK")

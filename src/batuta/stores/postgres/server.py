@@ -94,9 +94,7 @@ def _session(limits: Limits) -> dict[str, str]:
 
 
 def _split_pooler(url: str) -> tuple[str, bool | None]:
-    """Return the address without its ``pooler`` parameter, and the parameter's meaning: True, False, or None if it is
-    absent.
-    """
+    """Return the address without its ``pooler`` parameter, and the parameter's meaning: True, False, or None if it is absent."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     mode = dict(given).get("pooler")

@@ -21,9 +21,7 @@ from batuta.stores.sql.queries import load_queries
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
-    """Return how far the database's clock is ahead of the caller's ``now``. Zero if ``is_own``: then the caller's clock
-    is used.
-    """
+    """Return how far the database's clock is ahead of the caller's ``now``. Zero if ``is_own``: then the caller's clock is used."""
     return timedelta(0) if is_own else await read_clock(within) - now
 
 

@@ -21,9 +21,7 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """Marks a value for a JSONB column, because SQLite cannot derive the type from the column. ``AsJson(None)`` is
-    SQL's NULL.
-    """
+    """Marks a value for a JSONB column, because SQLite cannot derive the type from the column. ``AsJson(None)`` is SQL's NULL."""
 
     value: object
 
@@ -43,9 +41,7 @@ Value = TypeVar("Value", bound=AnyDataclass)
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:
-    """Create a dataclass instance from the columns named like its fields. ``others`` are the fields without such a
-    column.
-    """
+    """Create a dataclass instance from the columns named like its fields. ``others`` are the fields without such a column."""
     return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
@@ -131,7 +127,7 @@ class Transaction(Reading, Protocol):
 
 
 class Database(Transaction, Protocol):
-    """A database. Each direct call is a transaction of its own, synced to disk on return. On SQLite, concurrent calls
+    """A database that executes queries and transactions. Each direct call is its own transaction, synced to disk on return. On SQLite, concurrent calls
     share a commit.
     """
 
@@ -232,9 +228,7 @@ class StatementGuard:
 
 
 def check_values(query: Query, values: Values) -> Values:
-    """Return the values if they match the query's parameters and every instant has a zone. Raise StatementRefused
-    otherwise.
-    """
+    """Return the values if they match the query's parameters and every instant has a zone. Raise StatementRefused otherwise."""
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"
         raise StatementRefused(why=f"query {query.name} takes {expected} and was given {given}")

@@ -215,9 +215,7 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, like ``open_due``. Registers the job first if no scheduler has done
-        so.
-        """
+        """Open a run that an operator requested, like ``open_due``. Registers the job first if no scheduler has done so."""
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **_values(job), now=now)
         await self._database.run(

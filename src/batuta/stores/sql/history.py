@@ -1,6 +1,4 @@
-"""Queries on ``job_executions``, each served by an index at any table size, and the lookup of ids that an operator
-abbreviates.
-"""
+"""Queries on ``job_executions``, each served by an index at any table size, and the lookup of ids that an operator abbreviates."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -159,9 +157,7 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 
 
 async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
-    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin
-    with it.
-    """
+    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin with it."""
     digits = written.strip().lower().replace("-", "")
     if not SHORTEST <= len(digits) <= 32 or not _HEXADECIMAL.fullmatch(digits):
         return None

@@ -69,9 +69,7 @@ class Migration:
 
 
 def read_migrations(namespace: str, folder: Path) -> list[Migration]:
-    """Return the folder's migrations in order. Raises QueryFileError for a gap, a duplicate number or an invalid file
-    name.
-    """
+    """Return the folder's migrations in order. Raises QueryFileError for a gap, a duplicate number or an invalid file name."""
     found = []
     for file in sorted(folder.glob("*.sql")):
         named = _FILE.match(file.name)
@@ -165,9 +163,7 @@ def engine_migrations() -> list[Migration]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The project that a database must belong to. ``setting`` is the name of the setting that holds the project, for
-    messages.
-    """
+    """The project that a database must belong to. ``setting`` is the name of the setting that holds the project, for messages."""
 
     key: str = "project"
     setting: str = "project"

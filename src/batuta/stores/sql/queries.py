@@ -106,9 +106,7 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
 
 
 def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
-    """Return a retention for each statement of a file. Each statement deletes at most ``:limit`` rows older than
-    ``:before``.
-    """
+    """Return a retention for each statement of a file. Each statement deletes at most ``:limit`` rows older than ``:before``."""
 
     def retain(query: Query) -> Retention:
         return Retention(query.name, lambda limit: database.run(query, before=clock.now() - age, limit=limit))

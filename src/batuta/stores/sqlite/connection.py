@@ -1,6 +1,4 @@
-"""SQLite connections: pragmas, types, time limits and errors, and the functions (acts) that threads run on a
-connection.
-"""
+"""SQLite connections: pragmas, types, time limits and errors, and the functions (acts) that threads run on a connection."""
 
 import sqlite3
 from asyncio import Future
@@ -144,9 +142,7 @@ def register_types() -> None:
 
 
 def _none_if_invalid(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """Wrap a decoder so that an invalid value, edited by hand, becomes None. One bad value must not fail the whole
-    result.
-    """
+    """Wrap a decoder so that an invalid value, edited by hand, becomes None. One bad value must not fail the whole result."""
 
     def lenient(raw: bytes) -> object:
         try:

@@ -25,9 +25,7 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Copy one committed state of the database without blocking writers. ``progress`` receives the copied and the total
-    pages.
-    """
+    """Copy one committed state of the database without blocking writers. ``progress`` receives the copied and the total pages."""
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
         # The open transaction pins the state. Without it, the copy would restart after each commit of another process.
         source.execute("BEGIN")
@@ -39,9 +37,7 @@ def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None
 
 
 def seal(connection: sqlite3.Connection, name: str) -> None:
-    """Convert the database to a single file without a log, and check every page. Raise BackupDamaged if the check
-    fails.
-    """
+    """Convert the database to a single file without a log, and check every page. Raise BackupDamaged if the check fails."""
     connection.execute("PRAGMA journal_mode = DELETE")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
@@ -63,9 +59,7 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase:
-    """Reads the database that is being replaced. It is locked against other processes, and its file is kept under
-    another name.
-    """
+    """Reads the database that is being replaced. It is locked against other processes, and its file is kept under another name."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection

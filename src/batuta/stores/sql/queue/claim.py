@@ -21,9 +21,7 @@ _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Leases whose settlement was not written: the lease is lost, or the row is locked by another transaction and was
-    skipped.
-    """
+    """Leases whose settlement was not written: the lease is lost, or the row is locked by another transaction and was skipped."""
 
     lost: list[Lease]
     unchecked: list[Lease]
@@ -38,9 +36,7 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle and claim in one statement. Return the claimed and the lost leases. Waits for locks on the rows to
-        settle.
-        """
+        """Settle and claim in one statement. Return the claimed and the lost leases. Waits for locks on the rows to settle."""
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
@@ -152,9 +148,7 @@ class SqliteClaims:
             return [_unreadable_lease(self._table, *each) for each in unpack.decode_each(packed)]
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
-        """Read the columns of the table. Called after an item was picked, because only then is it certain that the
-        table exists.
-        """
+        """Read the columns of the table. Called after an item was picked, because only then is it certain that the table exists."""
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         if self._table.given is not None:
             types = {name: types[name] for name in (*required_columns(self._table), *self._table.given)}
@@ -175,9 +169,7 @@ class Round:
     async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim from groups and from ungrouped rows. Each kind goes first in every second call, so that neither
-        starves.
-        """
+        """Claim from groups and from ungrouped rows. Each kind goes first in every second call, so that neither starves."""
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
         if left := limit - len(leases):

@@ -230,9 +230,7 @@ def _is_one_of(column: str, values: Sequence[str]) -> str:
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """Return the condition that no pause switch holds the queue. A switch with a value other than true or false holds
-    it too.
-    """
+    """Return the condition that no pause switch holds the queue. A switch with a value other than true or false holds it too."""
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
@@ -346,9 +344,7 @@ def _reason_with_count(code: ReasonCode, count: str) -> str:
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the assignments after the owner's process died. An item that had not started counts neither a crash nor an
-    attempt.
-    """
+    """Return the assignments after the owner's process died. An item that had not started counts neither a crash nor an attempt."""
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
     has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
@@ -471,9 +467,7 @@ def _qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
-    """Return a recursive CTE that finds the first waiting priorities, by jumping from one priority to the next in the
-    index.
-    """
+    """Return a recursive CTE that finds the first waiting priorities, by jumping from one priority to the next in the index."""
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
@@ -499,9 +493,7 @@ def _last_level(table: QueueTable, high_first: bool) -> str:
 
 
 def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
-    """Return the ORDER BY terms of a claim: by priority in the given direction, and within a priority the oldest item
-    first.
-    """
+    """Return the ORDER BY terms of a claim: by priority in the given direction, and within a priority the oldest item first."""
     by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
     return [*by_priority, table.available_at, table.id]
 

@@ -379,9 +379,7 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """Return exact counts of the queue's items. Stuck items are those whose expired lease was not released for
-        long.
-        """
+        """Return exact counts of the queue's items. Stuck items are those whose expired lease was not released for long."""
         row = await self._database.one(
             self._queries.pulse,
             now=self._now(),
@@ -473,9 +471,7 @@ _NOTHING = timedelta(0)
 
 
 def _encode(value: object, dialect: Dialect) -> Json:
-    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON as text; PostgreSQL accepts both as
-    JSON.
-    """
+    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON as text; PostgreSQL accepts both as JSON."""
     match value:
         case datetime():
             return microseconds(value) if dialect == "sqlite" else value.isoformat()

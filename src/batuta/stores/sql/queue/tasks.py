@@ -114,9 +114,7 @@ class SqlTasks:
         await self._database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
-        """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may hold the
-        task's lease.
-        """
+        """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may hold the task's lease."""
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
@@ -134,9 +132,7 @@ class SqlTasks:
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and attempts are kept. Return
-        their number.
-        """
+        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and attempts are kept. Return their number."""
         moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
             self._wake(target)
@@ -184,9 +180,7 @@ class UnservedItems:
         return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[Stranded]:
-        """Return the waiting items of removed stages. This reads the table of each pipeline, so call it only every few
-        minutes.
-        """
+        """Return the waiting items of removed stages. This reads the table of each pipeline, so call it only every few minutes."""
         pipelines = {
             queue.table.name: queue for queue in self._queues.values() if queue.table.queue == queue.table.state
         }
