@@ -10,8 +10,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The source of time for all code. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns seconds, for durations.
-    The two are never combined.
+    """The source of time for all code. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns
+    seconds, for durations. The two are never combined.
     """
 
     def now(self) -> datetime: ...

@@ -17,8 +17,8 @@ def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
-    """The handler of items of one kind, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the retention of finished and of dead items;
-    None keeps them for ever.
+    """The handler of items of one kind, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the
+    retention of finished and of dead items; None keeps them for ever.
     """
 
     handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts

@@ -34,7 +34,9 @@ DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a pipeline, with its handler and limits. ``budget`` is the number of items that one worker runs concurrently in this stage."""
+    """One stage of a pipeline, with its handler and limits. ``budget`` is the number of items that one worker runs
+    concurrently in this stage.
+    """
 
     name: str
     handle: Callable[[Lease], Awaitable[StageOutcome]]
@@ -45,8 +47,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A queue table whose items pass through stages. The state column of ``table`` holds the stage: its ready values are the names of the
-    stages, in order.
+    """A queue table whose items pass through stages. The state column of ``table`` holds the stage: its ready values
+    are the names of the stages, in order.
     """
 
     table: QueueTable

@@ -127,8 +127,8 @@ class Transaction(Reading, Protocol):
 
 
 class Database(Transaction, Protocol):
-    """A database that executes queries and transactions. Each direct call is its own transaction, synced to disk on return. On SQLite, concurrent calls
-    share a commit.
+    """A database that executes queries and transactions. Each direct call is its own transaction, synced to disk on
+    return. On SQLite, concurrent calls share a commit.
     """
 
     @property
