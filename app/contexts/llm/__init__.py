@@ -1,1 +1,1 @@
-"""Questions to a language model with structured answers, within a budget and a rate limit."""
+"""Queries to a language model with structured answers, within a budget and a rate limit."""

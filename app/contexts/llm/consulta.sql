@@ -1,12 +1,12 @@
--- read known: the stored answer, or the time of a question in progress
+-- read known: the stored answer, or the start time of a query in progress
 SELECT resposta, pedida_em FROM leituras_modelo WHERE chave = :chave;
 
--- write ask: reserve the question; other processes wait until the reservation expires
+-- write ask: reserve the query; other processes wait until the reservation expires
 INSERT INTO leituras_modelo (chave, uso, modelo, pedida_em) VALUES (:chave, :uso, :modelo, :now)
 ON CONFLICT (chave) DO UPDATE SET pedida_em = excluded.pedida_em
 WHERE leituras_modelo.resposta IS NULL AND leituras_modelo.pedida_em <= :before;
 
--- write answered: store the answer for every caller with the same key
+-- write answered: store the answer for all callers with the same key
 INSERT INTO leituras_modelo (chave, uso, modelo, pedida_em, respondida_em, resposta, tokens_input, tokens_output, custo_usd)
 VALUES (:chave, :uso, :modelo, :now, :now, :resposta, :entrada, :saida, :custo)
 ON CONFLICT (chave) DO UPDATE
@@ -18,6 +18,6 @@ SET resposta = excluded.resposta, respondida_em = excluded.respondida_em,
 -- write unanswered: release the reservation
 DELETE FROM leituras_modelo WHERE chave = :chave AND resposta IS NULL;
 
--- read spent: number and cost of the questions answered in a period
+-- read spent: number and cost of the queries answered in a period
 SELECT count(*) AS perguntas, coalesce(sum(custo_usd), 0) AS custo FROM leituras_modelo
 WHERE respondida_em >= :since AND respondida_em < :until AND (:uso_any OR uso = :uso);

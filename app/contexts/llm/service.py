@@ -1,7 +1,7 @@
-"""Ask a language model through its circuit breaker and rate limit, within a daily budget.
+"""Query a language model through its circuit breaker and rate limit, within a daily budget.
 
-``uma_vez`` asks once per key and stores the answer for all callers. ``responder`` asks for one caller and stores
-only the cost.
+``uma_vez`` queries once per key and stores the answer for all callers. ``responder`` queries for one caller and
+stores only the cost.
 """
 
 import secrets
@@ -27,7 +27,7 @@ LARGEST: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pergunta:
-    """A fixed instruction, the data, and the schema of the answer."""
+    """A query to the model: a fixed instruction, the data, and the schema of the answer."""
 
     instrucao: str
     dados: str
@@ -35,14 +35,14 @@ class Pergunta:
 
 
 def entre_marcas(texto: str) -> str:
-    """Enclose the text in an unguessable mark, so that the text itself cannot close the quotation."""
+    """Enclose the text in an unguessable mark, so that the text cannot close the quotation."""
     mark = secrets.token_hex(8)
     return f"{mark}\n{texto}\n{mark}"
 
 
 @dataclass(frozen=True, slots=True)
 class Respondeu:
-    """An answer. ``documento`` is None if it cannot be parsed."""
+    """An answer of the model. ``documento`` is None if the answer cannot be parsed."""
 
     documento: Json
     entrada: int = 0
@@ -50,7 +50,7 @@ class Respondeu:
 
 
 def legivel(documento: Json) -> Json:
-    """Return the object if both databases store it unchanged; None for infinite numbers or invalid characters."""
+    """Return the object if both databases store it unchanged, or None if it has infinite numbers or invalid characters."""
     if not isinstance(documento, Mapping):
         return None
     return documento if json_object(documento, LARGEST) == documento else None
@@ -58,7 +58,7 @@ def legivel(documento: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Calou:
-    """No answer; ``report`` is for the circuit breaker."""
+    """A query without an answer. ``report`` is for the circuit breaker."""
 
     report: EffectReport
 
@@ -82,11 +82,11 @@ class Precos:
         return (resposta.entrada * self.entrada + resposta.saida * self.saida) / 1_000_000
 
 
-# A reservation older than this has expired: its process died.
+# A reservation older than this has expired, because its process has died.
 ASKING: Final = timedelta(seconds=90)
 SOON: Final = timedelta(seconds=3)
 LATER: Final = timedelta(minutes=1)
-# How often the cost of other processes is read again; our own cost counts at once.
+# Interval at which the cost of other processes is read again. The cost of this process counts immediately.
 SPENT_FOR: Final = timedelta(seconds=5)
 
 
@@ -101,7 +101,7 @@ class ModelQueries:
 
 @dataclass(frozen=True, slots=True)
 class Gasto:
-    """Number of questions and their cost in dollars."""
+    """Number of queries and their cost in dollars."""
 
     perguntas: int = 0
     custo: float = 0.0
@@ -109,7 +109,7 @@ class Gasto:
 
 @dataclass(frozen=True, slots=True)
 class SemVerba:
-    """The day's budget is spent: no questions before midnight."""
+    """The daily budget is spent: no query is sent before midnight."""
 
 
 Dito: TypeAlias = Respondeu | Calou | Hold | SemVerba
@@ -120,7 +120,7 @@ async def _nothing() -> None:
 
 
 class Custos:
-    """Reads the cost of questions. ``uso``: the feature that asks; None: all features."""
+    """Reads the cost of queries. ``uso`` is the feature that sends them, or None for all features."""
 
     def __init__(self, database: Database, clock: Clock, uso: str | None = None) -> None:
         self._database = database
@@ -149,7 +149,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """``nome``: the provider's name of the model."""
+        """``nome`` is the provider's name of the model."""
         self.nome = nome
         self._database = database
         self._llm = llm
@@ -163,7 +163,7 @@ class Consulta:
         self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
-        """Return the stored answer, or ask and store it. None: the daily budget is spent."""
+        """Return the stored answer, or query the model and store its answer. Returns None if the daily budget is spent."""
         now = self._clock.now()
         known = await self._database.one(self._queries.known, chave=chave)
         if known is not None and known["resposta"] is not None:
@@ -182,7 +182,9 @@ class Consulta:
             raise
 
     async def responder(self, uso: str, pergunta: Pergunta, began: Callable[[], Awaitable[None]] = _nothing) -> Dito:
-        """Ask and store only the cost. ``began`` is called once the question is admitted, before it is asked."""
+        """Query the model and store only the cost. ``began`` is called after the query is admitted and before it is
+        sent.
+        """
         if not await self._can_pay(self._clock.now()):
             return SemVerba()
         said = await self._ask(pergunta, began)
@@ -199,7 +201,7 @@ class Consulta:
                 await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(report.retry_at or LATER, silence_reason(report))
             case Respondeu(documento=document) as said:
-                # Store an unreadable answer too: asking again would cost again and give the same answer.
+                # Store an unreadable answer too: another query would cost again and give the same answer.
                 kept = {} if document is None else document
                 await self._pay(uso, chave, said, kept)
                 return kept

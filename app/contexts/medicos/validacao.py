@@ -5,7 +5,8 @@
         └── no answer ──────┘
               (the claim of a dead process expires)
 
-Each look-up costs the asking chip some reputation: few at a time, by day, through one chip, and none during a pause.
+Each look-up costs the asking chip some reputation. Look-ups are therefore few at a time, by day, through one chip,
+and stop during a pause.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ NO_CHIP_TO_ASK = define("sem_chip_para_consulta", "no connected sending chip is 
 SOME_LEFT_OUT = define("consulta_incompleta", "the gateway omitted some phones; they are retried later")
 
 AT_MOST: Final = 50
-# Longer than the call may take; afterwards the claim expires.
+# Longer than the call may take. After this time the claim expires.
 LEASE: Final = timedelta(minutes=10)
 AGAIN_AFTER: Final = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
 HOURS: Final = Window(opens=time(8), lasts=timedelta(hours=12), days=frozenset(range(7)))
@@ -51,7 +52,7 @@ class PhoneQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservado:
-    """A phone leased for look-up until ``until``."""
+    """A phone that this process has leased for a look-up until ``until``."""
 
     id: str
     telefone: str
@@ -60,13 +61,13 @@ class Reservado:
 
 
 def verdict_of(telefone: str, found: Sequence[Numero]) -> str:
-    """Return the new status. A phone that the gateway's answer omits is an error, and retried."""
+    """Return the new status of a phone. A phone that the gateway's answer omits has an error and is retried."""
     exists = next((each.exists for each in found if each.telefone == telefone), None)
     return "erro" if exists is None else "validado" if exists else "invalido"
 
 
 def again_after(tentativas: int) -> timedelta:
-    """``tentativas``: failed attempts so far, including this one."""
+    """Return the wait before the next look-up. ``tentativas`` counts the failed attempts, including this one."""
     return AGAIN_AFTER[min(tentativas, len(AGAIN_AFTER)) - 1]
 
 
@@ -80,7 +81,7 @@ class Validacao:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``line``: None if no gateway is configured."""
+        """``line`` is None if no gateway is configured."""
         self._database = database
         self._line = line
         self._circuits = circuits
@@ -126,7 +127,7 @@ class Validacao:
         return None
 
     async def _admit(self) -> tuple[str, Ticket] | str:
-        """Return the instance to ask through and the gateway's ticket, or the reason why there is none."""
+        """Return the instance for the look-up and the gateway's ticket, or the reason why no look-up may start."""
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)
         if isinstance(gateway, Hold):
@@ -134,7 +135,9 @@ class Validacao:
         for chip in await self._database.all(self._queries.askers, now=now):
             own = await self._circuits.breaker(circuit_of(chip["instance_name"])).admit(now)
             if isinstance(own, Admit):
-                await own.ticket.give_back()  # a look-up is not evidence about sending
+                await (
+                    own.ticket.give_back()
+                )  # the look-up says nothing about sending, so the chip's ticket is returned unused
                 return str(chip["instance_name"]), gateway.ticket
         await gateway.ticket.give_back()
         return NO_CHIP_TO_ASK()
@@ -152,7 +155,7 @@ class Validacao:
             ]
 
     async def _give_back(self, claimed: Sequence[Reservado]) -> None:
-        """Release the claims without counting an attempt: the gateway did not answer."""
+        """Release the claims without counting an attempt, because the gateway did not answer."""
         for each in claimed:
             await self._write(each, "pendente", next_at=None, tentativas=each.tentativas)
 
@@ -182,7 +185,7 @@ class Validacao:
 
 
 def _counts(words: Sequence[str], lost: int) -> dict[str, Json]:
-    """``lost``: phones whose lease expired before the answer."""
+    """Return the counts for the job's result. ``lost`` counts the phones whose lease expired before the answer."""
     return {
         "processados": len(words),
         "validados": words.count("validado"),

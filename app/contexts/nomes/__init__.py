@@ -1,1 +1,1 @@
-"""Names of hospitals and specialities: dictionary, teaching, clean-up."""
+"""Names of hospitals and specialities: the dictionary, names added by operators, and clean-up."""

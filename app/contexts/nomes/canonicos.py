@@ -1,4 +1,4 @@
-"""A customer's own names in ``canonicos.json``, validated before any of them is stored."""
+"""Validate a customer's names in ``canonicos.json`` before any of them is stored."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,16 +15,16 @@ _UF: Final = re.compile(r"[A-Za-z]{2}")
 
 
 class NomesErrados(BatutaError):
-    """An invalid ``canonicos.json``.
+    """Raised for an invalid ``canonicos.json``.
 
-    ``onde``: the entry, such as ``hospitais[2].uf``; ``motivo``: form, name, uf, day or object.
+    ``onde`` is the entry, such as ``hospitais[2].uf``; ``motivo`` is form, name, uf, day or object.
     """
 
     sentence = "the file does not have the format of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
 
 
 def examinados(document: object) -> Mapping[str, Any]:
-    """Return the document if its form and all its names are valid; raise NomesErrados for the first invalid entry."""
+    """Return the document if its format and all its names are valid. Raises NomesErrados for the first invalid entry."""
     if not isinstance(document, Mapping):
         raise NomesErrados(onde="{}", motivo="object")
     for where, each in _entries(document, "hospitais"):
@@ -80,7 +80,9 @@ def _is_day(value: object) -> bool:
 
 
 def _can_be_place(name: str) -> bool:
-    """Accept any name such as "HT" or "Santa Casa", except words of every offer, which would match all of them."""
+    """Return whether a name such as "HT" or "Santa Casa" is acceptable. Words that every offer contains are not,
+    because they would match all offers.
+    """
     return bool(busca(name)) and busca(name) not in _de_toda_oferta()
 
 

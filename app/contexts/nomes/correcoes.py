@@ -1,6 +1,6 @@
-"""Validation of an operator's corrections: hospital names, specialities, days and numbers.
+"""Validate an operator's corrections: hospital names, specialities, days and numbers.
 
-Corrections are learnt, so a mistake would affect the reading of every later message.
+The pipeline remembers corrections, so that a wrong one would affect the reading of every later message.
 """
 
 import re
@@ -76,7 +76,7 @@ RECUSAS: Final = (NaoENome, EspecialidadeDesconhecida, CorrecaoRecusada, LugarSe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correcao:
-    """Fields that an operator changes; None keeps the field."""
+    """Fields that an operator changes. A field that is None stays unchanged."""
 
     hospital: str | None = None
     cidade: str | None = None
@@ -95,7 +95,7 @@ class Correcao:
         return [each.name for each in fields(self) if getattr(self, each.name) is not None]
 
     def recusar(self, hoje: date) -> None:
-        """Raise for a value that cannot be right. ``hoje``: the day in São Paulo."""
+        """Raise an error for an implausible value. ``hoje`` is the day in São Paulo."""
         if self.hospital is None and (self.cidade is not None or self.uf is not None):
             raise LugarSemHospital
         if self.uf is not None and self.uf not in ESTADOS:
@@ -114,12 +114,12 @@ def nome_de_lugar(nome: str, nomes: Nomes) -> None:
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """Return how likely a text is the name of a place, with the reason if it is 0. A speciality scores 0."""
+    """Return how likely a text is the name of a place, and the reason if the value is 0. A speciality has the value 0."""
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 
 
 def especialidade_de(nome: str, nomes: Nomes) -> str:
-    """Return the canonical name of a speciality; raise EspecialidadeDesconhecida if it is unknown."""
+    """Return the canonical name of a speciality. Raises EspecialidadeDesconhecida if it is unknown."""
     known = nomes.vocabulario.especialidades
     canonical = known.valor(nome)
     if canonical is None:

@@ -16,7 +16,7 @@ from batuta.kernel import Clock
 from batuta.queues import Writes
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
-# Seconds between version checks: a new name is in use in every process after this time.
+# Seconds between version checks. After this time every process uses a new name.
 LOOK_EVERY: Final = 5.0
 REMEMBERED: Final = 20_000
 MAQUINA, GESTOR, SEED = "sistema_auto", "gestor", "seed"
@@ -74,7 +74,7 @@ class Dicionario:
         return found
 
     def esquecer(self) -> None:
-        """Check the version at the next call: this process has just written names."""
+        """Force a version check at the next call, because this process has just written names."""
         self._looks_at = 0.0
 
     def novo_hospital(
@@ -82,7 +82,8 @@ class Dicionario:
     ) -> tuple[str, Writes]:
         """Return the id and the writes of a new hospital.
 
-        The id derives from name and city, so two processes that create it at the same time create one row.
+        The id derives from name and city, so that two processes that create the hospital concurrently create one
+        row.
         """
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         estado = uf if uf is not None and len(uf) == 2 else None
@@ -94,7 +95,7 @@ class Dicionario:
     def aprende(
         self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
     ) -> Writes:
-        """Return the write of an alias. ``por``: the operator who confirms it; None: the pipeline infers it."""
+        """Return the write of an alias. ``por`` is the operator who confirms it, or None if the pipeline infers it."""
         learnt = {
             "id": hospital_id, "alias": nome.strip(), "forma": busca(nome), "origem": MAQUINA if por is None else GESTOR,
             "por": por, "confianca": confianca, "confirmado": por is not None, "now": now,
@@ -102,14 +103,18 @@ class Dicionario:
         return Writes(((self.queries.add_hospital_alias, learnt),))
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
-        """Store a similar name as an alias with its score, so that the next search finds it directly."""
+        """Return the write that stores a similar name as an alias with its score, so that the next search finds it
+        directly.
+        """
         return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
     def usado(self, hospital_id: str, nome: str) -> Writes:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return id and writes of a speciality. The list fills itself: the reader yields only canonical names."""
+        """Return the id and the writes of a speciality. Specialities are added when the reader first finds them,
+        because it returns only canonical names.
+        """
         id = id_de("especialidade", chave(nome))
         alias = {
             "id": id,
@@ -130,7 +135,9 @@ class Dicionario:
     async def ensinar_hospital(
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
-        """Assign a name to a hospital in a region for an operator; delete the aliases that the pipeline inferred."""
+        """Assign a name to a hospital in a region for an operator, and delete the aliases that the pipeline inferred
+        for the name.
+        """
         await transaction.run(self.queries.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
             await transaction.run(query, **values)
@@ -150,7 +157,9 @@ class Dicionario:
         por: str,
         now: datetime,
     ) -> str:
-        """Return the hospital that an operator names. An unknown one is created, without a town in the group's region."""
+        """Return the hospital that an operator names. An unknown hospital is created; without a town, it gets the
+        group's region.
+        """
         known = await self.nomes_em(transaction)
         found = achar(nome, cidade, uf, regiao, known)
         if found.id is not None and found.como == "alias":
@@ -164,7 +173,7 @@ class Dicionario:
         return id
 
     async def especialidade_de_gestor(self, transaction: Transaction, nome: str, *, now: datetime) -> str:
-        """Return the speciality that an operator names; raise EspecialidadeDesconhecida.
+        """Return the speciality that an operator names. Raises EspecialidadeDesconhecida.
 
         A speciality of the vocabulary gets its row at its first use.
         """
@@ -178,7 +187,9 @@ class Dicionario:
         return id
 
     async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
-        """Store a customer's names in the form of ``canonicos.json``; raise NomesErrados if the form is wrong."""
+        """Store a customer's names from a document in the format of ``canonicos.json``. Raises NomesErrados if the
+        format is wrong.
+        """
         examinados(canonicos)
         hospitals, specialities = list(canonicos.get("hospitais", ())), list(canonicos.get("especialidades", ()))
         statements = [*_hospital_rows(self.queries, hospitals, now), *_speciality_rows(self.queries, specialities, now)]
@@ -203,7 +214,9 @@ class Dicionario:
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
-        """Read the names inside a transaction, without the cache: an operator's decision needs the current state."""
+        """Read the names inside a transaction, without the cache, because an operator's decision needs the current
+        state.
+        """
         ask = transaction.all
         return _nomes(
             0, await ask(self.queries.hospitals), await ask(self.queries.regions), await ask(self.queries.specialities)
@@ -229,7 +242,7 @@ def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], speci
 
 
 def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return the regions of each name that an operator taught. The hospital's own town is not among them."""
+    """Return the regions in which operators added each name. The town of the hospital is not included."""
     taught: dict[tuple[str, str], set[str]] = {
         (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
     }
@@ -241,7 +254,9 @@ def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[s
 def _canonicos(
     hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
 ) -> dict[str, Any]:
-    """Return the names for the reader: only those from people, since inferred names would reinforce themselves."""
+    """Return the names that the reader uses: only those that people entered, because inferred names would reinforce
+    themselves.
+    """
     places: dict[str, dict[str, Any]] = {}
     for row in hospitals:
         if not row["precisa_revisao"] and (row["confirmado"] or row["origem"] != MAQUINA):

@@ -1,4 +1,6 @@
-"""The owner of a taught name, and how to remove it. A wrong name affects the reading of messages until it is removed."""
+"""Find the hospital or speciality of a name that an operator added, and remove the name. A wrong name affects the
+reading of messages until it is removed.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +33,7 @@ class TeachingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensinado:
-    """A name and its owner. ``tipo``: hospital or especialidade; ``por``: the operator who taught it, if any."""
+    """A name and its owner. ``tipo`` is hospital or especialidade; ``por`` is the operator who added the name, if any."""
 
     tipo: str
     id: str
@@ -57,7 +59,7 @@ class Ensino:
             return await self._owners(transaction, nome)
 
     async def esquecer(self, nome: str, *, por: str, id: str | None = None) -> Ensinado:
-        """Remove a name from its owner. Vagas that were already read stay unchanged."""
+        """Remove a name from its hospital or speciality. Vacancies that were already read stay unchanged."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             owners = [each for each in await self._owners(transaction, nome) if id in (None, each.id)]
@@ -81,7 +83,9 @@ class Ensino:
         ]
 
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
-        """Delete the alias. A hospital with that as its main name gets another of its names, also for the reader."""
+        """Delete the alias. If it was the main name of a hospital, another of its names becomes the main name, also for
+        the reader.
+        """
         if owner.tipo == "especialidade":
             await transaction.run(self._queries.forget_speciality_name, id=owner.id, forma=chave(nome))
             return

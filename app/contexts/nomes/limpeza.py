@@ -1,4 +1,4 @@
-"""Delete hospitals that the pipeline created from a text that is not a name, if nothing refers to them."""
+"""Delete hospitals that the pipeline created from a text that is not a name, if no row refers to them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -38,7 +38,9 @@ class Limpeza:
         self._queries = load_queries(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
-        """Examine automatic hospitals without references; delete those whose name cannot be a name."""
+        """Examine the hospitals without references that the pipeline created, and delete those whose name cannot be a
+        name.
+        """
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
         for _ in range(MOST_PAGES):
@@ -56,7 +58,7 @@ class Limpeza:
         return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
-        """Delete a hospital; False: a reference appeared in the meantime."""
+        """Delete a hospital. Returns False if a reference appeared in the meantime."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.forget_names, id=id)
             gone = bool(await transaction.run(self._queries.delete_hospital, id=id))

@@ -1,4 +1,4 @@
--- read suspects: automatic, unreviewed hospitals without references, a page by id
+-- read suspects: hospitals that the pipeline created, without review and references, one page ordered by id
 SELECT hospital.id, hospital.nome FROM hospitais AS hospital
 WHERE hospital.precisa_revisao AND hospital.criado_automaticamente AND hospital.id > :depois
   AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS vaga WHERE vaga.hospital_id = hospital.id)

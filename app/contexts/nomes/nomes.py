@@ -1,6 +1,6 @@
-"""Names of places: their search form, whether a text can be a name, and the hospital it belongs to.
+"""Names of places: their search form, whether a text can be a name, and the hospital that has the name.
 
-Pure functions: ``Nomes`` holds the known names, and ``achar`` decides.
+The functions are pure: ``Nomes`` holds the known names, and ``achar`` decides.
 """
 
 import re
@@ -17,7 +17,7 @@ from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras_soltas,
 from app.contexts.nomes.parecidos import PROPRIOS, por_extenso, so_grafia
 
 SEMELHANTE: Final = 88.0
-# Highest score of a new name that is similar to a known one and may be another place: it goes to review.
+# Highest score of a new name that resembles a known name but may be another place. Such a name goes to review.
 PARECIDO: Final = 0.6
 LONGEST, SHORTEST, SHORTEST_WORD = 120, 3, 5
 _DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
@@ -34,7 +34,9 @@ _SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
 
 @dataclass(frozen=True, slots=True)
 class Conhecido:
-    """A hospital under one of its names. ``confianca``: certainty that the name is its own. ``so_em``: see ``vale_em``."""
+    """A hospital under one of its names. ``confianca`` is the certainty that the name belongs to it. For ``so_em`` see
+    ``vale_em``.
+    """
 
     id: str
     nome: str
@@ -46,7 +48,9 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Achado:
-    """The result of a search. ``id`` None: no hospital has the name; ``score`` rates it as a new name, 0: not a name."""
+    """The result of a search. ``id`` is None if no hospital has the name; ``score`` then rates it as a new name, and 0
+    means that it is not a name.
+    """
 
     id: str | None
     score: float
@@ -56,7 +60,7 @@ class Achado:
 
 @dataclass(frozen=True)
 class Nomes:
-    """``hospitais`` by search form; ``especialidades``: id by search form."""
+    """The known names. ``hospitais`` and ``especialidades`` are keyed by search form; the latter has ids."""
 
     versao: int
     vocabulario: Vocabulario
@@ -65,12 +69,14 @@ class Nomes:
 
     @cached_property
     def formas(self) -> list[str]:
-        """Forms that a misspelt name may match: confirmed names and main names, not aliases found by similarity."""
+        """The forms that a misspelt name may match: confirmed names and main names, without aliases found by
+        similarity.
+        """
         return [form for form in self.hospitais if form and self.firmes(form)]
 
     @cached_property
     def palavras(self) -> frozenset[str]:
-        """Correctly spelt words: a word of this set is not a misspelling of another word."""
+        """Correctly spelt words. A word of this set is never a misspelling of another word."""
         sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
         names = (word for form in sure for word in form.split())
         return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")
@@ -80,7 +86,7 @@ class Nomes:
 
 
 def busca(nome: str) -> str:
-    """Return the search form of a name: leading abbreviations expanded, brackets removed."""
+    """Return the search form of a name: leading abbreviations are expanded, brackets removed."""
     words = chave(re.sub(r"\([^()]{0,80}\)", " ", nome)).split()
     if not words:
         return ""
@@ -89,7 +95,7 @@ def busca(nome: str) -> str:
 
 
 def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, str | None]:
-    """Return how likely a text is the name of a place, 0 to 1; with 0, also the reason."""
+    """Return how likely a text is the name of a place, from 0 to 1, and the reason if the value is 0."""
     plain, form = nome.strip().lower(), busca(nome)
     if len(form) < SHORTEST or not any(char.isalpha() for char in form):
         return 0.0, "curto"
@@ -110,7 +116,9 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Find the hospital with a name. A stated city must match; if several share the name, city and region choose."""
+    """Find the hospital with a name. A stated city must match; city and region choose between hospitals of the same
+    name.
+    """
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
         if found is not None:
@@ -126,7 +134,7 @@ def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nom
 
 
 def onde(cidade: str | None, uf: str | None, regiao: str | None) -> tuple[str | None, str | None]:
-    """Return town and state as the message states them, else those of the group's region."""
+    """Return town and state as the message states them, or else those of the group's region."""
     if cidade is not None or not regiao:
         return cidade, uf
     town, _, state = regiao.rpartition("/")
@@ -150,9 +158,9 @@ def _choose(
 
 
 def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str | None) -> bool:
-    """Tell whether a known name applies in the stated place.
+    """Return whether a known name applies in the stated place.
 
-    A name that the pipeline inferred applies only in its own town; anywhere else it is another place.
+    A name that the pipeline inferred applies only in the hospital's town; elsewhere it means another place.
     """
     if known.confianca < 1.0:
         town, state = onde(cidade, uf, regiao)
@@ -167,7 +175,9 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Match a name that differs only in spelling. A similar name returns ``parecido``: it may be another place."""
+    """Match a name that differs only in spelling. A merely similar name returns ``parecido``, because it may be another
+    place.
+    """
     if len(form) < 2 * SHORTEST:
         return None
     numbers, said, doubt = _numbers(form), por_extenso(form), None

@@ -6,7 +6,7 @@ SELECT hospital.id, hospital.nome, hospital.cidade, hospital.estado, hospital.pr
        alias.origem, alias.confirmado, alias.confianca
 FROM hospitais_alias AS alias JOIN hospitais AS hospital ON hospital.id = alias.hospital_id ORDER BY hospital.id, alias.alias_normalizado;
 
--- read regions: regions where an operator said that a hospital has a name
+-- read regions: regions in which an operator assigned a name to a hospital
 SELECT hospital_id, alias_normalizado, regiao FROM hospitais_alias_regioes;
 
 -- read specialities: every name of every speciality
@@ -28,7 +28,7 @@ ON CONFLICT (hospital_id, alias_normalizado) DO UPDATE
 SET origem = excluded.origem, criado_por = excluded.criado_por, confianca = excluded.confianca, confirmado = excluded.confirmado
 WHERE excluded.confirmado AND (NOT hospitais_alias.confirmado OR excluded.origem = 'seed');
 
--- write holds_in: a region outside the hospital's own town where the name is in use
+-- write holds_in: record a region outside the hospital's town where the name is in use
 INSERT INTO hospitais_alias_regioes (hospital_id, alias_normalizado, regiao) VALUES (:id, :forma, :regiao) ON CONFLICT DO NOTHING;
 
 -- write unlearn_hospital_alias: delete an inferred alias of another hospital, unless that hospital is in another town

@@ -1,4 +1,4 @@
-"""Compare two names by spelling. Names that differ in a whole word belong to two places, however similar they look."""
+"""Compare two names by spelling. Names that differ in a whole word are two places, even if they look similar."""
 
 import re
 import tomllib
@@ -14,7 +14,7 @@ _A_MAIS: Final = frozenset(_DADOS["a_mais"])
 _MIUDAS: Final = frozenset(_DADOS["miudas"])
 _ABREVIADAS: Final[Mapping[str, str]] = _DADOS["abreviadas"]
 PROPRIOS: Final = frozenset(word for line in _DADOS["proprios"] for word in line.split())
-# Letters. In a shorter word, another letter often makes another word.
+# Shortest word, in letters, that may be misspelt: in a shorter word another letter often makes another word.
 SHORTEST: Final = 5
 _SOUNDS: Final = (("ph", "f"), ("th", "t"), ("y", "i"), ("z", "s"), ("w", "v"), ("k", "c"))
 _TWICE: Final = re.compile(r"(.)\1")
@@ -25,9 +25,9 @@ def por_extenso(form: str) -> str:
 
 
 def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
-    """Tell whether two names differ only in spelling. Both are search forms with abbreviations expanded.
+    """Return whether two names differ only in spelling. Both are search forms with abbreviations expanded.
 
-    ``palavras``: correctly spelt words.
+    ``palavras`` has the correctly spelt words.
     """
     said, known = _words(dito), _words(conhecido)
     ours, theirs = list((said - known).elements()), list((known - said).elements())
@@ -36,7 +36,7 @@ def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
         if twin is not None:
             ours.remove(word)
             theirs.remove(twin)
-    # One name may have extra words. If both have extra words, they are two places.
+    # One of the names may have extra words. If both have extra words, they are two places.
     return not (ours and theirs) and all(word in _A_MAIS for word in (*ours, *theirs))
 
 
@@ -47,7 +47,7 @@ def _words(form: str) -> Counter[str]:
 def _are_same(word: str, other: str, palavras: Container[str]) -> bool:
     if _sound(word) == _sound(other):
         return True
-    is_other = word in palavras or word[:-1] == other[:-1]  # Paulo, Paula: another last letter makes another name
+    is_other = word in palavras or word[:-1] == other[:-1]  # Paulo and Paula: another last letter makes another name
     is_word = word.isalpha() and other.isalpha() and min(len(word), len(other)) >= SHORTEST
     return is_word and not is_other and OSA.distance(word, other) == 1
 

@@ -1,1 +1,1 @@
-"""Upkeep: heartbeat, retention of history, and business events."""
+"""Upkeep: heartbeat, deletion of old history, and business events."""

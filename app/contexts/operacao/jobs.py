@@ -12,7 +12,7 @@ from batuta.sql import Retention, prune_all
 
 OUT_OF_TIME = define("tempo_esgotado", "the time limit was reached; the next run continues")
 
-# A batch starts only if more time than this is left.
+# A batch starts only if more time than this remains.
 MARGIN = timedelta(seconds=10)
 
 
@@ -27,7 +27,7 @@ class Upkeep:
         self._clock = clock
 
     async def heartbeat(self, call: JobCall) -> Outcome:
-        """Prove the whole path: the scheduler fires, the API answers and the database accepts a write."""
+        """Prove that the whole path works: the scheduler fires, the API answers and the database accepts a write."""
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
         return Done(items=1)
 

@@ -1,4 +1,4 @@
-"""Business events for operators and reports."""
+"""Stores business events for operators and reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ class Eventos:
         conversation_id: str | None = None,
         props: Mapping[str, Json] | None = None,
     ) -> bool:
-        """Store an event in the transaction of the fact. False: already stored. ``props`` hold no personal data."""
+        """Store an event in the transaction of the fact. Returns False if it is already stored. ``props`` must have no
+        personal data.
+        """
         return bool(
             await transaction.run(
                 self._queries.record,

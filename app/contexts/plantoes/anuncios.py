@@ -1,8 +1,8 @@
-"""Offer a vacancy to doctors: one message for each, once for ever.
+"""Offer a vacancy to doctors, with one message for each and at most one offer per doctor.
 
-The offers, their messages and the new state are written in one transaction, so a process that dies has offered nothing. A message
-leaves through the queue: everything that may hold or block it is asked again at that moment, and an offer of a vacancy that is
-taken by then is cancelled.
+The offers, their messages and the new state are written in one transaction, so a process that dies has offered
+nothing. The queue sends each message later. Before the send, every rule that may hold or block the message is
+checked again, and the message is cancelled if the vacancy has been taken.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,9 @@ class OfferQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anuncio:
-    """``oferecidas``: doctors whose message waits in the queue. ``recusadas``: doctors who get none, and why."""
+    """The result of an announcement. ``oferecidas`` has the doctors whose message is queued; ``recusadas`` has the
+    reason for each doctor who gets none.
+    """
 
     id: str
     status: StatusDaVaga
@@ -66,7 +68,7 @@ class Anuncios:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """``wake``: called after messages were put into the queue."""
+        """``wake`` is called after messages were queued."""
         self._database = database
         self._candidatos = candidatos
         self._fila = fila
@@ -78,7 +80,9 @@ class Anuncios:
         self._queries = load_queries(OfferQueries, Path(__file__).parent / "anuncios.sql", database.dialect)
 
     async def anunciar(self, id: str, clientes: Sequence[str], *, por: str) -> Anuncio | Resposta:
-        """Offer it to these doctors. An answer instead of an Anuncio: it is not open, and nothing was written."""
+        """Offer the vacancy to these doctors. Returns a ``Resposta``, and writes nothing, if the vacancy is no longer
+        available.
+        """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:
             if (vaga := await self._transicoes.travar(transaction, id)) is None:
@@ -100,12 +104,12 @@ class Anuncios:
         return Anuncio(id=id, status=status, oferecidas=tuple(each.cliente_id for each in people), recusadas=refused)
 
     async def anunciar_aos_melhores(self, id: str, quantos: int, *, por: str) -> Anuncio | Resposta:
-        """Offer it to the best ``quantos`` candidates."""
+        """Offer the vacancy to the best ``quantos`` candidates."""
         best = await self._candidatos.candidatos(id, quantos)
         return await self.anunciar(id, [each.cliente_id for each in best], por=por)
 
     async def _facts(self, transaction: Transaction, vaga: Row, now: datetime) -> Row:
-        """The facts of an offer. Raises if the shift has started, or the hospital is blocked."""
+        """Return the facts for the text of an offer. Raises if the shift has started or the hospital is blocked."""
         if turno_de(vaga, self._zone).inicio <= now:
             raise PlantaoComecou(id=vaga["id"])
         facts = await transaction.one(self._queries.facts, id=vaga["id"])
@@ -136,7 +140,7 @@ class Anuncios:
         }
         taken = await self._fila.put(items, within=transaction, shared=shared)
         for each, message_id in zip(people, taken, strict=True):
-            assert message_id is not None  # the vacancy is locked, and its offers are unique
+            assert message_id is not None  # the vacancy is locked, and each doctor has at most one offer of it
             made = {"id": vaga["id"], "cliente_id": each.cliente_id}
             await transaction.run(self._queries.offer, **made, mensagem_id=message_id, por=por, now=now)
             await self._eventos.record(

@@ -1,4 +1,6 @@
-"""The life of a vacancy for other contexts: announce, choose doctors, reserve, release, and the answers."""
+"""Interface of vacancies for other contexts: announce, choose doctors, reserve, release, and the results of these
+actions.
+"""
 
 from app.contexts.plantoes.anuncios import Anuncio, Anuncios
 from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento

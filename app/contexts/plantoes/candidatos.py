@@ -1,11 +1,12 @@
-"""Doctors to whom a vacancy is offered first: every doctor who fits is scored, in one statement of the database.
+"""Choose the doctors who are offered a vacancy first. One statement scores every doctor who fits:
 
     +100 worked a shift for us, +50 more in the same hospital    +50 × qualification (0 to 1)
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-A doctor is left out who opted out or probably did, has no valid number, was offered this vacancy before, has a shift at that time,
-talks to a person of ours, is cooling off, has a later next contact, reached the weekly cap, or has another message waiting.
+These doctors are left out: opted out or probably opted out, no valid number, already offered this vacancy, another
+shift at that time, in conversation with the team, cooling off, next contact scheduled for later, weekly cap reached,
+another message queued.
 """
 
 import re
@@ -27,14 +28,14 @@ WEEK: Final = timedelta(days=7)
 MONTH: Final = timedelta(days=30)
 MOST: Final = 500
 _SEPARATES: Final = re.compile(r"[/,;+&|]|\s+e\s+", re.IGNORECASE)
-# Words that make two specialities no more alike.
+# Words that do not count when two specialities are compared.
 _MIUDAS: Final = frozenset(
     {"de", "da", "do", "e", "em", "geral", "medica", "medico", "medicina", "cirurgia", "clinica"}
 )
 
 
 class Impedimento(StrEnum):
-    """Why a doctor is not offered a vacancy; the first that holds."""
+    """Reasons against offering a vacancy to a doctor. The first that applies is used."""
 
     DESCONHECIDO = "desconhecido"
     CADASTRO_REMOVIDO = "cadastro_removido"
@@ -52,7 +53,7 @@ class Impedimento(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidato:
-    """``impedimento`` None: the vacancy may be offered to this doctor."""
+    """A doctor who fits a vacancy. ``impedimento`` is None if the vacancy may be offered to this doctor."""
 
     cliente_id: str
     telefone: str
@@ -76,7 +77,7 @@ class Candidatos:
         self._queries = candidate_queries(database.dialect)
 
     async def candidatos(self, vaga_id: str, limite: int) -> list[Candidato]:
-        """The best first, of all who may get it. Raises VagaDesconhecida."""
+        """Return the doctors to whom the vacancy may be offered, best first. Raises VagaDesconhecida."""
         vaga = await self._database.one(self._queries.vacancy, id=vaga_id)
         if vaga is None:
             raise VagaDesconhecida(id=vaga_id)
@@ -84,12 +85,14 @@ class Candidatos:
         return await self._consider(self._database, vaga, exact, partial, None, limite)
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """These doctors by id, each with the reason against an offer if there is one. An unknown id is missing."""
+        """Return these doctors by id, each with the reason against an offer, if any. An unknown id is omitted."""
         found = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in found}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
-        """Specialities as the rows of doctors write them: those that are the vacancy's, and those that are a part of it."""
+        """Return the spellings in the doctors' rows that mean the vacancy's speciality, and those that mean a part of
+        it.
+        """
         names = await self._dicionario.nomes()
         forms = {form for form, id in names.especialidades.items() if id == vaga["especialidade_id"]}
         wanted = forms | {chave(vaga["especialidade"])}
@@ -118,16 +121,17 @@ class Candidatos:
 def eh_a_mesma(
     escrita: str, procuradas: Collection[str], canonica: Callable[[str], str | None] = lambda _: None
 ) -> bool:
-    """Whether a doctor has the speciality, also beside another one, as in 'UTI / Cardiologia'.
+    """Return whether a doctor's speciality is the wanted one, also as part of a list such as 'UTI / Cardiologia'.
 
-    ``procuradas``: its names in their search form. ``canonica``: the name that the vocabulary has for a text.
+    ``procuradas`` has the search forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a
+    text.
     """
     parts = (escrita, *_SEPARATES.split(escrita))
     return any(form in procuradas for part in parts for form in (chave(part), chave(canonica(part) or "")) if form)
 
 
 def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
-    """Every word of one is in the other: 'Cardiologia' and 'Cardiologia pediátrica'."""
+    """Return whether every word of one speciality occurs in the other: 'Cardiologia' and 'Cardiologia pediátrica'."""
     said = _words(chave(escrita))
     return bool(said) and any(words and (said <= words or words <= said) for words in map(_words, procuradas))
 

@@ -1,13 +1,14 @@
--- read words: the specialities as the rows of doctors write them
+-- read words: the specialities as spelt in the doctors' rows
 SELECT DISTINCT especialidade FROM clientes
 WHERE deleted_at IS NULL AND tipo = 'medico' AND especialidade IS NOT NULL;
 
--- read vacancy: what decides who fits
+-- read vacancy: the facts of a vacancy that decide which doctors fit
 SELECT vaga.id, vaga.hospital_id, vaga.especialidade_id, especialidade.nome AS especialidade
 FROM vagas AS vaga JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
 WHERE vaga.id = :id AND vaga.deleted_at IS NULL;
 
--- read consider: doctors with the first reason against an offer, and their score; all who fit, or some by their ids
+-- read consider: doctors with their score and the first reason against an offer; all who fit, or those with the given
+-- ids
 SELECT id, telefone, primeiro_nome, impedimento, pontos FROM (
     SELECT doctor.id, doctor.telefone, doctor.primeiro_nome,
            CASE WHEN doctor.deleted_at IS NOT NULL OR doctor.tipo <> 'medico' THEN 'cadastro_removido'

@@ -1,9 +1,9 @@
-"""The hourly job over shifts that ended, and over vacancies whose start passed while a doctor was still wanted.
+"""Hourly job for shifts that have ended, and for vacancies whose start passed without a doctor.
 
-    reservada            ── end + buffer has passed ──▶ pendente_confirmacao: a person says how it was
+    reservada            ── end + buffer has passed ──▶ pendente_confirmacao: an operator confirms the shift
     aberta | anunciada   ── start has passed ─────────▶ cancelada (vencida)
 
-Every vacancy is locked and looked at again before it changes, so two runs at once change each one once.
+Every vacancy is locked and checked again before it changes, so that two concurrent runs change it once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,11 +33,11 @@ MOST_BUFFER_HOURS: Final = 168
 PAGE: Final = 500
 MOST_PAGES: Final = 1000
 MARGIN: Final = timedelta(seconds=10)
-# Ids in the answer of the job; the count has no limit.
+# Largest number of ids in the job's result. The count has no limit.
 SHOWN: Final = 200
-# A person has a day to say how a shift was.
+# An operator has one day to confirm a shift.
 ANSWER_WITHIN: Final = timedelta(hours=24)
-# The job runs every hour and may miss one run.
+# The job runs every hour; one missed run is tolerated.
 JOB_WITHIN: Final = timedelta(hours=2)
 
 
@@ -49,7 +49,7 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A change that time makes. ``vence``: the instant from which on a shift is due for it."""
+    """A change that is due at an instant. ``vence`` returns that instant for a shift."""
 
     de: tuple[StatusDaVaga, ...]
     para: StatusDaVaga
@@ -66,7 +66,9 @@ class Confirmacao:
         self._queries = load_queries(ConfirmationQueries, Path(__file__).parent / "confirmacao.sql", database.dialect)
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
-        """``buffer_horas``: how long after its end a shift is asked about. The figures count changes that this run made."""
+        """Apply the due changes. ``buffer_horas`` is the time between the end of a shift and its confirmation. The
+        result counts the changes of this run.
+        """
         if (buffer := _buffer(call.params.get("buffer_horas"))) is None:
             return Failed(BUFFER_WANTED(most=MOST_BUFFER_HOURS), permanent=True)
         changed: dict[StatusDaVaga, list[str]] = {}
@@ -80,7 +82,9 @@ class Confirmacao:
         return Done(items=_count(changed), result=_figures(changed))
 
     async def ask(self) -> Report:
-        """Shifts that wait too long for a person, and reserved ones that the job should have asked about."""
+        """Report shifts that have waited too long for a confirmation, and reserved shifts that the job should have
+        changed.
+        """
         now = self._clock.now()
         row = await self._database.one(self._queries.unconfirmed, antes=now - ANSWER_WITHIN)
         waiting, since = (0, None) if row is None else (int(row["items"]), row["desde"])
@@ -97,7 +101,7 @@ class Confirmacao:
         return Check(name="plantoes", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _list_due(self, step: Passo) -> list[str]:
-        """All that are due for a step, the oldest day first."""
+        """Return the ids of all vacancies for which a step is due, oldest day first."""
         now, found = self._clock.now(), []
         today = now.astimezone(self._zone).date()
         for status in step.de:
@@ -113,7 +117,9 @@ class Confirmacao:
         return found
 
     async def _take(self, id: str, step: Passo) -> bool:
-        """Change one, if it is still due. False: another process or a person changed it first."""
+        """Change one vacancy if the step is still due. Returns False if another process or an operator changed it
+        first.
+        """
         async with self._database.transaction() as transaction:
             vaga, now = await self._transicoes.travar(transaction, id), self._clock.now()
             if vaga is None or vaga["status"] not in step.de or step.vence(turno_de(vaga, self._zone)) > now:
@@ -134,7 +140,7 @@ def _passos(buffer: timedelta) -> tuple[Passo, Passo]:
 
 
 def _buffer(written: str | None) -> timedelta | None:
-    """None: the text is not a number of hours."""
+    """Return the buffer, or None if the text is not a valid number of hours."""
     if written is None:
         return BUFFER
     hours = int(written) if written.isascii() and written.isdigit() and len(written) <= 3 else MOST_BUFFER_HOURS + 1

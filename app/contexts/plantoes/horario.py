@@ -1,4 +1,4 @@
-"""When a shift starts and ends. A vacancy without both hours has those of its period; without a period, those of its day."""
+"""Compute when a shift starts and ends. Missing hours are those of the period; without a period, those of the day."""
 
 import re
 from collections.abc import Mapping
@@ -19,21 +19,23 @@ HORAS: Final[Mapping[Periodo, tuple[str, str]]] = {
     Periodo.MANHA: ("07:00", "13:00"),
     Periodo.H24: ("07:00", "07:00"),
 }
-# 6 is the afternoon by its older name.
+# 6 is the former id of the afternoon.
 _POR_ID: Final = {**{PERIODO_ID[each]: hours for each, hours in HORAS.items()}, 6: HORAS[Periodo.TARDE]}
 _HORA: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Turno:
-    """``inicio`` is the end of the day if neither an hour nor a period is known: the vacancy stands until then."""
+    """Start and end of a shift. If neither hour nor period is known, ``inicio`` is the end of the day, so that the
+    vacancy stays open until then.
+    """
 
     inicio: datetime
     fim: datetime
 
 
 def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
-    """Instants of ``data``, ``hora_inicio``, ``hora_fim`` and ``periodo_id``. An end at or before the start is on the next day."""
+    """Return the start and end of a vacancy's shift. An end at or before the start is on the next day."""
     day: date = vaga["data"]
     usual = _POR_ID.get(vaga["periodo_id"])
     starts, ends = _hora(vaga["hora_inicio"]), _hora(vaga["hora_fim"])
@@ -47,6 +49,6 @@ def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
 
 
 def _hora(text: str | None) -> time | None:
-    """None: there is no hour, or the text is not one."""
+    """Parse an hour such as 19:00. Returns None if the text is missing or invalid."""
     found = _HORA.fullmatch(text.strip()) if text else None
     return time(int(found[1]), int(found[2])) if found else None

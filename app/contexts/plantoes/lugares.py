@@ -1,4 +1,4 @@
-"""The hospital that a person means by a name. An unknown name may be a slip, so it creates no hospital."""
+"""Find the hospital that an operator names. An unknown name may be a typing error, so it creates no hospital."""
 
 from rapidfuzz import fuzz, process
 
@@ -10,7 +10,9 @@ NEAR = 60.0
 
 
 def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
-    """Raises HospitalDesconhecido, with the nearest names if there are any, and HospitalDeVarios with the cities to choose from."""
+    """Return the id of the hospital. Raises HospitalDesconhecido or, with similar names, HospitalParecido; raises
+    HospitalDeVarios with the cities to choose from.
+    """
     found = achar(nova.hospital, nova.cidade, nova.uf, None, names)
     if found.como == "ambiguo":
         towns = {_place(each.cidade, each.uf) for each in names.hospitais.get(busca(nova.hospital), ())}

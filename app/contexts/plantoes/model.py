@@ -1,4 +1,4 @@
-"""Answers and errors of the life of a vacancy, and the rules that need no database."""
+"""Results and errors of actions on a vacancy, and the rules that need no database."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from batuta import BatutaError
 HORA: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 AHEAD: Final = timedelta(days=366)
 MENOR_VALOR, MAIOR_VALOR = 100, 50_000
-# Doctors of one announcement.
+# Largest number of doctors in one announcement.
 MOST_OFFERS: Final = 50
 
 
@@ -70,7 +70,7 @@ class PlantaoComecou(BatutaError):
 
 
 class MotivoDaCancelada(StrEnum):
-    """Why a vacancy is cancelled by a person."""
+    """Reasons for which an operator cancels a vacancy."""
 
     NAO_COMPARECEU = "nao_compareceu"
     MEDICO_DESISTIU = "medico_desistiu"
@@ -79,15 +79,15 @@ class MotivoDaCancelada(StrEnum):
     OUTRO = "outro"
 
 
-# Why the hourly job cancels one: its start passed while a doctor was still wanted.
+# Reason of the hourly job for cancelling a vacancy: its start passed without a doctor.
 VENCIDA: Final = "vencida"
-# Only a shift that a doctor had can end for these reasons.
+# Only the shift of a reserved vacancy can end for these reasons.
 DE_PLANTAO_RESERVADO: Final = (MotivoDaCancelada.NAO_COMPARECEU, MotivoDaCancelada.MEDICO_DESISTIU)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaVaga:
-    """As a person writes it, with hours or a period. ``outra``: it may be the second one like it."""
+    """A vacancy as an operator enters it, with hours or a period. ``outra`` allows a second equal vacancy."""
 
     hospital: str
     especialidade: str
@@ -102,7 +102,7 @@ class NovaVaga:
     outra: bool = False
 
     def recusar(self, hoje: date) -> None:
-        """Raise at the first field that cannot be meant. ``hoje``: the day in São Paulo."""
+        """Raise CampoDaVagaRecusado for the first implausible field. ``hoje`` is the day in São Paulo."""
         if not hoje <= self.data <= hoje + AHEAD:
             espera = f"{hoje.isoformat()} … {(hoje + AHEAD).isoformat()}"
             raise CampoDaVagaRecusado(campo="data", espera=espera)
@@ -128,7 +128,7 @@ class Feita:
 
 @dataclass(frozen=True, slots=True)
 class Repetida:
-    """The same change was made before; nothing was written."""
+    """The vacancy already had the requested state; nothing was written."""
 
     id: str
     status: StatusDaVaga
@@ -136,7 +136,7 @@ class Repetida:
 
 @dataclass(frozen=True, slots=True)
 class Ocupada:
-    """Another doctor has it, or had it."""
+    """Another doctor has or had the vacancy."""
 
     id: str
     status: StatusDaVaga
@@ -144,7 +144,7 @@ class Ocupada:
 
 @dataclass(frozen=True, slots=True)
 class Impedida:
-    """Its state does not permit the change. ``precisa``: the states that do."""
+    """The state of the vacancy does not permit the change. ``precisa`` has the states that permit it."""
 
     id: str
     status: StatusDaVaga
@@ -155,7 +155,7 @@ Resposta: TypeAlias = Feita | Repetida | Ocupada | Impedida
 
 
 def exigir(resposta: Resposta) -> Feita | Repetida:
-    """The answer, if the vacancy is as the caller wants it; raises VagaOcupada or VagaNaoPode otherwise."""
+    """Return the result if the vacancy has the requested state. Raises VagaOcupada or VagaNaoPode otherwise."""
     match resposta:
         case Feita() | Repetida():
             return resposta
@@ -169,7 +169,7 @@ def exigir(resposta: Resposta) -> Feita | Repetida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A vacancy at the moment of a decision. ``oferecida``: to any doctor, at any time."""
+    """A vacancy at the time of a decision. ``oferecida`` means that it was ever offered to a doctor."""
 
     id: str
     status: StatusDaVaga
@@ -177,7 +177,7 @@ class Situacao:
     oferecida: bool = False
 
 
-# The new state, or the answer for a caller who gets none.
+# The new state, or the result for the caller if the state does not change.
 Decisao: TypeAlias = StatusDaVaga | Resposta
 
 
@@ -186,7 +186,7 @@ def decidir_anuncio(vaga: Situacao) -> Decisao:
 
 
 def decidir_reserva(vaga: Situacao, *, quer: str) -> Decisao:
-    """``quer``: the doctor who wants it."""
+    """Decide a reservation. ``quer`` is the doctor who wants the vacancy."""
     if vaga.status is StatusDaVaga.RESERVADA and vaga.cliente_id == quer:
         return Repetida(vaga.id, vaga.status)
     return _ocupada(vaga) or StatusDaVaga.RESERVADA
@@ -205,13 +205,13 @@ def decidir_realizada(vaga: Situacao) -> Decisao:
 
 
 def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisao:
-    """A reserved vacancy is released first: its doctor must hear of it."""
+    """Decide a cancellation. A reserved vacancy must be released first, so that its doctor is informed."""
     before = () if motivo in DE_PLANTAO_RESERVADO else PROCURA
     return _depois_do_plantao(vaga, StatusDaVaga.CANCELADA, (*before, StatusDaVaga.PENDENTE_CONFIRMACAO))
 
 
 def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
-    """The answer for a doctor who comes too late; None: a doctor is wanted."""
+    """Return the refusal for a vacancy that is no longer available, or None if it still needs a doctor."""
     if vaga.status in PROCURA:
         return None
     if vaga.status is StatusDaVaga.CANCELADA:

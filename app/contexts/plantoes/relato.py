@@ -1,4 +1,4 @@
-"""A vacancy as people and machines read it: ids of doctors, never their names or numbers."""
+"""Describe a vacancy for people and programs, with ids of doctors but never their names or numbers."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -58,7 +58,7 @@ def vista_em_palavras(vista: Vista, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def resposta_em_palavras(resposta: Feita | Repetida) -> dict[str, Any]:
-    """``repetida``: the vacancy was like that before, and nothing was written."""
+    """Describe a result. ``repetida`` means that the vacancy already had this state and nothing was written."""
     return {"id": resposta.id, "status": resposta.status.value, "repetida": isinstance(resposta, Repetida)}
 
 

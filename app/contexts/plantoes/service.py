@@ -1,7 +1,7 @@
 """Create, list, reserve, release and end vacancies.
 
-A method that changes a vacancy locks it, decides, and writes state, history and event in one transaction. A lost race is an
-answer (``model.Resposta``), not an error.
+A method that changes a vacancy locks it, decides, and writes state, history and event in one transaction. A lost
+race is a result (``model.Resposta``), not an error.
 """
 
 from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ class Filtro:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vista:
-    """One vacancy with everything that happened to it."""
+    """One vacancy with its history, offers and interested doctors."""
 
     vaga: Row
     historico: Sequence[Row]
@@ -87,7 +87,9 @@ class Plantoes:
         self._queries = load_queries(VacancyQueries, Path(__file__).parent / "plantoes.sql", database.dialect)
 
     async def criar(self, nova: NovaVaga, *, por: str) -> str:
-        """The id of the new vacancy. Raises where a field cannot be meant, and VagaRepetida."""
+        """Create a vacancy and return its id. Raises CampoDaVagaRecusado for an implausible field, and VagaRepetida for
+        an equal open vacancy.
+        """
         now = self._clock.now()
         nova.recusar(now.astimezone(self._zone).date())
         periodo, starts, ends = _horas(nova)
@@ -135,13 +137,15 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """How many are open from today on, reserved, and wait to be confirmed."""
+        """Count the vacancies that are open from today on, reserved, or pending confirmation."""
         today = self._clock.now().astimezone(self._zone).date()
         rows = await self._database.all(self._queries.counts, hoje=today)
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}
 
     async def registrar_interesse(self, id: str, cliente_id: str, *, por: str) -> Resposta:
-        """A doctor wants it. Another may want it too while it is reserved: it may be released."""
+        """Record that a doctor wants the vacancy. Doctors may register while it is reserved, because it may be released
+        again.
+        """
         now, still = self._clock.now(), (*PROCURA, StatusDaVaga.RESERVADA, StatusDaVaga.AGUARDANDO_CONFIRMACAO)
         async with self._database.transaction() as transaction:
             vaga = await self._hold(transaction, id, cliente_id)
@@ -161,11 +165,13 @@ class Plantoes:
         return Feita(id, status)
 
     async def reservar(self, id: str, cliente_id: str, *, por: str, motivo: str = "reserva") -> Resposta:
-        """One doctor gets it. Of two at once the first to lock it does, and the other hears that it is taken."""
+        """Reserve the vacancy for a doctor. Of two concurrent calls, the first to lock the row succeeds and the other
+        returns ``Ocupada``.
+        """
         return await self._change(id, partial(decidir_reserva, quer=cliente_id), por, motivo, cliente_id)
 
     async def liberar(self, id: str, *, por: str, motivo: str) -> Resposta:
-        """A doctor is wanted again."""
+        """Release a reserved vacancy, so that other doctors can take it."""
         return await self._change(id, decidir_liberacao, por, motivo)
 
     async def realizar(self, id: str, *, por: str) -> Resposta:
@@ -173,7 +179,7 @@ class Plantoes:
         return await self._change(id, decidir_realizada, por, "realizada")
 
     async def cancelar(self, id: str, motivo: MotivoDaCancelada, *, por: str) -> Resposta:
-        """A person says that the shift did not take place, or withdraws a vacancy that still wants a doctor."""
+        """Record that the shift did not take place, or withdraw a vacancy that has no doctor."""
         return await self._change(id, partial(decidir_cancelamento, motivo=motivo), por, motivo.value)
 
     async def _hospital(self, transaction: Transaction, nova: NovaVaga, por: str, now: datetime) -> str:
@@ -201,7 +207,7 @@ class Plantoes:
         return Feita(id, decided)
 
     async def _hold(self, transaction: Transaction, id: str, cliente_id: str | None) -> Row:
-        """The locked vacancy. Raises if it, or the doctor, does not exist."""
+        """Lock the vacancy and return its row. Raises if the vacancy or the doctor does not exist."""
         if (vaga := await self._transicoes.travar(transaction, id)) is None:
             raise VagaDesconhecida(id=id)
         if cliente_id is not None and await transaction.one(self._queries.is_doctor, id=cliente_id) is None:
@@ -210,7 +216,9 @@ class Plantoes:
 
 
 def _horas(nova: NovaVaga) -> tuple[Periodo, str, str]:
-    """Period and hours: a period has its usual hours, and hours say which period they are."""
+    """Return period and hours. A period without hours gets its usual hours; hours without a period determine the
+    period.
+    """
     if nova.hora_inicio is None or nova.hora_fim is None:
         assert nova.periodo is not None
         return (nova.periodo, *HORAS[nova.periodo])

@@ -1,4 +1,4 @@
-"""The words of an offer. Julia says that she is a virtual assistant, and states facts of the vacancy only."""
+"""The text of an offer. Julia introduces itself as a virtual assistant and states only facts of the vacancy."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -20,7 +20,7 @@ OFERTA: Final = (
 
 
 def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
-    """``vaga``: with the names of its hospital, speciality and period."""
+    """Write the offer for one doctor. ``vaga`` includes the names of its hospital, speciality and period."""
     return OFERTA.format(
         nome=_chamado(nome),
         hospital=_lugar(vaga),
@@ -32,7 +32,7 @@ def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """The first name, if it looks like one."""
+    """Return the first name, preceded by a comma, if it looks like a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 

@@ -1,1 +1,1 @@
-"""Vacancies read from groups: import, review, closing, corrections."""
+"""Vacancies read from groups: import, review, closing notices, corrections."""

@@ -1,7 +1,7 @@
-"""Open and closed vacancies for lists and boards.
+"""List open and closed vacancies for operators.
 
-Each row has two ids: ``vaga_id`` of the vacancy (a notice closes it) and ``revisao_id`` of the vaga read from a
-message.
+Each row has two ids: ``vaga_id`` is the vacancy, which a notice closes; ``revisao_id`` is the extracted vacancy that
+it was imported from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,9 @@ class Abertas:
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False
     ) -> Sequence[Row]:
-        """List open vacancies from today on, or of one day. ``fechadas``: list closed vacancies instead, of any day."""
+        """List open vacancies from today on, or of one day. With ``fechadas``, list closed vacancies of any day
+        instead.
+        """
         first = dia or (date.min if fechadas else self._today())
         query = self._queries.closed if fechadas else self._queries.open
         return await self._database.all(query, de=first, ate=dia or date.max, limite=limite, pular=pular)

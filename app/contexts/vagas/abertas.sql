@@ -7,7 +7,7 @@ JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
 WHERE vaga.deleted_at IS NULL AND vaga.status IN ('aberta', 'anunciada') AND vaga.data >= :de AND vaga.data <= :ate
 ORDER BY vaga.data, vaga.id LIMIT :limite OFFSET :pular;
 
--- read closed: vacancies closed by a message or an operator, last closed first
+-- read closed: vacancies closed by a message or an operator, latest first
 SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo, vaga.fechada_em, vaga.vaga_grupo_id,
        vaga.contato_nome, vaga.contato_whatsapp, vaga.created_at, hospital.nome AS hospital, hospital.cidade, hospital.estado AS uf,
        especialidade.nome AS especialidade, periodo.nome AS periodo

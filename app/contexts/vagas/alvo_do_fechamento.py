@@ -1,4 +1,4 @@
-"""Decide which open vacancies a message closes. Only clear matches close; an operator decides the others."""
+"""Decide which open vacancies a message closes. Only clear matches are closed; an operator decides about the others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagaAberta:
-    """An open vacancy, or a vaga in review, that a message of the same group offered.
+    """An open vacancy, or an extracted one in review, that a message of the same group offered.
 
-    ``citavel``: the messenger's id of that message. A field is None if the offer does not state it.
+    ``citavel`` is the messenger's id of that message. A field that the offer does not state is None.
     """
 
     id: str
@@ -27,7 +27,7 @@ class VagaAberta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alvo:
-    """The vacancy that a notice names as taken. A field is None if the notice does not state it."""
+    """A vacancy that a notice declares taken. A field that the notice does not state is None."""
 
     hospital_id: str | None = None
     data: date | None = None
@@ -53,7 +53,9 @@ class Alvo:
 
 @dataclass(frozen=True, slots=True)
 class DecisaoDoFechamento:
-    """``fecha``: the ids to close, by rule ``como``. ``duvida``: the candidates for an operator, for reason ``motivo``."""
+    """The decision about a notice. ``fecha`` has the ids to close, by the rule ``como``; ``duvida`` has the candidates
+    for an operator, for the reason ``motivo``.
+    """
 
     fecha: tuple[str, ...] = ()
     como: str | None = None
@@ -74,7 +76,8 @@ def decidir(
 ) -> DecisaoDoFechamento:
     """Match a notice with the open vacancies of its group.
 
-    ``alvos``: the targets it names; ``citada``: the message it answers; ``autor``: its author.
+    ``alvos`` has the targets that the notice names; ``citada`` is the message that it replies to; ``autor`` is its
+    author.
     """
     answered = [each for each in abertas if citada is not None and each.citavel == citada]
     if answered:
@@ -89,7 +92,7 @@ def decidir(
 
 
 def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
-    """Close named vacancies that the notice's own author offered; matches offered by other authors go to review."""
+    """Close the named vacancies that the author of the notice offered. Matches offered by other authors go to review."""
     own = {each.id for each in abertas if _is_own(each, autor)}
     closed: list[str] = []
     doubted: list[str] = []
@@ -107,7 +110,7 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the quoted offer that fit everything else the notice states."""
+    """Close the vacancies of the quoted offer that match the notice in every other respect."""
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
     if not meant:
@@ -124,5 +127,5 @@ def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
 
 
 def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
-    """Return each id once: several messages of a group may offer the same vacancy."""
+    """Return each id once, because several messages of a group may offer the same vacancy."""
     return tuple(dict.fromkeys(each.id for each in abertas))

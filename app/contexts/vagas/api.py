@@ -1,4 +1,6 @@
-"""Vacancies for other contexts: the services that store, close and reprice them, their states and their thresholds."""
+"""Interface of vacancies for other contexts: the services that store, close and reprice them, their states and
+thresholds.
+"""
 
 from app.contexts.vagas.alvo_do_fechamento import NADA
 from app.contexts.vagas.chaves import Chaves

@@ -1,6 +1,7 @@
-"""Ownership of deduplication keys after an operator's decision.
+"""Move deduplication keys after an operator's decision.
 
-A rejected vaga loses its key, and the next vaga from another author takes its place.
+A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. A rejected one
+loses its key, and the next one from another author takes its place.
 """
 
 from collections.abc import Mapping
@@ -36,9 +37,9 @@ class Chaves:
             await transaction.run(self._queries.free, id=id, hash=hash)
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
-        """Claim the key for a vaga that an operator approved; return the id of the holder.
+        """Claim the key for an extracted vacancy that an operator approved, and return the id of the holder.
 
-        An undecided holder gives the key up and becomes a duplicate of the approved vaga.
+        An undecided holder gives the key up and becomes a duplicate of the approved one.
         """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):
@@ -50,9 +51,10 @@ class Chaves:
     async def recusada(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
-        """Free the key of a rejected vaga and send the next one from another author to review in its place.
+        """Free the key of a rejected vacancy, and send the next duplicate from another author to review.
 
-        ``mesmo_texto``: a vaga with the same text may take its place; False if the text itself was wrong.
+        With ``mesmo_texto`` a duplicate with the same text may take its place; it is False if the text itself was
+        wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)
@@ -64,7 +66,7 @@ class Chaves:
         await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
-        """Free the keys of all vagas that were rejected at ``now`` because their author was blocked."""
+        """Free the keys of all vacancies that were rejected at ``now`` because their author was blocked."""
         for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 

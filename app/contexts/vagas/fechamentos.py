@@ -1,7 +1,7 @@
-"""Notices that a vacancy is taken: close the vacancy, or ask an operator which one is meant.
+"""Process notices that a vacancy is taken: close the vacancy, or let an operator decide which one is meant.
 
-The same rules reject an offer that still waits for review, because a taken vacancy needs no decision. The audit log
-holds the actor, the reason and the message of every closing.
+The same rules reject an offer in review, because a taken vacancy needs no decision. The audit log has the actor, the
+reason and the message of every closing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,9 +26,9 @@ from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load
 EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the group is not read yet")
 
 SOON: Final = timedelta(seconds=30)
-# Older unread messages do not delay a notice.
+# Unread messages older than this do not delay a notice.
 WAITED_FOR: Final = timedelta(hours=1)
-# A quoted message may arrive later through another chip. After this time, it was posted before any chip joined the
+# A quoted message may arrive later through another chip. After this time it counts as posted before any chip joined the
 # group.
 ARRIVES: Final = timedelta(minutes=5)
 MAQUINA: Final = "grupos"
@@ -66,7 +66,7 @@ class ClosingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fechado:
-    """``status``: ``fechada``, or ``mantida`` if the notice closes nothing."""
+    """The result of a decision. ``status`` is ``fechada``, or ``mantida`` if the notice closes nothing."""
 
     id: str
     status: str
@@ -83,7 +83,9 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """Decide which vacancies a message closes. Snooze while an earlier message, maybe the offer, is unread."""
+        """Decide which vacancies a message closes. Returns a Snooze while an earlier message, which may be the offer,
+        is unread.
+        """
         if dito is None:
             return NADA
         em, group = mensagem["timestamp_msg"], mensagem["grupo_id"]
@@ -99,12 +101,12 @@ class Fechamentos:
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
-        """Return a snooze if the message refers to another one that may still arrive; None if it can be read now."""
+        """Return a Snooze if the message refers to another one that may still arrive, or None if it can be read now."""
         is_early = await self._is_early(mensagem, self._clock.now())
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
-        """Tell whether the quoted message has not arrived yet, or an earlier message is still in the pipeline."""
+        """Return whether the quoted message has not arrived yet, or an earlier message is still in the pipeline."""
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
         if is_fresh and await self._database.one(self._queries.quoted, citada=quoted) is None:
@@ -147,14 +149,14 @@ class Fechamentos:
     async def pendentes(
         self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao"
     ) -> list[tuple[Row, Sequence[Row]]]:
-        """List notices, each with the vacancies that it may close or closed."""
+        """List notices, each with the vacancies that it closed or may close."""
         rows = await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)
         return [
             (row, await self._database.all(self._queries.candidates, ids=AsJson([*row["candidatas"]]))) for row in rows
         ]
 
     async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
-        """Store an operator's decision which vacancies a notice closes; an empty ``vagas`` closes none."""
+        """Store an operator's decision about the vacancies that a notice closes. An empty ``vagas`` closes none."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.one, id=id)
@@ -177,7 +179,7 @@ class Fechamentos:
     async def _close(
         self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
     ) -> tuple[str, ...]:
-        """Close each vacancy that is still open and reject each vaga that is still in review; return their ids."""
+        """Close each vacancy that is still open and reject each extracted one in review. Return their ids."""
         closed = []
         for id in vagas:
             waited = await transaction.run(self._queries.reject, id=id, por=by, now=now)
@@ -192,7 +194,7 @@ class Fechamentos:
         return tuple(closed)
 
     async def _close_vacancy(self, transaction: Transaction, id: str, by: str, how: str | None, now: datetime) -> bool:
-        """Close by vacancy id, or by the id of a vaga that became a vacancy in the meantime."""
+        """Close a vacancy by its id, or by the id of the extracted vacancy that it was imported from."""
         closed = False
         for row in await transaction.all(self._queries.vacancies, id=id):
             vaga = await self._transicoes.travar(transaction, row["id"])
@@ -205,7 +207,7 @@ class Fechamentos:
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write ids and states to the audit log, never text of the message."""
+        """Write ids and states to the audit log, never the text of the message."""
         await self._audit.note(
             transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
         )  # fmt: skip
@@ -213,8 +215,8 @@ class Fechamentos:
     async def _alvos(self, dito: Fechamento, regiao: str | None) -> list[Alvo]:
         """Return the targets of a notice.
 
-        A notice that holds complete vagas has one target for each. Otherwise every combination of its hospitals,
-        days and periods is a target; a notice that names nothing has one empty target.
+        A notice with complete vacancies has one target for each. Otherwise every combination of its hospitals, days
+        and periods is a target. A notice that names none of them has one empty target.
         """
         if dito.vagas:
             return [await self._alvo(each, regiao) for each in dito.vagas]
@@ -241,7 +243,7 @@ class Fechamentos:
         )
 
     async def _hospital(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> str:
-        """Return the hospital's id, or an id that matches no vacancy if the name is unknown or ambiguous."""
+        """Return the hospital's id. For an unknown or ambiguous name, return an id that matches no vacancy."""
         found = await self._dicionario.achar(nome, cidade, uf, regiao)
         return found.id if found.id is not None and found.como in ("alias", "semelhante") else _UNKNOWN
 

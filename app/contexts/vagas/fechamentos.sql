@@ -1,4 +1,5 @@
--- read unread: an earlier message of the group in the pipeline; of the same second, one quoted or past reading
+-- read unread: an earlier message of the group in the pipeline; within the same second, only the quoted one or one past
+-- the reading stages
 SELECT 1 AS there FROM mensagens_grupo AS mensagem JOIN fila_processamento_grupos AS fila ON fila.mensagem_id = mensagem.id
 WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg <= :em AND mensagem.timestamp_msg > :since AND mensagem.id <> :mensagem_id
   AND fila.estagio IN ('pendente', 'classificacao', 'extracao', 'normalizacao', 'deduplicacao', 'importacao')
@@ -7,7 +8,7 @@ WHERE mensagem.grupo_id = :grupo_id AND mensagem.timestamp_msg <= :em AND mensag
 -- read quoted: whether the quoted message has arrived
 SELECT 1 AS there FROM mensagens_grupo WHERE message_id = :citada;
 
--- read open_in_group: open vacancies and vagas in review that earlier messages of the group offered
+-- read open_in_group: open vacancies, and extracted ones in review, that earlier messages of the group offered
 SELECT vaga.id AS "id [UUID]", vaga.hospital_id AS "hospital_id [UUID]", vaga.especialidade_id AS "especialidade_id [UUID]",
        vaga.data AS "data [DATE]", vaga.periodo_id, mensagem.message_id AS citavel, fonte.contato_id AS "autor [UUID]"
 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS mensagem ON mensagem.id = fonte.mensagem_id
@@ -22,10 +23,10 @@ WHERE fonte.grupo_id = :grupo_id AND fonte.mensagem_id <> :mensagem_id AND mensa
   AND vaga.status = 'aguardando_revisao'
 ORDER BY 4, 1;
 
--- read vacancies: open vacancies by their own id or by the id of their vaga
+-- read vacancies: open vacancies by their id or by the id of the extracted vacancy
 SELECT id FROM vagas WHERE (id = :id OR vaga_grupo_id = :id) AND status IN ('aberta', 'anunciada') AND deleted_at IS NULL;
 
--- write reject: reject a vaga in review: it is taken
+-- write reject: reject an extracted vacancy in review because it is taken
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revisada_por = :por, revisada_em = :now, updated_at = :now
 WHERE id = :id AND status = 'aguardando_revisao';
 
@@ -34,7 +35,7 @@ UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = 'preenchida', revis
 WHERE status = 'aguardando_revisao' AND motivo_status = 'valor_mudou'
   AND duplicada_de = (SELECT vaga.vaga_grupo_id FROM vagas AS vaga WHERE vaga.id = :id);
 
--- write free_key: free the key of a taken vacancy: the same offer later is a new one
+-- write free_key: free the key of a taken vacancy, so that the same offer later is a new vacancy
 DELETE FROM vagas_grupo_chaves
 WHERE hash_dedup = (SELECT vaga.hash_dedup FROM vagas AS vaga WHERE vaga.id = :id) OR vaga_grupo_id = :id;
 
@@ -52,7 +53,7 @@ WHERE fechamento.status = :status ORDER BY fechamento.created_at, fechamento.id 
 -- read one: a notice
 SELECT id, status, candidatas FROM fechamentos_grupo WHERE id = :id;
 
--- read candidates on sqlite: vacancies and vagas in review, with their names
+-- read candidates on sqlite: vacancies, and extracted ones in review, with their names
 SELECT vaga.id AS "id [UUID]", vaga.status, vaga.data AS "data [DATE]", vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital,
        especialidade.nome AS especialidade, periodo.nome AS periodo
 FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
@@ -65,7 +66,7 @@ LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialida
 LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
 WHERE vaga.id IN (SELECT value FROM json_each(:ids)) ORDER BY 3, 1;
 
--- read candidates on postgres: vacancies and vagas in review, with their names
+-- read candidates on postgres: vacancies, and extracted ones in review, with their names
 SELECT vaga.id AS "id [UUID]", vaga.status, vaga.data AS "data [DATE]", vaga.hora_inicio, vaga.hora_fim, hospital.nome AS hospital,
        especialidade.nome AS especialidade, periodo.nome AS periodo
 FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
@@ -78,7 +79,7 @@ LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialida
 LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
 WHERE vaga.id IN (SELECT jsonb_array_elements_text(:ids)::uuid) ORDER BY 3, 1;
 
--- write decide: decide a notice once, for an operator
+-- write decide: store an operator's decision about a notice, once
 UPDATE fechamentos_grupo
 SET status = :status, como = :como, fechadas = :fechadas, revisada_por = :por, revisada_em = :now
 WHERE id = :id AND status = 'aguardando_revisao';

@@ -1,4 +1,6 @@
-"""Decide whether a vaga is imported, reviewed or dropped: a weighted score, two thresholds and fixed exclusions."""
+"""Decide whether an extracted vacancy is imported, reviewed or discarded. A weighted score, two thresholds and fixed
+exclusions decide.
+"""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -31,7 +33,7 @@ class DecisaoDaImportacao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidata:
-    """A vaga after the normalisation of its names. Scores are 0 to 1; None: the field is missing."""
+    """An extracted vacancy after the normalisation of its names. Scores are from 0 to 1, or None for a missing field."""
 
     hospital: float | None
     especialidade: float | None
@@ -52,7 +54,7 @@ class Parecer:
 
 
 def score_de(vaga: Candidata) -> float:
-    """Return the weighted certainty of the vaga's fields, from 0 to 1."""
+    """Return the weighted confidence of the vacancy's fields, from 0 to 1."""
     parts = {
         "hospital": vaga.hospital or 0.0,
         "especialidade": vaga.especialidade or 0.0,
@@ -64,9 +66,9 @@ def score_de(vaga: Candidata) -> float:
 
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
-    """Drop past days and blocked hospitals, send incomplete vagas to review, and decide the rest by score.
+    """Discard past days and blocked hospitals, send incomplete vacancies to review, and decide the rest by score.
 
-    ``hoje``: the day in São Paulo.
+    ``hoje`` is the day in São Paulo.
     """
     score = score_de(vaga)
     if vaga.data is not None and vaga.data < hoje:

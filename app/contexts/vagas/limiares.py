@@ -8,7 +8,7 @@ _QUASE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """``alta``: from this heuristic score on, a message is an offer without classification."""
+    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` is an offer without classification."""
 
     heuristica: float = 0.3
     alta: float = 0.8

@@ -1,7 +1,7 @@
-"""Messages without an offer that correct the price of one: "corrigindo: o valor é 2.000".
+"""Read messages that only correct the price of an offer: "corrigindo: o valor é 2.000".
 
-The correction applies to the offer it answers, the offer it names, or the author's latest offer. It applies at once
-only if the message says nothing else; otherwise an operator decides.
+The correction applies to the offer that the message replies to, the offer that it names, or the author's latest
+offer. It applies immediately if the message contains nothing else. Otherwise an operator decides.
 """
 
 import re
@@ -35,11 +35,11 @@ from batuta.kernel import Clock
 from batuta.queues import Writes
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
-# Characters. A longer message contains more than a price correction.
+# In characters. A longer message contains more than a price correction.
 CURTA: Final = 300
-# Characters of a message that only corrects a price.
+# Largest number of characters of a message that only corrects a price.
 SIMPLES: Final = 120
-# Offers read per author. At this count older offers are cut off, so the match counts as unclear.
+# Largest number of offers read per author. If it is reached, older offers are missing, so the match is unclear.
 MOST: Final = 200
 ALHEIAS: Final = frozenset({Categoria.PROCURA, Categoria.PROPAGANDA, Categoria.SPAM})
 _CUE: Final = re.compile(
@@ -47,7 +47,7 @@ _CUE: Final = re.compile(
     r"|valor (?:d[oa] (?:plantao|vaga) )?(?:novo|certo|correto|mudou|subiu|passou|aumentou|agora|ficou|sera)"
     r"|(?:mudou|mudaram|subiu|subiram|aumentou|aumentaram) o valor)\b"
 )
-# Apart from names and the price, a simple correction contains only these words.
+# Words that a simple correction may have in addition to names and the price.
 _WORDS: Final = """
 corrigindo corrijo corrigido corrigida correcao retificando retifico retificado retificacao errata atualizando atualizado atualizada
 atualizados atualizadas atualizacao reajuste reajustado reajustando certo correto mudou subiu aumentou passou ficou fica passa sera
@@ -56,9 +56,9 @@ ola bom boa dia dias tarde noite ops desculpa desculpem perdao atencao r rs reai
 """
 _SAID: Final = frozenset(_WORDS.split())
 _NEW: Final = re.compile(r"\b(?:novo valor|valor novo)\b")
-# "aumentou 300" states a difference, not a price.
+# Matches differences, such as "aumentou 300", which are not prices.
 _BY_SO_MUCH: Final = re.compile(r"\b(?:subi|aument|reajust)\w*\b(?!.*\b(?:para|pra)\b)")
-# Negations, prices of the past, and payments for things other than shifts.
+# Matches negations, past prices, and payments for anything other than shifts.
 _ELSE: Final = re.compile(
     r"\b(?:nao|nunca|nem|ontem|antes|era|recebi|receberam|pagou|pagaram|paguei|procuro|busco|alug\w+|consult\w+|curs\w+|inscric\w+"
     r"|vend\w+|taxa\w*|mensalidade\w*|anuidade\w*|estacionamento|almoco|jantar|bonus|ajuda de custo|uber|combustivel|planilha\w*)\b"
@@ -69,9 +69,10 @@ _OF_OFFERS: Final = re.compile(r"\b(?:valor|valores|plantao|plantoes|vagas?)\b")
 
 @dataclass(frozen=True, slots=True)
 class Reajuste:
-    """A corrected price. ``trecho``: its slice of the text; ``simples``: the message says nothing else.
+    """A corrected price. ``trecho`` is its position in the text; ``simples`` means that the message contains nothing
+    else.
 
-    The other fields hold the names that the message contains.
+    The other fields have the names that the message contains.
     """
 
     valor: float
@@ -89,7 +90,7 @@ class Reajuste:
 
 @dataclass(frozen=True, slots=True)
 class Reajustado:
-    """The vagas that a correction applies to. ``claro``: it applies to all of them without doubt."""
+    """The extracted vacancies that a correction applies to. ``claro`` means that it certainly applies to all of them."""
 
     dito: Reajuste
     vagas: tuple[str, ...]
@@ -105,7 +106,9 @@ class AdjustmentQueries:
 def reajuste(
     texto: str, hoje: date, vocabulario: Vocabulario, regiao: str | None, *, responde: bool = False
 ) -> Reajuste | None:
-    """Read a price correction; None without exactly one price. ``responde``: the message answers another one."""
+    """Read a price correction, or return None unless the text has exactly one price. ``responde`` means that the
+    message replies to another.
+    """
     words = chave(texto)
     if len(texto) > CURTA or "?" in texto or not _CUE.search(words) or _ELSE.search(words):
         return None
@@ -115,7 +118,7 @@ def reajuste(
         return None
     if not (simple := _is_simple(marks, words)) and not responde and not _OF_OFFERS.search(words):
         return None
-    has_exception = _EXCEPT.search(words) is not None  # the names may be the exceptions
+    has_exception = _EXCEPT.search(words) is not None  # the names may be exceptions to the correction
     return Reajuste(
         valor=float(plain[0].reais),
         trecho=marks.texto.trecho(plain[0].inicio, plain[0].fim),
@@ -130,7 +133,7 @@ def reajuste(
 
 
 def _is_simple(marks: Folha, words: str) -> bool:
-    """Tell whether the text contains only known names, one price and the words of a plain correction."""
+    """Return whether the text has only known names, one price and the words of a plain correction."""
     if len(marks.texto.fonte) > SIMPLES or _BY_SO_MUCH.search(words):
         return False
     if not all(each.dias for each in marks.dias) or not all(map(_periodo, marks.turnos)):
@@ -153,10 +156,10 @@ def escolher(
     ditas: Sequence[Row],
     citada: str | None,
 ) -> Reajustado | None:
-    """Return the offers that a correction applies to; None if there are none.
+    """Return the offers that a correction applies to, or None if there are none.
 
-    ``ditas``: the author's offers, newest first; ``lugares``, ``areas``: ids of the names it contains; ``citada``:
-    the message it answers.
+    ``ditas`` has the author's offers, newest first; ``lugares`` and ``areas`` have the ids of names in the message;
+    ``citada`` is the message that it replies to.
     """
     meant = [each for each in ditas if citada in (None, each["citavel"])]
     if dito.names_something:
@@ -194,7 +197,9 @@ class Reajustes:
         self._queries = load_queries(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Read what a message corrects. Snooze while an earlier message of its group is unread: it may be the offer."""
+        """Read the correction of a message. Returns a Snooze while an earlier message of its group, which may be the
+        offer, is unread.
+        """
         if leitura.categoria in ALHEIAS or mensagem["contato_id"] is None:
             return None
         nomes, em, regiao = await self._dicionario.nomes(), mensagem["timestamp_msg"], mensagem["regiao"]
@@ -214,7 +219,7 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that runs ``junto`` and adds each vaga again with its author's new price, as a duplicate."""
+        """Return the effect that runs ``junto`` and adds each vacancy again, as a duplicate with the new price."""
 
         async def effect(transaction: Transaction) -> None:
             now = self._clock.now()

@@ -1,4 +1,4 @@
--- read offers: offers of an author in a group that are vacancies or in review, newest message first
+-- read offers: offers of an author in a group that were imported or are in review, newest message first
 SELECT principal.id AS "id [UUID]", principal.hospital_id AS "hospital_id [UUID]", principal.especialidade_id AS "especialidade_id [UUID]",
        principal.data AS "data [DATE]", principal.periodo_id,
        principal.valor, mensagem.message_id AS citavel
@@ -11,7 +11,7 @@ WHERE fonte.grupo_id = :grupo AND fonte.contato_id = :autor AND fonte.mensagem_i
        OR vacancy.status IN ('aberta', 'anunciada', 'reservada', 'aguardando_confirmacao', 'pendente_confirmacao', 'confirmada'))
 ORDER BY mensagem.timestamp_msg DESC, principal.ordinal, principal.id LIMIT :limite;
 
--- write add_repeat: a duplicate of the author's own vaga with another price
+-- write add_repeat: insert a duplicate of the author's own vacancy with another price
 INSERT INTO vagas_grupo (id, mensagem_id, ordinal, grupo_origem_id, contato_responsavel_id, hospital_raw, especialidade_raw, periodo_raw,
                          cidade, estado, data, dia_semana, valor, valor_tipo, trechos, hospital_id, especialidade_id, periodo_id,
                          hospital_match_score, especialidade_match_score, hash_dedup, eh_duplicada, duplicada_de, status, motivo_status,

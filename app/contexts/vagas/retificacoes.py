@@ -1,4 +1,4 @@
-"""Corrections of an offer by its author. An open vacancy follows the author's latest message.
+"""Apply corrections of an offer by its author. An open vacancy follows the author's latest message.
 
 A vacancy that was offered to a doctor changes only after an operator approves it. The first message stays among the
 sources.
@@ -17,7 +17,7 @@ from batuta.queues import Writes
 from batuta.sql import AuditLog, Dialect, Query, Row, Transaction, load_queries
 
 MAQUINA: Final = "grupos"
-# Reason for review: the change would affect a vacancy that was already offered to a doctor.
+# Reason for review: the vacancy to change was already offered to a doctor.
 MUDOU: Final = "valor_mudou"
 CAMPOS: Final = ("valor", "hora_inicio", "hora_fim")
 A_DECIDIR: Final = ("nova", "normalizada", "aguardando_revisao")
@@ -49,7 +49,9 @@ class RectificationQueries:
 
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
-    """Tell whether the author of ``vaga`` posted ``principal``, from any of their numbers, or is its named contact."""
+    """Return whether the author of ``vaga`` posted ``principal``, from any number of the person, or is its named
+    contact.
+    """
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:
         return True
@@ -61,7 +63,7 @@ def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any
 
 
 def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with a new value. A field that the new message omits keeps its value."""
+    """Return the fields that have a new value. A field that the new message omits keeps its value."""
     return {name: dita[name] for name in CAMPOS if dita[name] is not None and dita[name] != antes[name]}
 
 
@@ -73,7 +75,7 @@ class Retificacoes:
     def efeito(
         self, vaga: Row, principal: str, junto: Writes, now: datetime
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that runs ``junto`` (it locks the principal's row) and then applies the corrections."""
+        """Return the effect that runs ``junto``, which locks the principal's row, and then applies the corrections."""
 
         async def effect(transaction: Transaction) -> None:
             for query, values in junto.statements:
@@ -83,7 +85,7 @@ class Retificacoes:
         return effect
 
     async def aprovar(self, transaction: Transaction, vaga: Mapping[str, Any], *, por: str, now: datetime) -> str:
-        """Apply a correction that an operator approved; return the id of the changed vacancy."""
+        """Apply a correction that an operator approved, and return the id of the changed vacancy."""
         id, principal = str(vaga["id"]), str(vaga["duplicada_de"])
         await transaction.run(self._queries.hold, id=principal, now=now)
         antes = await self._standing(transaction, vaga, principal)
@@ -106,7 +108,9 @@ class Retificacoes:
         *,
         claro: bool = True,
     ) -> None:
-        """Apply an author's repeat of an offer. ``claro``: it certainly means this offer; else an operator decides."""
+        """Apply a message in which an author repeats an offer. ``claro`` means that it certainly means this offer;
+        otherwise an operator decides.
+        """
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"]:
             return
@@ -137,9 +141,9 @@ class Retificacoes:
     async def _rewrite(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], antes: Row, por: str, now: datetime
     ) -> bool:
-        """Write the changed fields; True if the vaga now matches the message.
+        """Write the changed fields. Return whether the vacancy now matches the message.
 
-        The pipeline refuses to change a vacancy that was offered to a doctor since it was read.
+        The pipeline does not change a vacancy that has been offered to a doctor meanwhile.
         """
         by_operator = por != MAQUINA
         if antes["vaga_id"] is not None and not await transaction.run(

@@ -1,4 +1,5 @@
--- read standing: principal and vacancy; later post (posterior), two alike (duas), later change (superada)
+-- read standing: the principal and its vacancy; whether the author posted it later (posterior), whether two are alike
+-- (duas), whether a later change exists (superada)
 SELECT principal.id AS "id [UUID]", principal.status, principal.valor, principal.valor_tipo, principal.hora_inicio, principal.hora_fim,
        vacancy.id AS "vaga_id [UUID]", vacancy.status AS vaga_status,
        EXISTS (SELECT 1 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS outra ON outra.id = fonte.mensagem_id
@@ -20,28 +21,30 @@ JOIN mensagens_grupo AS mensagem ON mensagem.id = dita.mensagem_id
 LEFT JOIN vagas AS vacancy ON vacancy.vaga_grupo_id = principal.id AND vacancy.deleted_at IS NULL
 WHERE principal.id = :principal;
 
--- write hold: lock a vaga until the transaction ends
+-- write hold: lock an extracted vacancy until the transaction ends
 UPDATE vagas_grupo SET updated_at = :now WHERE id = :id;
 
--- write hold_vacancy: lock an open vacancy; with :oferecida, also one that was offered
+-- write hold_vacancy: lock an open vacancy; with :oferecida, also one that was offered to a doctor
 UPDATE vagas SET updated_at = :now
 WHERE id = :id AND deleted_at IS NULL
   AND (status = 'aberta' OR :oferecida
        AND status IN ('anunciada', 'reservada', 'aguardando_confirmacao', 'pendente_confirmacao', 'confirmada'));
 
--- write rewrite on sqlite: set the fields of the author's later message; drop the slices of the first text
+-- write rewrite on sqlite: set the fields of the author's later message; delete the positions that refer to the first
+-- text
 UPDATE vagas_grupo
 SET valor = :valor, valor_tipo = :valor_tipo, hora_inicio = :hora_inicio, hora_fim = :hora_fim,
     trechos = json_remove(trechos, '$.valor', '$.valor_tipo', '$.hora_inicio', '$.hora_fim'), updated_at = :now
 WHERE id = :id;
 
--- write rewrite on postgres: set the fields of the author's later message; drop the slices of the first text
+-- write rewrite on postgres: set the fields of the author's later message; delete the positions that refer to the first
+-- text
 UPDATE vagas_grupo
 SET valor = :valor, valor_tipo = :valor_tipo, hora_inicio = :hora_inicio, hora_fim = :hora_fim,
     trechos = trechos - 'valor' - 'valor_tipo' - 'hora_inicio' - 'hora_fim', updated_at = :now
 WHERE id = :id;
 
--- write rewrite_vacancy: copy price and hours of the vaga to its vacancy
+-- write rewrite_vacancy: copy price and hours of an extracted vacancy to its vacancy
 UPDATE vagas
 SET valor = (SELECT CAST(round(CAST(vaga.valor AS NUMERIC)) AS INTEGER) FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
     valor_tipo = (SELECT vaga.valor_tipo FROM vagas_grupo AS vaga WHERE vaga.id = :principal),
@@ -49,7 +52,7 @@ SET valor = (SELECT CAST(round(CAST(vaga.valor AS NUMERIC)) AS INTEGER) FROM vag
     hora_fim = (SELECT vaga.hora_fim FROM vagas_grupo AS vaga WHERE vaga.id = :principal), updated_at = :now
 WHERE id = :id;
 
--- write send_to_review: send a change to review, unless an equal one waits there
+-- write send_to_review: send a change to review, unless an equal one is in review
 UPDATE vagas_grupo SET status = 'aguardando_revisao', eh_duplicada = FALSE, motivo_status = :motivo, updated_at = :now
 WHERE id = :id AND status = 'duplicada'
   AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS outra
@@ -58,7 +61,7 @@ WHERE id = :id AND status = 'duplicada'
                     AND (vagas_grupo.hora_inicio IS NULL OR vagas_grupo.hora_inicio = outra.hora_inicio)
                     AND (vagas_grupo.hora_fim IS NULL OR vagas_grupo.hora_fim = outra.hora_fim));
 
--- write supersede: mark changes in review that a later message of the author replaces in full
+-- write supersede: mark changes in review that a later message of the author replaces completely
 UPDATE vagas_grupo SET status = 'duplicada', eh_duplicada = TRUE, motivo_status = 'mudou_de_novo', updated_at = :now
 WHERE duplicada_de = :principal AND status = 'aguardando_revisao' AND motivo_status = :motivo
   AND (valor <> :valor OR hora_inicio <> :hora_inicio OR hora_fim <> :hora_fim)

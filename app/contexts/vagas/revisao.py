@@ -1,6 +1,6 @@
-"""Review of vagas: an operator sees the source text and approves, corrects or rejects.
+"""Review of extracted vacancies: an operator sees the source text and approves, corrects or rejects.
 
-A corrected hospital teaches its name as an alias, so the next message with that name needs no review.
+The name of a corrected hospital is stored as an alias, so that the next message with that name needs no review.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,9 @@ class ReviewQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decidida:
-    """``status``: ``importada``, ``duplicada`` (another vaga is the same vacancy) or ``rejeitada``."""
+    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy is the same) or
+    ``rejeitada``.
+    """
 
     id: str
     status: str
@@ -86,7 +88,7 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
-        """Return a vaga and its sources, by its own id or by the id of the vacancy it became."""
+        """Return an extracted vacancy and its sources, by its own id or by the id of the vacancy imported from it."""
         row = await self._database.one(self._queries.one, id=id)
         if row is None and (read := await self._database.one(self._queries.of_vacancy, id=id)) is not None:
             row = await self._database.one(self._queries.one, id=read["id"])
@@ -95,7 +97,7 @@ class Revisao:
         return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
-        """Import the vaga as it is or as corrected, unless another vaga already holds the same vacancy."""
+        """Import the extracted vacancy, with corrections if given, unless another one already holds the same vacancy."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             vaga = await self._take(transaction, id, por, notas, now)
@@ -143,7 +145,7 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """Write the vacancy and return its id. A lost race raises, which rolls the transaction back."""
+        """Write the vacancy and return its id. A lost race raises an error, which rolls the transaction back."""
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
         made = self._vagas.resultado(vaga, parecer, now, por=por)
@@ -176,7 +178,9 @@ class Revisao:
     async def _learn_from_correction(
         self, transaction: Transaction, vaga: dict[str, Any], how: Correcao, por: str, now: datetime
     ) -> str | None:
-        """Change ``vaga`` in place as the operator corrects it; return the name that was learnt, if any."""
+        """Apply the operator's correction to ``vaga`` in place. Return the hospital name that was stored as an alias,
+        if any.
+        """
         if how.hospital is not None:
             vaga["hospital_id"] = await self._dicionario.hospital_de_gestor(
                 transaction, how.hospital, how.cidade, how.uf, vaga["regiao"], por=por, now=now
@@ -206,7 +210,7 @@ class Revisao:
         return await self._teach(transaction, vaga, por, now)
 
     async def _teach(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str | None:
-        """Store the hospital name of the message as an alias of the chosen hospital, unless the text is not a name."""
+        """Store the hospital name of the message as an alias of the chosen hospital, unless the text cannot be a name."""
         raw = vaga["hospital_raw"]
         if vaga["hospital_id"] is None or not raw or not busca(raw):
             return None

@@ -1,4 +1,4 @@
--- read waiting: vagas with a status and their source text, oldest first
+-- read waiting: extracted vacancies with a status, and their source text, oldest first
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
@@ -14,7 +14,7 @@ LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
 LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.status = :status ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
 
--- read one: a vaga with its source text
+-- read one: an extracted vacancy with its source text
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo, grupo.regiao,
        hospital.nome AS hospital_nome, especialidade.nome AS especialidade_nome, contato.nome AS autor_nome,
        contato.telefone AS autor_telefone, pergunta.status AS pergunta_status, vacancy.status AS vaga_status,
@@ -30,15 +30,15 @@ LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
 LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
 WHERE vaga.id = :id;
 
--- read of_vacancy: the vaga that a vacancy came from
+-- read of_vacancy: the extracted vacancy that a vacancy was imported from
 SELECT vaga_grupo_id AS id FROM vagas WHERE id = :id AND vaga_grupo_id IS NOT NULL;
 
--- read sources: messages that offered a vaga, at most 100
+-- read sources: messages that offered an extracted vacancy, at most 100
 SELECT fonte.ordem, fonte.texto_original, fonte.valor_informado, fonte.created_at, grupo.nome AS grupo_nome
 FROM vagas_grupo_fontes AS fonte JOIN grupos_whatsapp AS grupo ON grupo.id = fonte.grupo_id
 WHERE fonte.vaga_grupo_id = :id ORDER BY fonte.ordem LIMIT 100;
 
--- write decide: decide a vaga in review once
+-- write decide: decide an extracted vacancy in review, once
 UPDATE vagas_grupo SET revisada_por = :por, revisada_em = :now, notas_revisao = :notas, updated_at = :now
 WHERE id = :id AND status = 'aguardando_revisao';
 
@@ -49,12 +49,12 @@ SET hospital_id = :hospital_id, especialidade_id = :especialidade_id, periodo_id
     hash_dedup = :hash, updated_at = :now
 WHERE id = :id;
 
--- read is_blocked: name of the hospital if it is blocked
+-- read is_blocked: name of the hospital, if it is blocked
 SELECT hospital.nome FROM hospitais_bloqueados AS block JOIN hospitais AS hospital ON hospital.id = block.hospital_id
 WHERE block.hospital_id = :hospital AND block.status = 'bloqueado';
 
--- write reject: reject a vaga
+-- write reject: reject an extracted vacancy
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = :motivo, updated_at = :now WHERE id = :id;
 
--- read count: number of vagas in review
+-- read count: number of vacancies in review
 SELECT count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao';

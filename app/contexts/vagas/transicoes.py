@@ -38,7 +38,7 @@ class StatusDaVaga(StrEnum):
     FECHADA = "fechada"
 
 
-# A doctor is wanted.
+# States in which a vacancy needs a doctor.
 PROCURA: Final = (StatusDaVaga.ABERTA, StatusDaVaga.ANUNCIADA)
 _TABELA: Final = {
     "aberta": "anunciada reservada aguardando_confirmacao cancelada fechada",
@@ -66,7 +66,7 @@ class Transicoes:
         self._queries = load_queries(TransitionQueries, Path(__file__).parent / "transicoes.sql", dialect)
 
     async def travar(self, transaction: Transaction, id: str) -> Row | None:
-        """Lock a vacancy until the transaction ends; None: it does not exist."""
+        """Lock a vacancy until the transaction ends and return it, or None if it does not exist."""
         return await transaction.one(self._queries.hold, id=id)
 
     async def mudar(
@@ -80,7 +80,9 @@ class Transicoes:
         now: datetime,
         cliente_id: str | None = None,
     ) -> bool:
-        """Change a vacancy that ``travar`` locked. False: its state does not permit it. ``cliente_id``: who reserves it."""
+        """Change a vacancy that ``travar`` locked. Returns False if its state does not permit the change.
+        ``cliente_id`` is the doctor who reserves it.
+        """
         id, de = str(vaga["id"]), StatusDaVaga(vaga["status"])
         if para not in PERMITIDAS[de]:
             return False
@@ -103,5 +105,5 @@ class Transicoes:
         return True
 
     def comecar(self, id: str, *, por: str, motivo: str, now: datetime) -> tuple[Query, dict[str, object]]:
-        """The statement that begins the history of a vacancy; run it after the insert of the vacancy."""
+        """Return the statement that begins the history of a vacancy. Run it after the insert of the vacancy."""
         return self._queries.begin, {"id": id, "por": por, "motivo": motivo, "now": now}

@@ -1,9 +1,9 @@
-"""The stages that work on a vaga: normalisation, deduplication, import.
+"""The stages that process an extracted vacancy: normalisation, deduplication, import.
 
-    names become ids ──▶ the first vaga of a key is the principal ──▶ a vacancy, a review, or a discard
+    names become ids ──▶ the first one with a key is the principal ──▶ import, review or discard
 
-Every stage is idempotent: new ids derive from their input, and a key belongs to one vaga, so a retry after a crash
-writes the same rows.
+Every stage is idempotent: new ids derive from their input, and a key belongs to one extracted vacancy, so that a
+retry after a crash writes the same rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ from batuta.pipelines import Next, StageOutcome
 from batuta.queues import Lease, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 
-# A key held longer than this may be claimed again.
+# A key that was held longer than this may be claimed again.
 JANELA: Final = timedelta(hours=48)
 CANARIO: Final = "canario"
 SEM_VAGA: Final = "vaga_sumiu"
-# Characters of a message's text that are stored.
+# Largest number of characters of a message's text that are stored.
 LONGEST: Final = 500
 DECIDIDA: Final = ("duplicada", "importada", "descartada", "rejeitada")
 
@@ -118,7 +118,7 @@ class Vagas:
         if vaga is None:
             return Skipped(SEM_VAGA)
         now = self._clock.now()
-        if vaga["dona"] not in (None, vaga["id"]):  # it failed, and another vaga claimed its key
+        if vaga["dona"] not in (None, vaga["id"]):  # the item failed, and another extracted vacancy claimed its key
             return await self._add_source_of(vaga, vaga["dona"], now)
         parecer = julgar(candidata(vaga), now.astimezone(self._zone).date(), self._limiares)
         return Done(effect=self.resultado(vaga, parecer, now) + Writes((self._arrival(vaga, now),)))
@@ -126,7 +126,9 @@ class Vagas:
     def resultado(
         self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime, *, por: str = MAQUINA
     ) -> Writes:
-        """The judgement, and a vacancy with its first line of history if it is imported. A dropped vaga keeps no key."""
+        """Return the writes of a decision and, for an import, of the vacancy with its first line of history. A
+        discarded one loses its key.
+        """
         is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
         judged: dict[str, object] = {
@@ -147,7 +149,7 @@ class Vagas:
         return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
-        """Store the vaga as one more source of the principal. A source by the same author may correct the principal."""
+        """Store the message as one more source of the principal. A source by the same author may correct the principal."""
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
         kept = self.fonte(vaga, principal, now) + Writes((repeats, review, self._arrival(vaga, now)))
@@ -183,7 +185,7 @@ class Vagas:
         return id, 1.0, learnt
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
-        """Return the writes that add the vaga's message to the sources of the principal."""
+        """Return the writes that add the message of an extracted vacancy to the sources of the principal."""
         values = {
             "id": principal,
             "mensagem_id": vaga["mensagem_id"],
@@ -204,7 +206,9 @@ class Vagas:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
-        """Claim keys; return the holder of each. If several vagas of the batch ask for one key, the first gets it."""
+        """Claim keys and return the holder of each. If several vacancies of the batch have the same key, the first gets
+        it.
+        """
         first: dict[str, str] = {}
         for hash, vaga in asked:
             first.setdefault(hash, vaga)
@@ -218,10 +222,11 @@ class Vagas:
 def chave_de(
     vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
 ) -> str | None:
-    """Return the deduplication key: one place, day, period and speciality are one vaga; None without a speciality.
+    """Return the deduplication key, or None without a speciality. One place, day, period and speciality are one
+    vacancy.
 
-    A place without an id counts by its name. Without a place, the text of the message counts, so a forwarded copy
-    matches.
+    A place without an id counts by its name. Without a place, the text of the message counts, so that a forwarded
+    copy matches.
     """
     if especialidade_id is None:
         return None
@@ -232,7 +237,7 @@ def chave_de(
 
 
 def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
-    """Keep the daily canary's keys apart from those of real vagas."""
+    """Return a mark that separates the keys of the daily canary message from those of real vacancies."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
 
@@ -263,7 +268,7 @@ def _vacancy(vaga: Row | Mapping[str, Any], id: str, now: datetime) -> dict[str,
         "origem": CANARIO if is_canary else "grupo_whatsapp",
         "vaga_grupo_id": vaga["id"],
         "hash": vaga["hash_dedup"],
-        # The author is the contact if the message names none.
+        # If the message names no contact, its author is the contact.
         "contato_nome": vaga["contato_nome"] if has_contact else vaga["autor_nome"],
         "contato_whatsapp": vaga["contato_whatsapp"] if has_contact else vaga["autor_telefone"],
         "deleted_at": now if is_canary else None,

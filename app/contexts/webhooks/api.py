@@ -11,7 +11,7 @@ from batuta.kernel import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recebida:
-    """An inbound message to one of our chips. ``texto`` is empty if it has only ``midia``."""
+    """An inbound message to one of our chips. ``texto`` is empty if the message has only ``midia``."""
 
     message_id: str
     instance: str
@@ -24,7 +24,7 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """A message in a group that one of our chips is in. ``citada``: the message it answers."""
+    """A message in a group that one of our chips is in. ``citada`` is the message that it replies to."""
 
     message_id: str
     instance: str
@@ -40,7 +40,7 @@ class DeGrupo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eco:
-    """A message that left by one of our chips, sent by Julia or by a person with the phone."""
+    """A message sent by one of our chips, by Julia or by a person with the phone."""
 
     message_id: str
     instance: str
@@ -61,7 +61,9 @@ class Recibo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligacao:
-    """A change of a chip's connection. ``code``: why it was closed; ``em``: by the gateway's clock."""
+    """A change of a chip's connection. ``code`` is the reason of a disconnection; ``em`` is the time of the gateway's
+    clock.
+    """
 
     instance: str
     state: Conexao

@@ -1,7 +1,8 @@
-"""The inbox of webhooks: store a delivery, acknowledge it, process it; a repeated delivery changes nothing.
+"""The inbox of webhooks. It stores a delivery, acknowledges it and processes it later. A repeated delivery changes
+nothing.
 
-The facts of a delivery are written in the transaction that settles its row. So a delivery that failed half-way is
-processed again from the beginning, and a processed one is never processed twice.
+The facts of a delivery are written in the transaction that settles its row. A delivery that failed half-way is
+therefore processed again from the beginning, and a processed one is never processed twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +55,7 @@ class Inbox:
         self._store = store
 
     async def keep(self, delivery: Entregue) -> bool:
-        """Store a delivery; it is on disk when the call returns. False: it is a repeat."""
+        """Store a delivery, which is on disk when the call returns. Returns False for a repeated delivery."""
         values: dict[str, object] = {
             "canal": delivery.canal,
             "instance_name": delivery.instance,
@@ -66,7 +67,7 @@ class Inbox:
 
 
 class InboxWork:
-    """Handler of stored deliveries. ``read`` extracts the facts of a delivery."""
+    """Processes stored deliveries. ``read`` extracts the facts of a delivery."""
 
     def __init__(
         self,
