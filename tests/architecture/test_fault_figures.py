@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from tests.faults.__main__ import AFTERWORD, DOCUMENT, PREFACE, TITLES, cells, document, merge_rows
+from tests.faults.__main__ import AFTERWORD, DOCUMENT, PARTS, TITLES, cells, document, measured_in, merge_rows, preface
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -28,6 +28,15 @@ def test_run_of_some_files_renews_only_its_own_rows() -> None:
 
 def test_document_has_the_text_of_its_generator() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert text.startswith(PREFACE)
+    rows = merge_rows(text, [])
+    assert text.startswith(preface(measured_in(rows)))
     assert text.endswith(AFTERWORD)
-    assert [row for row in merge_rows(text, []) if len(row) != len(TITLES)] == []
+    assert [row for row in rows if len(row) != len(TITLES)] == []
+
+
+def test_preface_names_exactly_the_tests_that_have_figures() -> None:
+    named = {test for _, tests, *_ in PARTS for test in tests.split()}
+    measured = measured_in(merge_rows(DOCUMENT.read_text(encoding="utf-8"), []))
+    assert measured - named == set(), "add these tests to PARTS in tests/faults/__main__.py"
+    assert "T01" in preface({"T01"})
+    assert "T02" not in preface({"T01"})

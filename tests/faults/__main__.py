@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,6 +43,73 @@ KINDS = (
     "test_supervision",
     "test_vacancy",
 )
+# Each part with its tests, a target, a lost target and a doubled target. The page names only tests that have figures.
+PARTS = (
+    (
+        "scheduler",
+        "T10 T11 T12 T13 T14 T15 T16 T17 T18 T20 T21 T38",
+        "a fire that the oracle expects",
+        "it did not run, or not within its window",
+        "it ran twice",
+    ),
+    (
+        "queue",
+        "T01 T02 T03 T04 T05 T06 T07 T08 T29 T30 T31 T33 T35 relay wake",
+        "an accepted item",
+        "it is not complete at the end",
+        "it has two effects",
+    ),
+    (
+        "guards",
+        "T36 T44",
+        "a call that an endpoint received",
+        "a violated limit: too many calls in a window, or a call to an open circuit or before `Retry-After`",
+        "–",
+    ),
+    (
+        "sender",
+        "T22 T36 T39 T40 T43 incident",
+        "a message accepted into `fila_mensagens`",
+        "it was neither sent nor waits for a decision",
+        "it was sent twice",
+    ),
+    ("import", "S4", "a row of the uploaded file", "it is missing or unread at the end", "it exists twice"),
+    (
+        "hanging code",
+        "T09 T24 T25 T26 T27 T28 S3.1 S3.2 S3.3 soak",
+        "a task accepted while other code hangs, or an expected line",
+        "it is not done at the end",
+        "–",
+    ),
+    (
+        "database under load",
+        "T23 busy",
+        "an item, or a lease; in T23 a snapshot stays open on PostgreSQL while items arrive",
+        "a lease that another process could take",
+        "–",
+    ),
+    (
+        "parent",
+        "T09 T25 T26 T28",
+        "a process, or an accepted task",
+        "it was not replaced, outlived its parent, or is not done",
+        "–",
+    ),
+    (
+        "vacancies",
+        "T45",
+        "the request of a doctor who wants a vacancy",
+        "it has no answer",
+        "two doctors have one vacancy",
+    ),
+    (
+        "shutdown",
+        "stop",
+        "an item or run in work at SIGTERM",
+        "it neither ended nor was handed back",
+        "its handler had its effect twice",
+    ),
+)
 PREFACE = """# Fault tests and their figures
 
 `python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the same tests in a short form.
@@ -50,49 +117,37 @@ Each test breaks a real process, database or clock and compares the result with 
 
 ## Terms
 
-| part | tests | a target is | lost | doubled |
-| --- | --- | --- | --- | --- |
-| scheduler | T10–T22, T38 | a fire that the oracle expects | it did not run, or not within its window | it ran twice |
-| queue | T01–T08, T29–T31, T33, T35 | an accepted item | it is not complete at the end | it has two effects |
-| guards | T36, T44 | a call that an endpoint received | a violated limit: too many in a window, a call to an open circuit, a second probe, a call before `Retry-After` | – |
-| sender | T22, T36, T39, T40, T43, incident | a message accepted into `fila_mensagens` | it neither left nor waits for a decision | it left twice |
-| import | S4 | a row of the uploaded file | it is missing or unread at the end | it exists twice |
-| hanging code | T09, T24–T28, S3.1–S3.3, soak | a task accepted beside the hanging code, or an expected line | it is not done at the end | – |
-| database under load | T23, busy | an item, or a lease | a lease that another process could take | – |
-| parent | T09, T25, T26, T28 | a process, or an accepted task | it was not replaced, outlived its parent, or is not done | – |
-| vacancies | T45 | the request of a doctor who wants a vacancy | it has no answer | two doctors have one vacancy |
-| shutdown | stop | an item or run in flight at SIGTERM | it neither ended nor was handed back | its handler had its effect twice |
+{parts}
 
 *Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason. Both apply to the scheduler only.
 
 ## How the tests measure
 
-- **Scheduler.** The oracle walks every minute of the time zone and shares no code with the engine. The endpoint is a separate process that syncs every
-  line to disk. `tests.judges` compares oracle, endpoint and execution log. Some runs share a clock that runs faster than the machine's, or the test moves the
-  clock by hand (T13–T15, T17, T18, T20, T22): their seconds stand for hours.
-- **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts; the effect is a row that commits with the settlement. *Repeated* runs belong to
-  workers that died before they could settle: the promise is one effect per item, not one run. On ARQ (rows "relay") *doubled* counts runs.
-- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that left. `judge_messages` compares accepted messages, receipts and
-  the queue. *Parked* messages wait for a person, because nothing proves whether they left. *Given up* and *revived* messages were present at three kills, provably unsent, and
-  retried by hand. The clock runs five or eight times as fast.
+- **Scheduler.** An oracle computes the expected fires minute by minute and shares no code with the engine. The endpoint is a separate process that syncs every
+  line to disk. `tests.judges` compares oracle, endpoint and execution log. Some runs use a clock that is faster than the machine's, or one that the test
+  moves by hand (T13–T15, T17, T18, T20, T22). Their seconds stand for hours.
+- **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts. Its effect is a row that commits with the outcome of the item. A worker
+  that dies before this commit causes a *repeated* run: the promise is one effect for each item, not one run. On ARQ (rows "relay") *doubled* counts runs.
+- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each sent message. `judge_messages` compares accepted messages, receipts and
+  the queue. *Parked* messages wait for a person, because nothing proves whether they were sent. *Given up* messages were in work at three kills and were
+  provably not sent; the test *revives* them with a retry by hand. The clock runs five or eight times as fast.
 - **Import.** The client sends the file again until the API confirms every row. The clock runs ten times as fast.
-- **Hanging code.** "Seen" has the time until the problem was found and until the process served again. A row in `worker_restarts` with the stack, and the same in the log, are part of each
-  test. Unless a row says "under `up`", a keeper of the test restarts the process.
-- **Database under load.** In T23 a snapshot stays open on PostgreSQL while items arrive; *found* is when health names the process that holds it.
-- **Vacancies.** Each process syncs an answer to disk before its next step; a restarted process asks again for doctors without an
+- **Hanging code.** The column "Seen" has the time until the problem was found and until the process served again. Each test also requires the stack in `worker_restarts` and in
+  the log. Unless a row says "under `up`", the test itself restarts the process.
+- **Vacancies.** Each process syncs an answer to disk before its next step. After a restart it repeats the requests of doctors without an
   answer. The answers, the state, the history and the business events must name the same doctor.
-- **Parent.** Where the database is "–", parent and children are small programs of the test, with limits of two seconds.
+- **Parent.** If the database is "–", parent and children are small programs of the test, with limits of two seconds.
 
 ## Figures
 """  # noqa: E501 - rows of a table
 AFTERWORD = """
 ## Limits of the figures
 
-- Processes and PostgreSQL shared one machine. Its disk lost no power. Clocks of several machines differed only in T18.
+- Processes and PostgreSQL shared one machine. No test cut the power. Only T18 gave processes different clocks.
 - A fast clock multiplies the machine's own delays, so those runs have wider windows: 30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11.
 - Leases in the queue's tests take a second or a few; the real lease takes thirty.
 - The full disk is a tmpfs of 16 MB, which only root can mount; without root the test is skipped. Failing system calls come from strace.
-- A row without a day is from an earlier version of the code.
+- A row without a date comes from an earlier version of the code.
 - The runs of 2026-11-16 shared the two cores with ten and more other programs: their durations say little.
 """  # noqa: E501 - one line per statement
 
@@ -120,7 +175,22 @@ def main(words: list[str]) -> int:
 
 
 def document(rows: Iterable[Cells]) -> str:
-    return f"{PREFACE}\n{machine()}.\n\n{table(rows)}\n{AFTERWORD}"
+    known = list(rows)
+    return f"{preface(measured_in(known))}\n{machine()}.\n\n{table(known)}\n{AFTERWORD}"
+
+
+def measured_in(rows: Iterable[Cells]) -> set[str]:
+    """The tests of these rows; the figures of one run may belong to two tests ("T01, T39")."""
+    return {test for row in rows for test in row[0].split(", ")}
+
+
+def preface(measured: Collection[str]) -> str:
+    """The text above the figures. ``measured``: the tests that have figures; the parts name no other test."""
+    lines = ["| part | tests | a target is | lost | doubled |", "| --- | --- | --- | --- | --- |"]
+    for part, tests, *meanings in PARTS:
+        if named := [test for test in tests.split() if test in measured]:
+            lines.append(f"| {' | '.join((part, ', '.join(named), *meanings))} |")
+    return PREFACE.replace("{parts}", "\n".join(lines))
 
 
 def merge_rows(before: str, rows: Sequence[Cells]) -> list[Cells]:
