@@ -1,3 +1,5 @@
+import asyncio
+
 from batuta import Batuta, Failed, TaskContext
 
 work = Batuta("sqlite:///shop.db")
@@ -13,5 +15,10 @@ async def send_receipt(context: TaskContext, order: int) -> str | Failed:
     return f"receipt of order {order} sent" if order > 0 else Failed("unknown order", permanent=True)
 
 
-@work.loop(every=5, stuck_after=60)
-async def poll_payments() -> None: ...
+async def main() -> None:
+    async with work:
+        print("accepted", await work.enqueue(send_receipt, 7, key="receipt-7"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,7 +1,7 @@
 """Take the screenshots of the documents: `python -m scripts.screenshots`, about two minutes, needs Chromium.
 
-The screenshots show real pages. `jobs.png` is a small shop whose last day the engine ran on a fake clock; the others
-show Julia as `make run` starts it. Everything runs on 127.0.0.1 with temporary databases.
+The screenshots show real pages. `jobs.png` is the first program of the README, whose last day the engine ran on a fake clock; the
+others show Julia as `make run` starts it. Everything runs on 127.0.0.1 with temporary databases.
 """
 
 import asyncio
@@ -20,80 +20,36 @@ from pathlib import Path
 import httpx2
 from playwright.async_api import Browser, async_playwright
 
-from batuta import Batuta, Done, Failed, Partial, Run, Skipped
-from batuta.kernel import Clock
+from batuta import Batuta
 from batuta.testing import FakeClock
+from examples.shop import report_sales
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 LARGEST = 250_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 # Time until the demonstration has sent and received its first messages.
 DEMONSTRATION = timedelta(seconds=75)
 
 
-def shop(clock: Clock | None = None) -> Batuta:
-    """Return a program with a job in each of the states that the page distinguishes."""
-    work = Batuta(os.environ["SHOP_URL"], timezone="UTC", clock=clock)
-
-    @work.job("*/15 * * * *", category="reports")
-    async def report_sales(run: Run) -> Done:
-        await work.clock.sleep(2.4)
-        return Done(items=42)
-
-    @work.job("*/5 * * * *", category="sync", critical=True)
-    async def import_orders() -> Done:
-        await work.clock.sleep(1.1)
-        return Done(items=7)
-
-    @work.job("*/10 * * * *", category="sync")
-    async def update_stock(run: Run) -> Done | Partial:
-        await work.clock.sleep(3.2)
-        return (
-            Done(items=120)
-            if (run.execution.scheduled_for or work.clock.now()).hour % 5
-            else Partial("3 of 120 products were locked", items=117)
-        )
-
-    @work.job("0 * * * *", category="mail")
-    async def send_newsletter() -> Skipped:
-        return Skipped("no new issue")
-
-    @work.job("*/20 * * * *", category="payments")
-    async def settle_payments() -> Done | Failed:
-        await work.clock.sleep(1.9)
-        broken = work.clock.now() > datetime.fromisoformat(os.environ["SHOP_BROKEN_SINCE"])
-        return Failed("the bank answered 503") if broken else Done(items=5)
-
-    @work.job("30 2 * * *", category="upkeep")
-    def rotate_backups() -> int:
-        return 3
-
-    @work.job("0 7 * * 1", category="reports")
-    def report_week() -> int:
-        return 1
-
-    return work
-
-
-async def record_a_day(now: datetime) -> None:
-    """Run the shop's scheduler for one day up to ``now``, on a clock that the loop moves minute by minute."""
+async def record_a_day(url: str, now: datetime) -> None:
+    """Run the jobs of the README's program on a clock that the loop moves, minute by minute, up to now."""
     clock = FakeClock((now - DAY).replace(second=0, microsecond=0))
-    async with shop(clock) as work:
+    work = Batuta(url, timezone="UTC", clock=clock)
+    work.job("*/15 * * * *", category="reports")(report_sales)
+    async with work:
         scheduler = work.scheduler()
         for _ in range(int(DAY / MINUTE)):
             for loop, _ in scheduler.loops():
                 await loop.tick()
             await clock.advance(MINUTE)
-        await work.switches.set(
-            "pause.job.send_newsletter", True, by="ana", reason="new template", now=clock.now(), until=now + DAY
-        )
 
 
-def start(*arguments: str, **env: str) -> subprocess.Popen[bytes]:
+def start(*arguments: str, folder: Path = ROOT, **env: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "batuta", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **env}, stdout=subprocess.DEVNULL)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL)
 
 
 async def wait_until_ready(port: int) -> None:
@@ -135,15 +91,12 @@ async def picture(browser: Browser, address: str, name: str, *, locale: str, hei
 
 
 async def draw_shop(browser: Browser, folder: Path) -> None:
-    os.environ["SHOP_URL"] = f"sqlite:///{folder}/shop.db"
-    os.environ["SHOP_BROKEN_SINCE"] = (datetime.now(UTC) - 3 * HOUR).isoformat()
-    await record_a_day(datetime.now(UTC))
-    app = ("--app", "scripts.screenshots:shop_of_today")
-    process = start(*app, "up", PORT="8771", BATUTA_LANG="en", TZ="UTC", DATABASE_URL=os.environ["SHOP_URL"])
+    await record_a_day(f"sqlite:///{folder}/shop.db", datetime.now(UTC))
+    process = start("--app", "examples.shop:work", "up", folder=folder, PORT="8771", BATUTA_LANG="en", TZ="UTC")
     try:
         await wait_until_ready(8771)
-        await asyncio.sleep(20)  # until every process has written its first heartbeat
-        await picture(browser, "http://127.0.0.1:8771/painel", "jobs.png", locale="en-US")
+        await asyncio.sleep(20)  # until every process has shown its first heartbeat
+        await picture(browser, "http://127.0.0.1:8771/painel", "jobs.png", locale="en-US", height=780)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
@@ -168,13 +121,6 @@ async def main() -> None:
         async with chromium() as browser:
             await draw_shop(browser, Path(folder))
             await draw_julia(browser, Path(folder))
-
-
-def __getattr__(name: str) -> Batuta:
-    """Return the shop on the machine's clock for the name `shop_of_today`, which `batuta up` imports."""
-    if name != "shop_of_today":
-        raise AttributeError(name)
-    return shop()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import pytest
 
 from batuta import Failed, Snooze
 from batuta.supervise.loop import Idle
-from batuta.testing import tick
 from tests import ROOT
 
 DAY = timedelta(days=1)
@@ -21,15 +20,19 @@ def test_readme_shows_the_example_as_it_is() -> None:
     assert shown == [(ROOT / "examples" / "shop.py").read_text()]
 
 
-async def test_shop_sends_receipts_of_known_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shop_sends_receipts_of_known_orders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     sys.modules.pop("examples.shop", None)
     shop = importlib.import_module("examples.shop")
+    await shop.main()
+    assert capsys.readouterr().out.startswith("accepted ")
     async with shop.work as work:
         ids = [await work.enqueue(shop.send_receipt, order) for order in (7, 0)]
-        assert await work.work_once("default", 10) == 2
+        assert await work.work_once("default", 10) == 3
         statuses = [await work.status(id) for id in ids]
-        await tick(work, "poll_payments")
+
     assert [(each.status, each.result or each.error) for each in statuses if each] == [
         ("complete", "receipt of order 7 sent"),
         ("failed", "unknown order"),
