@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -46,10 +46,10 @@ async def record_a_day(url: str, now: datetime) -> None:
             await clock.advance(MINUTE)
 
 
-def start(*arguments: str, folder: Path = ROOT, **env: str) -> subprocess.Popen[bytes]:
+def start(*arguments: str, folder: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "batuta", *arguments]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **env}
-    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL)
+    whole = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    return subprocess.Popen(command, cwd=folder, env=whole, stdout=subprocess.DEVNULL)
 
 
 async def wait_until_ready(port: int) -> None:
@@ -92,7 +92,8 @@ async def picture(browser: Browser, address: str, name: str, *, locale: str, hei
 
 async def draw_shop(browser: Browser, folder: Path) -> None:
     await record_a_day(f"sqlite:///{folder}/shop.db", datetime.now(UTC))
-    process = start("--app", "examples.shop:work", "up", folder=folder, PORT="8771", BATUTA_LANG="en", TZ="UTC")
+    env = {"PORT": "8771", "BATUTA_LANG": "en", "TZ": "UTC"}
+    process = start("--app", "examples.shop:work", "up", folder=folder, env=env)
     try:
         await wait_until_ready(8771)
         await asyncio.sleep(20)  # until every process has shown its first heartbeat
@@ -104,7 +105,7 @@ async def draw_shop(browser: Browser, folder: Path) -> None:
 
 async def draw_julia(browser: Browser, folder: Path) -> None:
     files = {"DATABASE_URL": f"sqlite:///{folder}/julia.db", "OPTOUT_JOURNAL": f"{folder}/journal"}
-    process = start("up", PORT="8772", SIMULADOR_PORT="8773", DEMO="1", **files)
+    process = start("up", folder=ROOT, env={"PORT": "8772", "SIMULADOR_PORT": "8773", "DEMO": "1", **files})
     try:
         await wait_until_ready(8772)
         await asyncio.sleep(DEMONSTRATION.total_seconds())
