@@ -6,7 +6,7 @@ from batuta.guard.rate import RATE_LIMIT
 from batuta.kernel.errors import reason_of_error
 from batuta.kernel.reasons import Reason, ReasonCode, code_of, decode, define, encode, join, prefix_of
 from batuta.queue.outcome import TIMED_OUT
-from batuta.runlog.execution import HTTP_STATUS, HTTP_STATUS_SAID, UNFINISHED, hold_reason
+from batuta.runlog.reasons import HTTP_STATUS, HTTP_STATUS_SAID, UNFINISHED, hold_reason
 
 __all__ = [
     "HTTP_STATUS",

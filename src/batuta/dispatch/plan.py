@@ -14,7 +14,7 @@ from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
-from batuta.runlog import execution
+from batuta.runlog import reasons
 from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger
 from batuta.schedule.cron import first_instant
@@ -54,10 +54,10 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
         return why
     turned = why.facts["turned"]
     if rule.key == PAUSE_ALL:
-        return execution.PAUSED_ALL(turned=turned)
+        return reasons.PAUSED_ALL(turned=turned)
     if rule.key == pause_of_category(job.category):
-        return execution.PAUSED_CATEGORY(name=job.category, turned=turned)
-    return execution.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
+        return reasons.PAUSED_CATEGORY(name=job.category, turned=turned)
+    return reasons.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
@@ -67,7 +67,7 @@ def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> 
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
-            return execution.LIFTED_LATER(switch=rule.key, by=switch.set_by)
+            return reasons.LIFTED_LATER(switch=rule.key, by=switch.set_by)
     return None
 
 
@@ -76,7 +76,7 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
     if (held := find_holding_switch(job, switches, now)) is not None:
         return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
-        return execution.WINDOW_CLOSED(window=job.window)
+        return reasons.WINDOW_CLOSED(window=job.window)
     return None
 
 
@@ -100,9 +100,9 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
             if is_late and job.catch_up is CatchUp.ALL:
                 waits = True  # the remaining fires stay due until the current run ends
                 break
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.OVERLAP()))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.OVERLAP()))
         elif held is not None:
-            openings.append(_row(job, fire, is_late, Status.SKIPPED, execution.hold_reason(held)))
+            openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.hold_reason(held)))
         else:
             openings.append(_row(job, fire, is_late, Status.RUNNING, None))
             is_running = True
@@ -119,7 +119,7 @@ def _missed_openings(job: Job, owed: Owed) -> Iterator[Opening]:
     for fire in owed.missed:
         yield _row(job, fire, True, Status.MISSED, _why_missed(job))
     if (gap := owed.gap) is not None:
-        row = _row(job, gap.last, True, Status.MISSED, execution.MANY_FIRES(why=_why_missed(job), count=gap.count))
+        row = _row(job, gap.last, True, Status.MISSED, reasons.MANY_FIRES(why=_why_missed(job), count=gap.count))
         span: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
         yield replace(row, covers=span)
 
@@ -127,11 +127,11 @@ def _missed_openings(job: Job, owed: Owed) -> Iterator[Opening]:
 def _why_missed(job: Job) -> str:
     match job.catch_up:
         case CatchUp.SKIP:
-            return execution.MISSED_SKIP()
+            return reasons.MISSED_SKIP()
         case CatchUp.LATEST:
-            return execution.MISSED_LATEST()
+            return reasons.MISSED_LATEST()
         case CatchUp.ALL:
-            return execution.MISSED_OLD()
+            return reasons.MISSED_OLD()
 
 
 def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | None) -> Opening:
@@ -150,17 +150,17 @@ def plan_manual(
 ) -> Decisions:
     """Return the one run that an operator requested. Raise JobRefused if the job is running or held."""
     if job.overlap is Overlap.SKIP and job.name in ledger.running:
-        raise JobRefused(job=job.name, why=execution.ALREADY_RUNNING(), next_step=execution.WAIT_AND_REPEAT())
+        raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
     if held is not None and not even_if_held:
-        raise JobRefused(job=job.name, why=execution.hold_reason(held), next_step=execution.LIFT_OR_INSIST())
+        raise JobRefused(job=job.name, why=reasons.hold_reason(held), next_step=reasons.LIFT_OR_INSIST())
     opening = Opening(
         job=job.name,
         category=job.category,
         scheduled_for=None,
         trigger=Trigger.MANUAL,
         status=Status.RUNNING,
-        reason=None if held is None else execution.BY_HAND(why=execution.hold_reason(held)),
+        reason=None if held is None else reasons.BY_HAND(why=reasons.hold_reason(held)),
         params=params or None,
     )
     return Decisions([opening])

@@ -18,7 +18,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.kernel.leases import SilenceDetector
 from batuta.queue.item import LeaseHolder
-from batuta.runlog import execution as reasons
+from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup

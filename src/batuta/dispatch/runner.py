@@ -27,7 +27,7 @@ from batuta.kernel.trace import bind, trace_of_run
 from batuta.kernel.usercode import Raised, Returned, call, name_of
 from batuta.kernel.waiting import insist
 from batuta.queue.item import LeaseHolder
-from batuta.runlog import execution as reasons
+from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import Closing, ExecutionLog
 from batuta.supervise.loop import Idle, Pace, Wakeup

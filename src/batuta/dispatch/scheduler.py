@@ -18,7 +18,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.waiting import cancel_and_wait, first_of
 from batuta.queue.item import LeaseHolder
-from batuta.runlog import execution as reasons
+from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.loop import Loop, LoopPolicy

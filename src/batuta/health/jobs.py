@@ -20,9 +20,9 @@ from batuta.health.finding import Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
 from batuta.kernel.reasons import define
-from batuta.runlog.execution import UNFINISHED, is_partial, is_unfinished
 from batuta.runlog.history import ENOUGH_FAILURES, Facts, Reports
 from batuta.runlog.log import ExecutionLog, Timetable
+from batuta.runlog.reasons import UNFINISHED, is_partial, is_unfinished
 from batuta.schedule.due import last_fire
 from batuta.schedule.window import Window
 

@@ -17,8 +17,9 @@ from batuta.kernel.json import Json
 from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, call_with_deadline
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
-from batuta.runlog import execution
-from batuta.runlog.execution import Ending, Status, hold_reason
+from batuta.runlog import reasons
+from batuta.runlog.execution import Ending, Status
+from batuta.runlog.reasons import hold_reason
 from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 from batuta.supervise.stacks import task_stack
 
@@ -49,7 +50,7 @@ class CallTarget:
 
     async def deliver(self, run: Run) -> Ending:
         if (left := self._threads.left_behind) >= MOST_LEFT_BEHIND:
-            return Ending(status=Status.SKIPPED, reason=execution.OVERLAP_THREADS(count=left))
+            return Ending(status=Status.SKIPPED, reason=reasons.OVERLAP_THREADS(count=left))
         match await self._attempt(run):
             case Returned(value=value):
                 return ending_of(outcome_of(value))
@@ -92,7 +93,7 @@ def outcome_of(returned: object) -> Outcome:
         case None:
             return Done()
         case bool():
-            return Done() if returned else Failed(execution.RETURNED_FALSE())
+            return Done() if returned else Failed(reasons.RETURNED_FALSE())
         case int():
             return Done(items=returned)
         case _:
@@ -104,7 +105,7 @@ def ending_of(outcome: Outcome) -> Ending:
         case Done(items=items, result=result):
             return Ending(status=Status.SUCCESS, items=items, result=_mapping(result))
         case Partial(reason=reason, items=items, result=result):
-            why = execution.PARTIAL(why=reason)
+            why = reasons.PARTIAL(why=reason)
             return Ending(status=Status.SUCCESS, reason=why, items=items, result=_mapping(result))
         case Skipped(reason=reason) | Snooze(reason=reason) | Cancelled(reason=reason):
             return Ending(status=Status.SKIPPED, reason=reason)

@@ -24,7 +24,7 @@ from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason, ReasonCode, read_reason
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import exponential, full_jitter, with_deadline
-from batuta.runlog import execution
+from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status
 
 LARGEST_ANSWER = 1024 * 1024
@@ -125,7 +125,7 @@ class HttpTarget:
                 if clock.now() + rest >= connect_by:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
-                    return Ending(status=Status.SKIPPED, reason=execution.hold_reason(held))
+                    return Ending(status=Status.SKIPPED, reason=reasons.hold_reason(held))
                 # The time limit is for the work: the wait for a connection does not count.
                 deadline = clock.now() + rest + run.timeout
             else:
@@ -177,11 +177,11 @@ def _content_length(headers: httpx2.Headers) -> int:
 def ending_of(answer: Answer) -> Ending:
     body, code = answer.body, answer.status
     if answer.lost is not None:
-        return Ending(status=Status.ERROR, error=execution.CONNECTION_LOST(error=answer.lost))
+        return Ending(status=Status.ERROR, error=reasons.CONNECTION_LOST(error=answer.lost))
     if answer.too_long:
-        return Ending(status=Status.ERROR, response_code=code, error=execution.ANSWER_TOO_LONG())
+        return Ending(status=Status.ERROR, response_code=code, error=reasons.ANSWER_TOO_LONG())
     if code == 409:
-        return Ending(status=Status.SKIPPED, response_code=code, reason=execution.OVERLAP_BUSY())
+        return Ending(status=Status.SKIPPED, response_code=code, reason=reasons.OVERLAP_BUSY())
     if code == 504:
         return _ending_of_timeout(code)
     if not 200 <= code < 300:
@@ -189,7 +189,7 @@ def ending_of(answer: Answer) -> Ending:
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object:
         # For example the page of a proxy, which must not count as success.
-        return Ending(status=Status.ERROR, response_code=code, error=execution.NO_JSON(status=code))
+        return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
 
@@ -202,7 +202,7 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
         case "ok":
             return Ending(status=Status.SUCCESS, response_code=code, items=items, result=_details_to_keep(body))
         case "partial":
-            reason = execution.PARTIAL(why=reason)
+            reason = reasons.PARTIAL(why=reason)
             return Ending(
                 status=Status.SUCCESS, response_code=code, items=items, reason=reason, result=_details_to_keep(body)
             )
@@ -213,31 +213,31 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
             return Ending(
                 status=Status.ERROR,
                 response_code=code,
-                error=_add_words(execution.ENDPOINT_ERROR, execution.ENDPOINT_ERROR_SAID, body),
+                error=_add_words(reasons.ENDPOINT_ERROR, reasons.ENDPOINT_ERROR_SAID, body),
             )
 
 
 def _ending_of_timeout(code: int | None = None) -> Ending:
-    return Ending(status=Status.TIMEOUT, response_code=code, error=execution.NO_ANSWER())
+    return Ending(status=Status.TIMEOUT, response_code=code, error=reasons.NO_ANSWER())
 
 
 def _ending_of_refusal(error: Exception, tries: int, url: str) -> Ending:
     parts = urlsplit(url)
     where = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
-    return Ending(status=Status.ERROR, error=execution.REFUSED(where=where, count=tries, error=type(error).__name__))
+    return Ending(status=Status.ERROR, error=reasons.REFUSED(where=where, count=tries, error=type(error).__name__))
 
 
 def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
     if code == 429:
-        return _add_words(execution.TOO_MANY_REQUESTS, execution.TOO_MANY_REQUESTS_SAID, body)
-    return _add_words(execution.HTTP_STATUS, execution.HTTP_STATUS_SAID, body, status=code)
+        return _add_words(reasons.TOO_MANY_REQUESTS, reasons.TOO_MANY_REQUESTS_SAID, body)
+    return _add_words(reasons.HTTP_STATUS, reasons.HTTP_STATUS_SAID, body, status=code)
 
 
 def _reason(body: Mapping[str, Any]) -> str:
     """Return the reason in the endpoint's response, with its code and facts if they were sent."""
     said = body.get("reason")
     if not said or not isinstance(said, str):
-        return execution.NO_REASON()
+        return reasons.NO_REASON()
     return read_reason(said, body.get("reason_code"), body.get("reason_facts"))
 
 

@@ -24,8 +24,9 @@ from batuta.kernel.events import (
 )
 from batuta.kernel.reasons import code_of
 from batuta.queue.item import LeaseHolder
-from batuta.runlog.execution import HELD, PARTIAL, WINDOW_CLOSED, Ending, Execution, Status
+from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Closing
+from batuta.runlog.reasons import HELD, PARTIAL, WINDOW_CLOSED
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson

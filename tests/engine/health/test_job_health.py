@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from batuta.health.jobs import JobHealth, JobState, Level, find_expected, judge, level
-from batuta.runlog.execution import PARTIAL, PAUSED_ALL, UNFINISHED
 from batuta.runlog.history import Counts, Facts, LastRun
+from batuta.runlog.reasons import PARTIAL, PAUSED_ALL, UNFINISHED
 from tests.engine.dispatch.scheduling import job
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")

@@ -15,7 +15,7 @@ import batuta
 from batuta.kernel.errors import DeadlineExceeded, reason_of_error
 from batuta.kernel.reasons import CODES, Reason, ReasonCode, code_of, decode, describe_reason, encode, read_reason
 from batuta.kernel.writable import mask_text
-from batuta.runlog.execution import HELD, WINDOW_CLOSED
+from batuta.runlog.reasons import HELD, WINDOW_CLOSED
 from batuta.texts import HERE, Texts, read_table
 
 APP_TEXTS = Path(app.__file__).parent / "texts"

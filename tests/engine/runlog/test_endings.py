@@ -9,16 +9,8 @@ import pytest
 
 from batuta.kernel.json import dumps
 from batuta.kernel.reasons import encode
-from batuta.runlog.execution import (
-    LARGEST_RESULT,
-    LONGEST_ERROR,
-    PARTIAL,
-    Ending,
-    Status,
-    is_partial,
-    storable,
-    without_details,
-)
+from batuta.runlog.execution import LARGEST_RESULT, LONGEST_ERROR, Ending, Status, storable, without_details
+from batuta.runlog.reasons import PARTIAL, is_partial
 
 HUGE = 10**5000
 

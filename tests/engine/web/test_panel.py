@@ -17,7 +17,7 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.runlog.execution import BY_HAND, WINDOW_CLOSED, hold_reason
+from batuta.runlog.reasons import BY_HAND, WINDOW_CLOSED, hold_reason
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts

@@ -15,7 +15,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import encode
 from batuta.queue.item import QueueTable
-from batuta.runlog.execution import MISSED_RESTORED, RESTORED
+from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS

@@ -11,7 +11,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import encode
 from batuta.queue.item import LeaseHolder
-from batuta.runlog.execution import MISSED_CHANGED, SILENT, Ending, Execution, Opening, Registration, Status, Trigger
+from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (
     Closing,
     Controls,
@@ -24,6 +24,7 @@ from batuta.runlog.log import (
     SilentRun,
     Timetable,
 )
+from batuta.runlog.reasons import MISSED_CHANGED, SILENT
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls, SqlSwitches

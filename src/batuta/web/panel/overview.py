@@ -18,8 +18,8 @@ from batuta.health.finding import Assessment
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json
-from batuta.runlog.execution import WINDOW_CLOSED
 from batuta.runlog.history import Recorded
+from batuta.runlog.reasons import WINDOW_CLOSED
 from batuta.schedule.window import holiday_at
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of

@@ -13,7 +13,8 @@ from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Board, Course, Extension, Figure, Tone
 from batuta.kernel.reasons import encode
-from batuta.runlog.execution import MISSED_OLD, PARTIAL, Registration
+from batuta.runlog.execution import Registration
+from batuta.runlog.reasons import MISSED_OLD, PARTIAL
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import query_of
