@@ -196,14 +196,14 @@ class Observability:
         sinks: list[Sink] = [LogSink(self.events)]
         slack, webhook = self._secret("slack_webhook_url"), self._secret("alert_webhook_url")
         if slack or webhook:
-            from batuta.targets.http import SlackSink, WebhookSink
+            from batuta.targets.alerts import SlackSink, WebhookSink
 
             sinks += [SlackSink(slack, self.caller(), self.service)] if slack else []
             sinks += [WebhookSink(webhook, self.caller(), self.service)] if webhook else []
         return sinks
 
     async def _ping(self, url: str) -> None:
-        from batuta.targets.http import ping
+        from batuta.targets.alerts import ping
 
         await ping(self.caller(), url)
 

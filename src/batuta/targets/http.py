@@ -17,10 +17,8 @@ from urllib.parse import urlencode, urlsplit
 import httpx2
 
 from batuta.dispatch.job import Run
-from batuta.health.alerts import Alert, Kind
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded, DeliveryRefused
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.reasons import Reason, ReasonCode, read_reason
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import exponential, full_jitter, with_deadline
@@ -269,53 +267,3 @@ def _answer(status: int, body: bytes) -> Answer:
 
 def _add_query(url: str, params: Mapping[str, str]) -> str:
     return f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(params)}" if params else url
-
-
-SIGNS = {"critical": ":red_circle:", "error": ":large_orange_circle:", "warning": ":large_yellow_circle:"}
-RECOVERED = ":large_green_circle:"
-
-
-@dataclass(frozen=True, slots=True)
-class SlackSink:
-    """Sends alerts to a Slack channel. ``service`` is the name of the service that raises the alert."""
-
-    url: str
-    caller: HttpCaller
-    service: str
-    name: str = "slack"
-
-    async def send(self, alert: Alert) -> None:
-        sign = RECOVERED if alert.kind is Kind.RECOVERY else SIGNS.get(alert.severity.value, "")
-        step = f"\n→ {alert.next_step}" if alert.next_step else ""
-        await post(self.caller, self.url, {"text": f"{sign} *{self.service}*: {alert.message}{step}"}, self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookSink:
-    url: str
-    caller: HttpCaller
-    service: str
-    name: str = "webhook"
-
-    async def send(self, alert: Alert) -> None:
-        body: dict[str, Json] = {
-            "service": self.service,
-            "kind": alert.kind.value,
-            "cause": alert.cause,
-            "severity": alert.severity.value,
-            "message": alert.message,
-            "next_step": alert.next_step,
-        }
-        await post(self.caller, self.url, body, self.name)
-
-
-async def post(caller: HttpCaller, url: str, body: Mapping[str, Json], name: str) -> None:
-    status = await caller.send("POST", url, dumps(body).encode())
-    if not 200 <= status < 300:
-        raise DeliveryRefused(sink=name, status=status)
-
-
-async def ping(caller: HttpCaller, url: str) -> None:
-    status = await caller.send("GET", url)
-    if not 200 <= status < 300:
-        raise DeliveryRefused(sink="deadman", status=status)
