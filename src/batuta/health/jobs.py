@@ -13,16 +13,16 @@ from enum import StrEnum
 from typing import Protocol
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import find_holding_switch
+from batuta.dispatch.plan import hold
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.switches import Switch
 from batuta.health.finding import Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
-from batuta.kernel.reasons import define
+from batuta.kernel.reasons import code_of, define
 from batuta.runlog.history import ENOUGH_FAILURES, Facts, Reports
 from batuta.runlog.log import ExecutionLog, Timetable
-from batuta.runlog.reasons import UNFINISHED, is_partial, is_unfinished
+from batuta.runlog.reasons import UNFINISHED, WINDOW_CLOSED, is_partial, is_unfinished
 from batuta.schedule.due import last_fire
 from batuta.schedule.window import Window
 
@@ -73,7 +73,8 @@ class JobHealth:
 
     @property
     def does_not_succeed(self) -> bool:
-        if self.state is JobState.UNFINISHED or self.held is not None:
+        is_paused = self.held is not None and code_of(self.held) != WINDOW_CLOSED
+        if self.state is JobState.UNFINISHED or is_paused:
             return False
         last = self.facts.last
         has_failed = last is not None and last.status in _FAILED
@@ -214,7 +215,7 @@ class JobHealthQuery:
                     facts.get(name, Facts()),
                     expected_at=due.get(name),
                     is_answered=name in answered,
-                    held=find_holding_switch(job, ledger.switches, now),
+                    held=hold(job, ledger.switches, windows, now),
                     now=now,
                 )
                 for name, job in jobs.items()

@@ -102,7 +102,7 @@ def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
     stale = _gauge(
         "job_stale", "1: a fire was expected, its SLA is over, and no successful run has started since", "job"
     )
-    held = _gauge("job_held", "1: a switch or a pause holds the job", "job")
+    held = _gauge("job_held", "1: a switch, a pause or a closed window holds the job", "job")
     last_day = _gauge("job_last_day_runs", "Fires of the last 24 hours by status", "job", "status")
     last = _gauge("job_last_start_timestamp_seconds", "Start of the last run", "job")
     upcoming = _gauge("job_next_fire_timestamp_seconds", "Next fire", "job")

@@ -8,7 +8,7 @@ import pytest
 
 from batuta.health.jobs import JobHealth, JobState, Level, find_expected, judge, level
 from batuta.runlog.history import Counts, Facts, LastRun
-from batuta.runlog.reasons import PARTIAL, PAUSED_ALL, UNFINISHED
+from batuta.runlog.reasons import PARTIAL, PAUSED_ALL, UNFINISHED, WINDOW_CLOSED
 from tests.engine.dispatch.scheduling import job
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
@@ -79,6 +79,14 @@ def test_job_that_never_ran_is_stale() -> None:
 def test_held_job_with_recorded_fires_is_held() -> None:
     health = judged(Facts(last=last()), held=PAUSED_ALL(turned=""))
     assert (health.state, health.why) == (JobState.HELD, "switch pause.all is on")
+
+
+def test_job_outside_its_window_is_held_and_its_failures_still_count() -> None:
+    closed = WINDOW_CLOSED(window="manha")
+    assert judged(Facts(last=last()), held=closed).state is JobState.HELD
+    failures = Facts(last=last("error"), failures_in_a_row=3)
+    assert judged(failures, held=closed).does_not_succeed
+    assert not judged(failures, held=PAUSED_ALL(turned="")).does_not_succeed
 
 
 def test_pause_does_not_hide_that_no_scheduler_fires() -> None:

@@ -10,7 +10,7 @@ from typing import Self
 from starlette.datastructures import QueryParams
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import find_holding_switch, rules_of
+from batuta.dispatch.plan import hold, rules_of
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
 from batuta.guard.switches import judge_switch as verdict_of
@@ -19,7 +19,6 @@ from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json
 from batuta.runlog.history import Recorded
-from batuta.runlog.reasons import WINDOW_CLOSED
 from batuta.schedule.window import holiday_at
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
@@ -75,7 +74,7 @@ class Row:
     health: JobHealth
     schedule: str | None
     why: str | None
-    next_note: str | None  # why the next fire will not run; None: the fire will run
+    hold_note: str | None  # why the job may not run now, if ``why`` is about something else
     searched: str
     is_shown: bool
 
@@ -120,7 +119,7 @@ def rows(seen: JobsSeen, asked: JobFilter, words: Words) -> list[Row]:
 def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> Row:
     job = health.job
     schedule = crons.in_words(job.cron, words)
-    why = why_not(health, seen, words)
+    why = explain(health, seen, words)
     names = (job.name, job.category, words.texts.category(job.category))
     text = (*names, job.cron.text, schedule or "", why or "", words.word("state", health.state.value))
     searched = fold(" ".join(text))
@@ -133,18 +132,24 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> R
         health=health,
         schedule=schedule,
         why=why,
-        next_note=window_note(job, seen, words),
+        hold_note=None if health.state is JobState.HELD else explain_hold(health, seen, words),
         searched=searched,
         is_shown=is_shown,
     )
 
 
-def why_not(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return the reason why a job is not ok, with the end of the hold if it has one, or None."""
-    if health.why is None:
+def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
+    """Return why a job is not ok. A held job also shows until when, if the hold has an end."""
+    if health.state is JobState.HELD:
+        return explain_hold(health, seen, words)
+    return None if health.why is None else words.texts.reason(health.why)
+
+
+def explain_hold(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
+    """Return why the job may not run now, and until when, if the hold has an end. None: the job may run."""
+    if health.held is None:
         return None
-    text = words.texts.reason(health.why)
-    until = _hold_end(health.job, seen) if health.state is JobState.HELD else None
+    text, until = words.texts.reason(health.held), _hold_end(health.job, seen)
     return text if until is None else text + words.texts("panel.why.until", until=words.minute(until))
 
 
@@ -153,14 +158,7 @@ def _hold_end(job: Job, seen: JobsSeen) -> datetime | None:
         switch = seen.switches.get(rule.key)
         if isinstance(verdict_of(rule, switch, seen.now), Hold):
             return switch.until if switch is not None and switch.until is not None and switch.until > seen.now else None
-    return None
-
-
-def window_note(job: Job, seen: JobsSeen, words: Words) -> str | None:
-    if job.window is None or seen.windows[job.window].is_open(seen.now, job.zone):
-        return None
-    opens = seen.windows[job.window].next_open(seen.now, job.zone)
-    return words.texts("panel.window_closed", name=job.window, opens=words.minute(opens))
+    return None if job.window is None else seen.windows[job.window].next_open(seen.now, job.zone)
 
 
 def counts(seen: JobsSeen) -> dict[JobState, int]:
@@ -300,16 +298,10 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[Fire]:
     for _ in range(FIRES):
         at = job.cron.next_after(at, job.zone)
         day = at.astimezone(job.zone).date()
-        found.append(Fire(at, _stop_reason(job, seen, at, words), holiday_at(day, job.zone)))
+        held = hold(job, seen.switches, seen.windows, at)
+        stopped = None if held is None else words.texts.reason(held)
+        found.append(Fire(at, stopped, holiday_at(day, job.zone)))
     return found
-
-
-def _stop_reason(job: Job, seen: JobsSeen, at: datetime, words: Words) -> str | None:
-    if (held := find_holding_switch(job, seen.switches, at)) is not None:
-        return words.texts.reason(held)
-    if job.window is not None and not seen.windows[job.window].is_open(at, job.zone):
-        return words.texts.reason(WINDOW_CLOSED(window=job.window))
-    return None
 
 
 def why(row: Recorded, words: Words) -> str | None:

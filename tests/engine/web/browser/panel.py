@@ -46,7 +46,7 @@ STATES = {
     "paused": "held",
     "to_come": "waiting",
     "planned_for_a_day_nobody_knows": "unfinished",
-    "morning": "waiting",
+    "morning": "held",
 }
 _INSERT = query_of(
     "insert",
@@ -137,7 +137,7 @@ async def open_panel(folder: Path, url: str) -> Panel:
     add("paused", "0 6 * * 1-5", Endpoint(), "campanha")
     add("to_come", "20 4 1 * *", Endpoint(), "report")
     add("planned_for_a_day_nobody_knows", "0 2 * * 0", Endpoint(), "report", finished=False)
-    add("morning", "0 10 * * 1-5", Endpoint(), "campanha", window="manha")
+    add("morning", "0 10 * * 1-5", Endpoint(), "report", window="manha")
     await work.open()
     await _fill(panel)
     return panel
