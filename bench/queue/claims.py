@@ -121,7 +121,8 @@ async def measured(url: str) -> dict[str, tuple[float, float]]:
     from batuta.kernel.clock import SystemClock
     from batuta.kernel.events import Fanout
     from batuta.kernel.ids import Ids
-    from batuta.queue.item import LeaseHolder, NewItem
+    from batuta.kernel.leases import LeaseHolder
+    from batuta.queue.item import NewItem
     from batuta.stores import connect
     from batuta.stores.sql.database import AsJson
     from batuta.stores.sql.migrations import Migrator, engine_migrations

@@ -11,7 +11,8 @@ from app.composition.julia import migrations
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem
 from batuta.runlog.execution import Ending, Status
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlControls, SqlSwitches

@@ -19,8 +19,9 @@ from typing import Any
 from batuta import Batuta, Done
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
+from batuta.kernel.leases import LeaseHolder
 from batuta.processes.exit import stop_on_signals
-from batuta.queue.item import Lease, LeaseHolder, NewItem, QueueTable
+from batuta.queue.item import Lease, NewItem, QueueTable
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.outcome import Failed, Next, StageOutcome, after_seconds
 from batuta.queue.pipeline import Pipeline, Stage

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.stores import connect
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS

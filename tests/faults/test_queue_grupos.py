@@ -13,8 +13,8 @@ from pathlib import Path
 
 from app.contexts.grupos.fila import Estagio
 from batuta.kernel.clock import SystemClock
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.waiting import insist
-from batuta.queue.item import LeaseHolder
 from batuta.testing import FakeClock
 from batuta.testing.clock import FastClock
 from tests.faults.conftest import one_of

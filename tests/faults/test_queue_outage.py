@@ -14,7 +14,8 @@ import pytest
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem
 from batuta.queue.rescuer import Rescuer
 from batuta.stores.sql.database import AsJson, Limits
 from batuta.stores.sql.migrations import Migrator, engine_migrations

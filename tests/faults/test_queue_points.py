@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from batuta.queue.item import LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS

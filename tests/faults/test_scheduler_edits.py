@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from batuta.dispatch.registry import JobRegistry
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.runlog.execution import Registration
 from batuta.schedule.window import Window
 from batuta.testing import FakeClock

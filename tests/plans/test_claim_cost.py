@@ -15,7 +15,7 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.stores import connect
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.migrations import Migrator, engine_migrations

@@ -20,8 +20,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.leases import SilenceDetector
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, SilenceDetector
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
 # A scheduler renews its timetable every third of a lease. After two leases without a renewal the timetable counts as

@@ -26,7 +26,7 @@ from batuta.kernel.events import (
     TimetableActivated,
     TimetableStandsBy,
 )
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.runlog.execution import Registration
 from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened, OwnTimetable
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup

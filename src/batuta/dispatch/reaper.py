@@ -16,8 +16,7 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
-from batuta.kernel.leases import SilenceDetector
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, SilenceDetector
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun

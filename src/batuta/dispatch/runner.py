@@ -22,11 +22,11 @@ from batuta.kernel.errors import (
     reason_of_error,
 )
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import bind, trace_of_run
 from batuta.kernel.usercode import Raised, Returned, call, name_of
 from batuta.kernel.waiting import insist
-from batuta.queue.item import LeaseHolder
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, storable, without_details
 from batuta.runlog.log import Closing, ExecutionLog

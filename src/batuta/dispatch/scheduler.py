@@ -15,9 +15,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
-from batuta.kernel.leases import renew_until_cancelled
+from batuta.kernel.leases import LeaseHolder, renew_until_cancelled
 from batuta.kernel.waiting import cancel_and_wait, first_of
-from batuta.queue.item import LeaseHolder
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger

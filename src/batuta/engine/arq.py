@@ -9,8 +9,8 @@ from arq.worker import Function
 from batuta.engine.batuta import Batuta
 from batuta.engine.queues import Served, queue_loops
 from batuta.kernel.identity import make_owner
+from batuta.kernel.leases import LeaseHolder
 from batuta.processes.heartbeat import BEATING
-from batuta.queue.item import LeaseHolder
 from batuta.stores.arq import ARQ_RUNNER
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import ArqRunner, Here, functions

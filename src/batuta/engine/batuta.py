@@ -30,13 +30,14 @@ from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.options import check_options
 from batuta.kernel.reasons import Reason
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, LeaseHolder, QueueTable
+from batuta.queue.item import Lease, QueueTable
 from batuta.queue.outcome import RetryPolicy
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import Reason
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, LeaseHolder
+from batuta.queue.item import Lease
 from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer, recover_items

@@ -1,6 +1,7 @@
 """Renewal of leases by their holder, and detection of holders that no longer renew."""
 
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, NoReturn, TypeVar
 
@@ -8,6 +9,16 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.waiting import insist
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseHolder:
+    """A process that holds leases. ``owner`` is unique per start of the process. A lease that is not renewed within
+    ``lease`` is lost.
+    """
+
+    owner: str
+    lease: timedelta
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:

@@ -2,13 +2,13 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.reasons import Reason, define
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.outcome import Failed, FullJitter, Outcome, RetryPolicy, Settlement, Snooze, settle
+from batuta.queue.outcome import DEFAULT_RETRY, Failed, Outcome, RetryPolicy, Settlement, Snooze, settle
 
 
 def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
@@ -23,8 +23,8 @@ class ItemHandler:
 
     handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts
     timeout: timedelta = timedelta(seconds=300)
-    retry: RetryPolicy = field(default_factory=FullJitter)
-    retry_timeout: bool = True
+    retry: RetryPolicy = DEFAULT_RETRY
+    retry_timeout: bool = False  # a call that took too long is likely to take too long again
     settle: Callable[[Lease, Any, RetryPolicy], Settlement] = _settle
     keep: timedelta | None = None
     keep_dead: timedelta | None = None

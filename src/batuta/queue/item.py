@@ -1,4 +1,4 @@
-"""Items of a queue: the description of their table, their states, new items, leases and lease holders."""
+"""Items of a queue: the description of their table, their states, new items and leases."""
 
 import re
 from collections.abc import Mapping
@@ -48,16 +48,6 @@ class Lease(NamedTuple):
     is_last_chance: bool = False  # one more crash makes the item dead
     due_at: datetime | None = None  # when the item became due
     spoilt: tuple[str, ...] = ()  # columns with unreadable values, so the item cannot run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseHolder:
-    """A process that holds leases. ``owner`` is unique per start of the process. A lease that is not renewed within
-    ``lease`` is lost.
-    """
-
-    owner: str
-    lease: timedelta
 
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")

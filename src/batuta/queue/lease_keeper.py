@@ -16,9 +16,9 @@ from typing import Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
-from batuta.kernel.leases import renew_until_cancelled
+from batuta.kernel.leases import LeaseHolder, renew_until_cancelled
 from batuta.kernel.waiting import cancel_and_wait, with_timeout
-from batuta.queue.item import Lease, LeaseHolder
+from batuta.queue.item import Lease
 from batuta.queue.store import Renewed
 from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 

@@ -64,6 +64,10 @@ class FullJitter:
         return None if attempt > self.retries else full_jitter(exponential(attempt, self.base, self.cap), chance())
 
 
+# Of tasks and queue items. Stages have ``DEFAULT_STAGE_RETRY``.
+DEFAULT_RETRY = FullJitter()
+
+
 def after_seconds(waits: Sequence[float]) -> Waits:
     """Return a retry policy with one retry after each of these waits, in seconds."""
     return Waits(tuple(timedelta(seconds=wait) for wait in waits))

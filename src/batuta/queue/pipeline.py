@@ -69,6 +69,7 @@ class Pipeline:
             handle=stage.handle,
             timeout=stage.timeout,
             retry=stage.retry,
+            retry_timeout=True,
             settle=lambda lease, outcome, retry: self.settle(stage, lease, outcome, retry),
         )
 

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
-from batuta.kernel.leases import SilenceDetector
-from batuta.queue.item import ItemState, LeaseHolder
+from batuta.kernel.leases import LeaseHolder, SilenceDetector
+from batuta.queue.item import ItemState
 from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 

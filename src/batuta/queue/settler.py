@@ -29,10 +29,11 @@ from batuta.kernel.errors import (
     is_store_away,
 )
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.usercode import Called
 from batuta.kernel.waiting import insist
 from batuta.queue.handler import ItemHandler
-from batuta.queue.item import ItemState, Lease, LeaseHolder
+from batuta.queue.item import ItemState, Lease
 from batuta.queue.lease_keeper import recheck_after
 from batuta.queue.outcome import EFFECT_CRASHED, Failed, Settlement, Writes
 from batuta.queue.running import Running, Step

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeAlias
 
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 
 Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]

@@ -19,6 +19,7 @@ from itertools import count
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
 from batuta.kernel.waiting import first_of, insist
@@ -26,7 +27,7 @@ from batuta.kernel.writable import MAX_PAYLOAD
 from batuta.queue.executor import Executed, decide, execute
 from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, LeaseHolder
+from batuta.queue.item import Lease
 from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, give_back, put_off
 from batuta.queue.running import Cancellations, Running, Step, Stop

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Protocol
 
 from batuta.guard.switches import Switch
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.runlog.execution import Ending, Execution, Opening, Registration
 from batuta.schedule.window import Window
 

@@ -16,7 +16,7 @@ from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, QueueTable
-from batuta.queue.outcome import Done, FullJitter, Outcome, RetryPolicy, Snooze, after_seconds
+from batuta.queue.outcome import DEFAULT_RETRY, Done, Outcome, RetryPolicy, Snooze, after_seconds
 
 TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
 
@@ -97,8 +97,8 @@ class Task:
     function: TaskFunction
     queue: str = DEFAULT_QUEUE
     timeout: timedelta = timedelta(seconds=300)
-    retry: RetryPolicy = field(default_factory=FullJitter)
-    retry_timeout: bool = False  # a call that took too long will probably take too long again
+    retry: RetryPolicy = DEFAULT_RETRY
+    retry_timeout: bool = False
     keep_result: timedelta = timedelta(hours=1)
     # For a synchronous function: one thread per call, which Python cannot stop.
     threads: Threads = field(default_factory=Threads)
@@ -224,7 +224,7 @@ class TaskRegistry:
 
 
 def retry_policy(retry: RetryPolicy | Sequence[float] | None) -> RetryPolicy:
-    """Return the retry policy for a list of waits in seconds, one per retry. None gives full jitter with five retries."""
+    """Return the retry policy for a list of waits in seconds, one per retry. None gives ``DEFAULT_RETRY``."""
     if retry is None:
-        return FullJitter()
+        return DEFAULT_RETRY
     return after_seconds(retry) if isinstance(retry, Sequence) else retry

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from tests.command import Command, one_sentence
 
 PROGRAM = """

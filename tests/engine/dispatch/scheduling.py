@@ -12,7 +12,7 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.runlog.execution import Ending, Registration, Status
 from batuta.runlog.log import ExecutionLog, Expected, OwnTimetable
 from batuta.stores.sql.controls import SqlControls, SqlSwitches

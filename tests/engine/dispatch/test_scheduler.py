@@ -22,8 +22,8 @@ from batuta.kernel.events import (
     ScheduleFailed,
     TimetableStandsBy,
 )
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import code_of
-from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Closing
 from batuta.runlog.reasons import HELD, PARTIAL, WINDOW_CLOSED

@@ -9,7 +9,7 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.health.finding import Assessment, Severity
 from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler, judge_workers
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats
 from batuta.supervise.pruner import Pruner

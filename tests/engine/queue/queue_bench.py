@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from batuta.kernel.ids import Ids
+from batuta.kernel.leases import LeaseHolder
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, LeaseHolder, NewItem
+from batuta.queue.item import Lease, NewItem
 from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import Done, after_seconds
 from batuta.queue.worker import Worker, WorkerPolicy

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlSwitches

@@ -10,9 +10,10 @@ import pytest
 from batuta import Batuta
 from batuta.kernel.errors import InvalidName, StatementRefused, StoreReadOnly
 from batuta.kernel.ids import Ids
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.writable import refuse_unstorable
 from batuta.queue.handler import ItemHandler
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable
+from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
 from batuta.queue.store import ClaimResult, Endings
 from batuta.queue.worker import Worker, WorkerPolicy

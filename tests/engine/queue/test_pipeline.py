@@ -10,7 +10,8 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, FanOut, Jump, Next, Settlement, Skipped, Snooze, StageOutcome, Writes
 from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.worker import Worker, WorkerPolicy

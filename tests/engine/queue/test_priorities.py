@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue import statements
 from batuta.stores.sql.queue.store import SqlQueue

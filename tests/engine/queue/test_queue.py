@@ -8,7 +8,8 @@ import pytest
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
-from batuta.queue.item import LeaseHolder, NewItem, QueueTable
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem, QueueTable
 from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of

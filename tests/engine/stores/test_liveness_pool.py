@@ -13,7 +13,8 @@ from batuta.dispatch.scheduler import RUN_LEASE
 from batuta.engine.batuta import QUEUE_LEASE
 from batuta.health.aggregator import State, look
 from batuta.kernel.errors import InvalidSetting
-from batuta.queue.item import ItemState, LeaseHolder
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState
 from batuta.queue.outcome import Settlement
 from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigger
 from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed

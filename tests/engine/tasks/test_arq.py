@@ -26,7 +26,8 @@ from batuta.health import checks
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.json import Json
-from batuta.queue.item import Lease, LeaseHolder
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
 from batuta.queue.outcome import settle as settlement
 from batuta.stores.arq import ARQ_RUNNER, calls

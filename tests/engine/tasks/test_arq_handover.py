@@ -17,7 +17,8 @@ from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
 from batuta.kernel.json import dumps
-from batuta.queue.item import ItemState, Lease, LeaseHolder
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Done, Settlement
 from batuta.stores.arq import calls
 from batuta.stores.arq.relay import ArqRelay

@@ -28,7 +28,7 @@ from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.queue.outcome import Done, Partial, Skipped
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.receive.endpoints import JobCall

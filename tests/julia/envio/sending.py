@@ -11,7 +11,8 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Eco
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.queue.item import LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle

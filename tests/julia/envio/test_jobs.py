@@ -12,7 +12,8 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
-from batuta.queue.item import LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import NewItem
 from batuta.queue.outcome import Done
 from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database

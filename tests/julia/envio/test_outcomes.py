@@ -11,7 +11,7 @@ import pytest
 from app.composition.envio import limits
 from app.contexts.comum.whatsapp import Banned, Disconnected, NotOnWhatsApp, RateLimited, Refused, SendResult, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from batuta.queue.item import LeaseHolder
+from batuta.kernel.leases import LeaseHolder
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson
 from batuta.testing import EventRecorder

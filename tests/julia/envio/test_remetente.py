@@ -29,7 +29,8 @@ from app.main import build
 from app.settings import Settings
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed
-from batuta.queue.item import ItemState, Lease, LeaseHolder
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Settlement, Snooze
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queries import in_dialect, query_of

@@ -9,8 +9,8 @@ from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import encode
-from batuta.queue.item import LeaseHolder
 from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (
     Closing,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.queue.store import QueueStore
 from batuta.testing.clock import FakeClock

@@ -10,9 +10,10 @@ from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.writable import mask_text, refuse_too_deep
-from batuta.queue.item import ItemState, Lease, LeaseHolder, NewItem, QueueTable, pause_of_queue, require_identifier
+from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_queue, require_identifier
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved
 from batuta.stores.sql.audit import AuditLog
