@@ -26,8 +26,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
-from batuta.kernel.options import nearest
 from batuta.kernel.reasons import Reason, Reasons
+from batuta.kernel.suggestions import nearest
 from batuta.texts import Language
 
 __all__ = ["EngineSettings", "Listed", "Zone", "environment", "load_settings"]

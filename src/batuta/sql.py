@@ -6,7 +6,7 @@ from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading
 from batuta.stores.sql.history import full_id, is_uuid
 from batuta.stores.sql.migrations import Mark, Migration, read_migrations
 from batuta.stores.sql.queries import in_dialect, load_queries, load_text, query_of, retentions_in
-from batuta.supervise.pruner import Retention, keep_for, prune_all
+from batuta.supervise.retention import Retention, keep_for, prune_all
 
 __all__ = [
     "AsJson",

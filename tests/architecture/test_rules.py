@@ -38,7 +38,7 @@ WHILES = {
     "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
     "stores/sql/queue/tasks.py": {"_find_alive"},
     "testing/contracts/queue.py": {"test_two_thousand_items_pass_through"},
-    "supervise/pruner.py": {"prune_all"},
+    "supervise/retention.py": {"prune_all"},
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_waiting"},
     "stores/sqlite/readers.py": {"_work"},

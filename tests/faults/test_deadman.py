@@ -17,8 +17,8 @@ import pytest
 from app.composition.jobs import CATALOGUE, PROFILES, WINDOWS
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
+from batuta.health.alert_hub import CALM, AlertHub
 from batuta.health.alerts import Alert, AlertPolicy
-from batuta.health.hub import CALM, AlertHub
 from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
 from batuta.supervise.loop import Again

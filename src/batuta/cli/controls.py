@@ -18,8 +18,8 @@ from batuta.guard.breaker import Circuit
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
 from batuta.kernel.clock import exact
 from batuta.kernel.errors import InvalidName
-from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
+from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
 from batuta.texts import Texts
 

@@ -22,7 +22,7 @@ from batuta.cli import controls, database, doctor, health, jobs, queues, roles, 
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, make_cli_context
 from batuta.config import reason_of
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
-from batuta.kernel.options import nearest
+from batuta.kernel.suggestions import nearest
 from batuta.texts import Texts
 
 # An example for formats: every part has two digits.

@@ -11,8 +11,8 @@ from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, curren
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel import reasons
 from batuta.kernel.errors import ConfigError
-from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason, decode
+from batuta.kernel.suggestions import unknown
 from batuta.queue.item import ItemState, QueueTable
 from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue

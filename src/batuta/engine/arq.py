@@ -16,7 +16,7 @@ from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import ArqRunner, Here, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.pruner import PRUNING, Pruner
+from batuta.supervise.retention import PRUNING, Pruner
 from batuta.supervise.supervisor import Supervisor
 from batuta.tasks.service import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
 

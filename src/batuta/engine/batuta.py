@@ -31,8 +31,8 @@ from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
-from batuta.kernel.options import check_options
 from batuta.kernel.reasons import Reason
+from batuta.kernel.suggestions import check_options
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
@@ -60,7 +60,7 @@ from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
-from batuta.supervise.pruner import PRUNING, Pruner, Retention, keep_for
+from batuta.supervise.retention import PRUNING, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
 from batuta.targets.call import BreakerTarget, CallTarget, JobFunction

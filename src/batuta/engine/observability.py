@@ -12,10 +12,10 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.guard.circuits import Circuits
 from batuta.health import checks
 from batuta.health.aggregator import HealthAggregator, Probe
+from batuta.health.alert_hub import HUB_POLICY, PINGING, AlertHub, DeadMansSwitch, LogSink, Sink
 from batuta.health.alerts import AlertPolicy
 from batuta.health.checks import transactions
 from batuta.health.finding import Section, Severity
-from batuta.health.hub import HUB_POLICY, PINGING, AlertHub, DeadMansSwitch, LogSink, Sink
 from batuta.health.jobs import JobHealthQuery
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved_check
 from batuta.kernel.clock import Clock

@@ -13,8 +13,8 @@ from batuta.guard.breaker import Change, Circuit, CircuitRule, CircuitState, Cir
 from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName, StoreUnavailable
-from batuta.kernel.options import unknown
 from batuta.kernel.reasons import Reason
+from batuta.kernel.suggestions import unknown
 
 # A change by another process is visible here after this time.
 LOOK_EVERY = timedelta(milliseconds=500)

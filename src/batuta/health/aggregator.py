@@ -26,7 +26,7 @@ from batuta.health.finding import (
 )
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, InvalidName, InvalidSections, StoreUnavailable
-from batuta.kernel.options import unknown
+from batuta.kernel.suggestions import unknown
 from batuta.kernel.usercode import Late, Question, Raised, Returned, call_with_deadline, name_of
 
 CACHED_FOR = timedelta(seconds=15)

@@ -4,9 +4,9 @@ from batuta.kernel.batcher import Batcher, BatchLoader
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.storable import is_writable, json_object, make_writable, mask_text
 from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
 from batuta.kernel.waiting import with_timeout
-from batuta.kernel.writable import is_writable, json_object, make_writable, mask_text
 
 __all__ = [
     "BatchLoader",

@@ -12,8 +12,8 @@ from typing import NamedTuple, assert_never
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
+from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
-from batuta.kernel.writable import refuse_unstorable
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, RetryPolicy, Settlement, TimedOut, after_seconds
 from batuta.queue.running import Running
 

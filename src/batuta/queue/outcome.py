@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 from batuta.kernel.clock import FARTHEST
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
+from batuta.kernel.storable import mask_text
 from batuta.kernel.waiting import exponential, from_list, full_jitter
-from batuta.kernel.writable import mask_text
 from batuta.queue.item import ItemState, NewItem
 
 

@@ -20,10 +20,10 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.storable import MAX_PAYLOAD
 from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
 from batuta.kernel.waiting import first_of, insist
-from batuta.kernel.writable import MAX_PAYLOAD
 from batuta.queue.executor import Executed, decide, execute
 from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation

@@ -11,9 +11,9 @@ from typing import TypeAlias, assert_never
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
-from batuta.kernel.options import nearest
 from batuta.kernel.reasons import Reason, describe_reason
-from batuta.kernel.writable import count, json_object, mask_text
+from batuta.kernel.storable import count, json_object, mask_text
+from batuta.kernel.suggestions import nearest
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.runlog.execution import LONGEST_ERROR
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
-from batuta.kernel.writable import count, json_object, make_writable, mask_text
+from batuta.kernel.storable import count, json_object, make_writable, mask_text
 from batuta.runlog.reasons import DETAILS_REFUSED
 
 LONGEST_ERROR = 500  # characters, of an error or a reason

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.json import Json
-from batuta.kernel.options import nearest, unknown
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.suggestions import nearest, unknown
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler

@@ -6,14 +6,14 @@ from typing import Generic, Protocol, TypeVar
 
 from batuta.kernel.events import Events, TaskThreadsStuck
 from batuta.kernel.json import Json
-from batuta.kernel.options import check_options
-from batuta.kernel.writable import (
+from batuta.kernel.storable import (
     MAX_PAYLOAD,
     refuse_each_unstorable,
     refuse_unstorable,
     refuse_unstorable_key,
     refuse_unstorable_priority,
 )
+from batuta.kernel.suggestions import check_options
 from batuta.queue.outcome import clamp_wait
 from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from batuta.engine.batuta import Batuta
 from batuta.kernel.events import Event, Events
-from batuta.kernel.options import unknown
+from batuta.kernel.suggestions import unknown
 from batuta.supervise.loop import Loop, LoopPolicy, Pace, Wakeup, drain_of
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing.clock import FakeClock, settle

@@ -14,8 +14,8 @@ from starlette.routing import Match, Route
 from batuta.config import reason_of
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.masking import mask
+from batuta.kernel.storable import is_writable, mask_text
 from batuta.kernel.trace import current
-from batuta.kernel.writable import is_writable, mask_text
 from batuta.texts import Texts, choose_language
 from batuta.web.context import ApiState, request_id_of, state_of
 

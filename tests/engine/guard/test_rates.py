@@ -16,7 +16,7 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.rates import MARGIN, SqlRates
-from batuta.supervise.pruner import Pruner
+from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

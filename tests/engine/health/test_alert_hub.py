@@ -8,12 +8,12 @@ import pytest
 
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import DATABASE_DOWN
+from batuta.health.alert_hub import CALM, EVERY, HUB_LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.health.alerts import Alert, AlertPolicy, Kind, NewIncident
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
-from batuta.health.hub import CALM, EVERY, HUB_LEASE, MOST_TRIES, SETTLING, AlertHub
 from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.supervise.pruner import Pruner
+from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 from batuta.texts import Texts
 from batuta.texts.findings import FindingWords

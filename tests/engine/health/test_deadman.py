@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 
-from batuta.health.hub import FRESH, PINGING, DeadMansSwitch
+from batuta.health.alert_hub import FRESH, PINGING, DeadMansSwitch
 from batuta.kernel.events import PingFailed
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy
 from batuta.supervise.running import Running

@@ -12,7 +12,7 @@ from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler,
 from batuta.kernel.leases import LeaseHolder
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats
-from batuta.supervise.pruner import Pruner
+from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 

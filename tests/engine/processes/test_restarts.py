@@ -9,7 +9,7 @@ from batuta.kernel.ids import Ids
 from batuta.processes.restarts import NewRestart, Reason
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import LONGEST_STACK, SqlBeats, SqlRestarts
-from batuta.supervise.pruner import Pruner
+from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 
 MINUTE = timedelta(minutes=1)

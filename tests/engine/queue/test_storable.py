@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from batuta.kernel.errors import PayloadTooLarge, UnstorableValue
 from batuta.kernel.json import loads
-from batuta.kernel.writable import refuse_each_unstorable, refuse_unstorable
+from batuta.kernel.storable import refuse_each_unstorable, refuse_unstorable
 
 
 class Word(StrEnum):

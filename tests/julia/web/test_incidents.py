@@ -16,8 +16,8 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
+from batuta.health.alert_hub import SENDING
 from batuta.health.finding import Check, Finding, Report, Severity
-from batuta.health.hub import SENDING
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import AlertFailed

@@ -24,8 +24,8 @@ from redis.exceptions import RedisError
 from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import decode, define, encode
+from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.usercode import Late, Raised, Returned, name_of
-from batuta.kernel.writable import refuse_unstorable
 from batuta.queue.item import Lease
 from batuta.queue.outcome import (
     HANDLER_CRASHED,

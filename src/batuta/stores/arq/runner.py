@@ -13,8 +13,8 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemCrashed
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
+from batuta.kernel.storable import MAX_PAYLOAD
 from batuta.kernel.usercode import Raised, Returned, call_with_deadline
-from batuta.kernel.writable import MAX_PAYLOAD
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
 from batuta.stores.arq import ARQ_RUNNER, calls

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
+from batuta.health.alert_hub import Before, Decision, Pending, UnstoredAlert
 from batuta.health.alerts import AUTOMATIC, Alert, AlertedCause, Incident, IncidentChange, Kind, LastSeen, NewIncident
 from batuta.health.finding import Grade, Severity
-from batuta.health.hub import Before, Decision, Pending, UnstoredAlert
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.events import Events, IncidentChanged
 from batuta.kernel.ids import Ids

@@ -26,7 +26,7 @@ from typing import TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import QueryFileError
 from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect, Query
-from batuta.supervise.pruner import Retention
+from batuta.supervise.retention import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
 # Skips text that only looks like a parameter: 'quoted', "named", -- comments and ::casts.

@@ -14,12 +14,12 @@ from batuta.health.jobs import DAY
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.identity import short
 from batuta.kernel.masking import mask
-from batuta.kernel.options import nearest
+from batuta.kernel.suggestions import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
 from batuta.web.context import request_id_of, state_of
 from batuta.web.pages import page, static
-from batuta.web.panel import entrance, overview, strip
+from batuta.web.panel import charts, overview, sign_in
 from batuta.web.panel import words as crons
 from batuta.web.panel.overview import Cursor
 from batuta.web.panel.words import Words
@@ -42,7 +42,7 @@ class PageRoute(APIRoute):
                 if not _is_browser(request):
                     raise
                 if problem.status == 401:
-                    return entrance.redirect_to_sign_in(request)
+                    return sign_in.redirect_to_sign_in(request)
                 return _problem_page(request, problem)
             except StoreUnavailable:
                 if not _is_browser(request):
@@ -55,9 +55,9 @@ class PageRoute(APIRoute):
 router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)
 # Matched last, so that an application can replace the first page and add pages.
 home = APIRouter(include_in_schema=False, route_class=PageRoute)
-router.add_api_route("/entrar", entrance.entrance, methods=["GET"])
-router.add_api_route("/entrar", entrance.sign_in, methods=["POST"])
-router.add_api_route("/sair", entrance.sign_out, methods=["POST"])
+router.add_api_route("/entrar", sign_in.show_sign_in, methods=["GET"])
+router.add_api_route("/entrar", sign_in.sign_in, methods=["POST"])
+router.add_api_route("/sair", sign_in.sign_out, methods=["POST"])
 
 
 @home.get("/")
@@ -69,8 +69,8 @@ async def first_page() -> RedirectResponse:
 async def jobs(request: Request) -> HTMLResponse:
     work = state_of(request).work
     seen = await work.job_health.look()
-    since = strip.begin(seen.now)
-    slices = await work.reports.activity(since=since, length=strip.SLICE)
+    since = charts.begin(seen.now)
+    slices = await work.reports.activity(since=since, length=charts.SLICE)
     words = _words(request, seen.now)
     categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
     asked = overview.JobFilter.read(request.query_params, categories)
@@ -88,8 +88,8 @@ async def jobs(request: Request) -> HTMLResponse:
         health=overview.show_health(await work.health.look(), words.texts),
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
-        lanes=strip.lanes(categories, slices, since, words),
-        hours=strip.hours(since, words),
+        lanes=charts.lanes(categories, slices, since, words),
+        hours=charts.hours(since, words),
         shares=overview.shares,
     )
 
@@ -124,7 +124,7 @@ async def job(request: Request, name: str) -> HTMLResponse:
         rows=rows,
         older=older,
         is_first=cursor is None,
-        spark=strip.spark(rows),
+        spark=charts.spark(rows),
         errors=overview.newest(errors, ERRORS),
     )
 

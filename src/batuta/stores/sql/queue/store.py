@@ -12,7 +12,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import decode, define, encode
-from batuta.kernel.writable import mask_text, refuse_too_deep
+from batuta.kernel.storable import mask_text, refuse_too_deep
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_queue, require_identifier
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved

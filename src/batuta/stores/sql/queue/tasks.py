@@ -9,8 +9,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode
+from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
-from batuta.kernel.writable import MAX_PAYLOAD, refuse_unstorable
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row

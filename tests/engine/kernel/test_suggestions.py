@@ -1,6 +1,6 @@
 import pytest
 
-from batuta.kernel.options import nearest, unknown
+from batuta.kernel.suggestions import nearest, unknown
 
 JOBS = ["snapshot_chips_diario", "normalizacao", "processar_campanhas_agendadas", "pulse"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from batuta.kernel.errors import StoreUnavailable
 from batuta.supervise.loop import Again, Idle
-from batuta.supervise.pruner import BATCH, Pruned, Pruner, Retention, prune_all
+from batuta.supervise.retention import BATCH, Pruned, Pruner, Retention, prune_all
 
 
 class Table:

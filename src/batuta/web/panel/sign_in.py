@@ -13,13 +13,13 @@ from batuta.web.context import state_of
 from batuta.web.pages import page
 from batuta.web.problems import Problem
 
-ENTRANCE, HOME = "/painel/entrar", "/painel"
+SIGN_IN, HOME = "/painel/entrar", "/painel"
 # Return only to our own pages: an address of another site would send the browser there after sign-in.
 _OWN_PATH = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.ASCII)
 
 
-async def entrance(request: Request) -> HTMLResponse:
-    return _entrance(request, to=own_address(request.query_params.get("para", "")))
+async def show_sign_in(request: Request) -> HTMLResponse:
+    return _page(request, to=own_address(request.query_params.get("para", "")))
 
 
 async def sign_in(request: Request) -> Response:
@@ -31,7 +31,7 @@ async def sign_in(request: Request) -> Response:
     try:
         holder, _ = await bearer(form.get("token", "").strip(), state)
     except Problem as refused:
-        return _entrance(request, to=to, refused=True, status=refused.status)
+        return _page(request, to=to, refused=True, status=refused.status)
     note = state.sessions.begin(holder, now=state.work.clock.now(), chance=secrets.token_hex(16))
     response = RedirectResponse(to, 303)
     response.set_cookie(
@@ -49,7 +49,7 @@ async def sign_out(request: Request) -> Response:
     state = state_of(request)
     if (session := session_of(request)) is not None:
         state.sessions.end(session, now=state.work.clock.now())
-    response = RedirectResponse(ENTRANCE, 303)
+    response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=_is_secure(request))
     return response
 
@@ -58,16 +58,16 @@ def redirect_to_sign_in(request: Request) -> RedirectResponse:
     """Redirect a request for a page to the sign-in page, which redirects back after the sign-in."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     to = own_address(asked) if request.method == "GET" else HOME
-    return RedirectResponse(f"{ENTRANCE}?{urlencode({'para': to})}", 303)
+    return RedirectResponse(f"{SIGN_IN}?{urlencode({'para': to})}", 303)
 
 
 def own_address(address: str) -> str:
     return address if _OWN_PATH.fullmatch(address) and "//" not in address and ".." not in address else HOME
 
 
-def _entrance(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:
+def _page(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:
     values = {"service": state_of(request).service, "to": to, "refused": refused}
-    return page(request, "panel/entrance.html.j2", values, status=status)
+    return page(request, "panel/sign_in.html.j2", values, status=status)
 
 
 def _is_secure(request: Request) -> bool:
