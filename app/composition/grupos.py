@@ -12,9 +12,9 @@ from app.contexts.esteira.llm import USO, LeitorComLlm
 from app.contexts.esteira.metricas import Metricas
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
-from app.contexts.grupos.apresentacao import Apresentacao, Line
 from app.contexts.grupos.autores import Autores
 from app.contexts.grupos.fila import Estagio
+from app.contexts.grupos.nomes_dos_grupos import Line, NomesDosGrupos
 from app.contexts.grupos.recebidas import Recebidas
 from app.contexts.grupos.recuperacao import Recuperacao
 from app.contexts.grupos.service import Grupos
@@ -76,13 +76,13 @@ class Groups:
 class GroupContacts:
     """Requests about groups: names from the gateway, and missing fields of an offer from its author."""
 
-    apresentacao: Apresentacao
+    nomes_dos_grupos: NomesDosGrupos
     recuperacao: Recuperacao
 
     @property
     def handlers(self) -> Mapping[str, JobHandler]:
         return {
-            "sincronizar-grupos": self.apresentacao.sincronizar_grupos,
+            "sincronizar-grupos": self.nomes_dos_grupos.sincronizar_grupos,
             "recovery-vagas-incompletas": self.recuperacao.recovery_vagas_incompletas,
         }
 
@@ -134,7 +134,7 @@ def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None
     """``work`` must have the queue FILA_MENSAGENS. ``line``: None if no gateway is configured."""
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(
-        apresentacao=Apresentacao(work.database, line, dicionario, work.clock),
+        nomes_dos_grupos=NomesDosGrupos(work.database, line, dicionario, work.clock),
         recuperacao=Recuperacao(work.database, queue, work.ids, work.zone, work.clock),
     )
 

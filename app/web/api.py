@@ -6,7 +6,17 @@ from app.composition.envio import hours, limits
 from app.composition.julia import Julia
 from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
 from app.web.metrics import readings
-from app.web.routes import agendamentos, autores, campanhas, fechamentos, grupos, grupos_vistos, nomes, vagas, webhooks
+from app.web.routes import (
+    agendamentos,
+    autores,
+    campanhas,
+    fechamentos,
+    grupos,
+    listas_de_grupos,
+    nomes,
+    vagas,
+    webhooks,
+)
 from app.web.routes.health import health_router
 from batuta.web import create_api
 
@@ -24,7 +34,7 @@ def create_app(julia: Julia) -> FastAPI:
             fechamentos.router(groups.fechamentos, work.zone),
             autores.router(groups.autores, work.zone),
             nomes.router(groups.ensino),
-            grupos_vistos.router(groups.recebidas, groups.abertas, work.zone),
+            listas_de_grupos.router(groups.recebidas, groups.abertas, work.zone),
             vagas.router(julia.shifts, work.zone),
             agendamentos.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.contexts.agendamentos.documento.cobertura import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
 from app.contexts.agendamentos.documento.documento import documento_de
+from app.contexts.agendamentos.documento.mascara import COBRIVEIS, COVERED, cpf_coberto, sem_cpf
 from app.contexts.agendamentos.model import CAMPOS, StatusDaLeitura
 from app.contexts.agendamentos.normalizacao import endereco_lido
 from app.contexts.agendamentos.planilha.celulas import FORMULA

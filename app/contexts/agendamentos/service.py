@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final, Protocol
 
-from app.contexts.agendamentos.documento.cobertura import esta_coberto
+from app.contexts.agendamentos.documento.mascara import esta_coberto
 from app.contexts.agendamentos.model import (
     CAMPOS,
     AgendamentoInexistente,

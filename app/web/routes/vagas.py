@@ -44,7 +44,7 @@ from app.contexts.vagas.api import StatusDaVaga
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.agendamentos import require_number
 from app.web.routes.grupos import Hour, Word
-from app.web.routes.grupos_vistos import Day, Limit, Skip
+from app.web.routes.listas_de_grupos import Day, Limit, Skip
 from batuta.web import AuthoriseFirst, Scope, needs
 
 PREFIX = "/api/v1/vagas"

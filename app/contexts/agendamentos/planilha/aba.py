@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.contexts.agendamentos.documento.cobertura import COVERED, esta_coberto
+from app.contexts.agendamentos.documento.mascara import COVERED, esta_coberto
 from app.contexts.agendamentos.planilha.celulas import (
     Celula,
     cep_da,

@@ -28,7 +28,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class IntroductionQueries:
+class GroupNameQueries:
     due: Query
     introduced: Query
 
@@ -44,14 +44,14 @@ def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
     return states.pop() if len(states) == 1 else None
 
 
-class Apresentacao:
+class NomesDosGrupos:
     def __init__(self, database: Database, line: Line | None, dicionario: Dicionario, clock: Clock) -> None:
         """``line`` is None if no gateway is configured."""
         self._database = database
         self._line = line
         self._dicionario = dicionario
         self._clock = clock
-        self._queries = load_queries(IntroductionQueries, Path(__file__).parent / "apresentacao.sql", database.dialect)
+        self._queries = load_queries(GroupNameQueries, Path(__file__).parent / "nomes_dos_grupos.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
         """Query the gateway for missing or old names of groups, a few per run. The result has counts, never names."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
-from app.contexts.grupos.apresentacao import AGAIN_AFTER, Apresentacao, regiao_de
+from app.contexts.grupos.nomes_dos_grupos import AGAIN_AFTER, NomesDosGrupos, regiao_de
 from app.contexts.leitura_grupos.api import Vocabulario
 from batuta.queue.outcome import Done, Partial, Skipped
 from batuta.receive.endpoints import JobCall
@@ -30,8 +30,8 @@ class Line:
         return Grupo(jid=jid, nome=self.nomes[jid])
 
 
-def apresentacao(mesa: Bancada, line: Line | None) -> Apresentacao:
-    return Apresentacao(mesa.work.database, line, mesa.groups.dicionario, mesa.clock)
+def nomes_dos_grupos(mesa: Bancada, line: Line | None) -> NomesDosGrupos:
+    return NomesDosGrupos(mesa.work.database, line, mesa.groups.dicionario, mesa.clock)
 
 
 def call(mesa: Bancada) -> JobCall:
@@ -44,16 +44,16 @@ async def test_group_name_is_queried_by_its_chip_stored_and_refreshed_after_a_we
 ) -> None:
     await mesa.dizem("bom dia")
     line = Line({GRUPO: "Plantões Recife"})
-    answer = await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    answer = await nomes_dos_grupos(mesa, line).sincronizar_grupos(call(mesa))
     assert isinstance(answer, Done)
     assert answer.result == {"grupos": 1, "nomeados": 1, "com_regiao": 1, "sem_nome": 0}
     row = await mesa.one("SELECT nome, regiao, regiao_origem FROM grupos_whatsapp")
     assert (tuple(row.values()), line.asked) == (("Plantões Recife", "Recife/PE", "nome"), [("escuta", GRUPO)])
-    await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    await nomes_dos_grupos(mesa, line).sincronizar_grupos(call(mesa))
     assert len(line.asked) == 1
     await mesa.clock.advance(AGAIN_AFTER + timedelta(minutes=1))
     line.nomes[GRUPO] = "Plantões Salvador"
-    await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+    await nomes_dos_grupos(mesa, line).sincronizar_grupos(call(mesa))
     assert (await mesa.one("SELECT nome, regiao FROM grupos_whatsapp")) == {
         "nome": "Plantões Salvador", "regiao": "Salvador/BA",
     }  # fmt: skip
@@ -62,7 +62,7 @@ async def test_group_name_is_queried_by_its_chip_stored_and_refreshed_after_a_we
 async def test_region_set_by_an_operator_is_kept(mesa: Bancada) -> None:
     await mesa.dizem("bom dia")
     await mesa.write("UPDATE grupos_whatsapp SET regiao = 'Santos/SP'")
-    await apresentacao(mesa, Line({GRUPO: "Plantões Recife"})).sincronizar_grupos(call(mesa))
+    await nomes_dos_grupos(mesa, Line({GRUPO: "Plantões Recife"})).sincronizar_grupos(call(mesa))
     assert (await mesa.one("SELECT nome, regiao FROM grupos_whatsapp")) == {
         "nome": "Plantões Recife", "regiao": "Santos/SP",
     }  # fmt: skip
@@ -72,20 +72,20 @@ async def test_unknown_group_is_queried_rarely_and_a_silent_gateway_changes_noth
     mesa: Bancada,
 ) -> None:
     await mesa.dizem("bom dia")
-    silent = await apresentacao(mesa, Line({}, Unavailable("no answer"))).sincronizar_grupos(call(mesa))
+    silent = await nomes_dos_grupos(mesa, Line({}, Unavailable("no answer"))).sincronizar_grupos(call(mesa))
     assert isinstance(silent, Partial)
     assert (await mesa.one("SELECT apresentado_em FROM grupos_whatsapp"))["apresentado_em"] is None
     line = Line({})
     for _ in range(2):
-        await apresentacao(mesa, line).sincronizar_grupos(call(mesa))
+        await nomes_dos_grupos(mesa, line).sincronizar_grupos(call(mesa))
     assert len(line.asked) == 1
-    assert await apresentacao(mesa, None).sincronizar_grupos(call(mesa)) == Skipped(NO_LINE())
+    assert await nomes_dos_grupos(mesa, None).sincronizar_grupos(call(mesa)) == Skipped(NO_LINE())
 
 
 async def test_new_hospital_without_a_town_gets_the_region_of_its_group(mesa: Bancada) -> None:
     await mesa.dizem("bom dia", grupo=OUTRO)
     await mesa.dizem(vaga())
-    await apresentacao(mesa, Line({GRUPO: "Plantões Recife", OUTRO: None})).sincronizar_grupos(call(mesa))
+    await nomes_dos_grupos(mesa, Line({GRUPO: "Plantões Recife", OUTRO: None})).sincronizar_grupos(call(mesa))
     await mesa.trabalha()
     assert (await mesa.one("SELECT cidade, estado FROM hospitais")) == {"cidade": "Recife", "estado": "PE"}
 
