@@ -1,4 +1,6 @@
-"""The application: ``app`` for uvicorn and ``work`` for the ``batuta`` command. Both are built when first used, not at import."""
+"""The application: ``app`` for uvicorn and ``work`` for the ``batuta`` command. Both are built on first use, not at
+import.
+"""
 
 import asyncio
 import sys
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
     app: FastAPI
     work: Batuta
 
-# Tasks sent to Redis at a time, for each that one ARQ worker runs: one sender feeds several workers.
+# Tasks sent to Redis concurrently, per task that one ARQ worker runs, because one sender feeds several workers.
 ARQ_SENT_AT_A_TIME = 4
-# Names that operators and their scripts read: two sections of the score, two fields, two log lines, and the mark.
+# Names that operators and their scripts read: sections of the score, fields and phrases of the log, and the database
+# mark.
 SECTIONS = (
     Section("connectivity", 20),
     Section("queues", 20, shown="fila"),
@@ -52,7 +55,7 @@ MARK = Mark(key="supabase_project_ref", setting="SUPABASE_PROJECT_REF")
 
 
 def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None) -> Julia:
-    """Build the application of this process, once."""
+    """Build the application of this process."""
     julia: Julia
     work = Batuta(
         settings.database_url.get_secret_value(),
@@ -95,14 +98,14 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
 
 
 def _create_api(julia: Julia) -> "FastAPI":
-    # Imported by the api alone: FastAPI costs every other role memory.
+    # Imported only by the api, because FastAPI would cost every other role memory.
     from app.web.api import create_app
 
     return create_app(julia)
 
 
 def commands(settings: Settings) -> Mapping[str, Command]:
-    """Julia's own commands of ``batuta``."""
+    """Return Julia's own commands for ``batuta``."""
     own: dict[str, Command] = {
         "chips": chips.chips,
         "chip": chips.chip,
@@ -121,10 +124,10 @@ def commands(settings: Settings) -> Mapping[str, Command]:
 
 
 def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:
-    """Julia's own roles: the simulator in development, and the ARQ worker if tasks run there."""
+    """Return Julia's own roles: the simulator in development, and the ARQ worker if tasks run on ARQ."""
 
     async def run_tasks(stop: asyncio.Event) -> None:
-        # Imported by this role alone: the ARQ and Redis clients cost every other role memory.
+        # Imported only by this role, because the ARQ and Redis clients would cost every other role memory.
         from app.composition.arq import run_role
 
         await run_role(julia(), stop)
@@ -169,7 +172,7 @@ def _julia() -> Julia:
 
 @cache
 def _app() -> "FastAPI":
-    """The application for uvicorn started by hand: the process logs as under ``batuta api``."""
+    """Build the application for a uvicorn that an operator starts. The process logs as under ``batuta api``."""
     try:
         julia = _julia()
     except ConfigError as error:

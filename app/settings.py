@@ -19,27 +19,27 @@ class Settings(EngineSettings):
     timezone: Zone = "America/Sao_Paulo"
     """time zone of schedules and of times shown to operators"""
     batuta_lang: Language = "pt-BR"
-    """the language of commands and problems"""
+    """language of commands and problems"""
     supabase_project_ref: str | None = None
-    """in production the database must carry the same mark"""
+    """the mark that the database must carry in production"""
 
     julia_api_url: Url | None = None
-    """the api's address for the scheduler; unset: this machine, at PORT"""
+    """the api's address for the scheduler; if unset, this machine at PORT"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True
-    """true: holds every autonomous trigger"""
+    """true holds every autonomous job"""
     discovery_automatico_enabled: bool = False
-    """autonomous discovery, with PILOT_MODE off"""
+    """whether discovery runs on its own; PILOT_MODE must be off"""
     oferta_automatica_enabled: bool = False
-    """autonomous offers, with PILOT_MODE off"""
+    """whether offers are sent on their own; PILOT_MODE must be off"""
     reativacao_automatica_enabled: bool = False
-    """autonomous reactivation, with PILOT_MODE off"""
+    """whether reactivation runs on its own; PILOT_MODE must be off"""
     feedback_automatico_enabled: bool = False
-    """autonomous feedback, with PILOT_MODE off"""
+    """whether feedback runs on its own; PILOT_MODE must be off"""
 
     recuperacao_automatica_enabled: bool = False
-    """ask authors of incomplete group offers for the missing fields, with PILOT_MODE off"""
+    """whether authors of incomplete group offers are asked for the missing fields; PILOT_MODE must be off"""
 
     @property
     def webhook_address(self) -> str:
@@ -52,9 +52,9 @@ class Settings(EngineSettings):
     tasks_backend: Literal["sql", "arq"] = "sql"
     """where tasks run: the engine's queue, or ARQ on Redis"""
     redis_url: SecretStr | None = None
-    """redis://host:6379, for TASKS_BACKEND=arq"""
+    """address of Redis for TASKS_BACKEND=arq, such as redis://host:6379"""
     redis_password: SecretStr | None = None
-    """for REDIS_URL"""
+    """password of Redis"""
     arq_max_jobs: Positive = 10
     """concurrent tasks of one worker, on either backend"""
     arq_job_timeout: Positive = 300
@@ -64,39 +64,39 @@ class Settings(EngineSettings):
     arq_max_tries: Positive = 3
     """maximum attempts of a task"""
     address_normalization_enabled: bool = True
-    """appointments: read the address"""
+    """appointments: whether addresses are read"""
     document_normalization_enabled: bool = True
-    """appointments: read the documents"""
+    """appointments: whether documents are read"""
     address_model_enabled: bool = True
-    """appointments: ask the model about addresses that the rules cannot read (needs OPENAI_API_KEY)"""
+    """appointments: whether addresses that the rules cannot read are sent to the model (needs OPENAI_API_KEY)"""
     document_model_enabled: bool = False
-    """appointments: with OPENAI_API_KEY, send documents that the rules cannot read to the model"""
+    """appointments: whether documents that the rules cannot read are sent to the model (needs OPENAI_API_KEY)"""
 
     openai_api_key: SecretStr | None = None
-    """key of the language model; unset: rules only"""
+    """key of the language model; if unset, only the rules read"""
     openai_base_url: Url | None = None
-    """address of a server with the same protocol"""
+    """address of another server with the protocol of OpenAI"""
     llm_model: str = "gpt-4o-mini"
     """name of the language model"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
-    """daily budget of the model; when it is spent, rules only until midnight"""
+    """daily budget of the model in dollars; when it is spent, only the rules read until midnight"""
     llm_input_usd_per_million: Annotated[float, Field(ge=0)] = 0.15
-    """price of a million input tokens"""
+    """price of a million input tokens, in dollars"""
     llm_output_usd_per_million: Annotated[float, Field(ge=0)] = 0.60
-    """price of a million output tokens"""
+    """price of a million output tokens, in dollars"""
     llm_per_minute: Positive = 60
     """calls to the model per minute, over all processes"""
 
     grupos_batch_size: Positive = 50
-    """groups: rows of a stage that one worker claims"""
+    """groups: rows of a stage that one worker claims at a time"""
     grupos_max_workers: Positive = 5
-    """groups: of those, concurrent calls to the model"""
+    """groups: concurrent calls to the model in one worker"""
     grupos_intervalo_segundos: Positive = 10
     """groups: polling interval of the queue, in seconds"""
     grupos_job_batch_size: Positive = 200
     """groups: rows of each stage in one run of processar_grupos"""
     grupos_job_max_workers: Positive = 20
-    """groups: of those, concurrent calls to the model"""
+    """groups: concurrent calls to the model in one run of processar_grupos"""
     grupos_limiar_heuristica: Share = 0.3
     """groups: minimum score to classify a message"""
     grupos_limiar_alta: Share = 0.8
@@ -109,14 +109,16 @@ class Settings(EngineSettings):
     """groups: minimum score for a review; below it a vacancy is discarded"""
 
     demo: bool = False
-    """set by `make run`, not for production: fill an empty database with synthetic people who accept messages at any hour"""
+    """fill an empty database with synthetic people who accept messages at any hour; set by `make run`, not for
+    production
+    """
 
     @property
     def is_demo(self) -> bool:
         return self.demo and not self.in_production
 
     send_allowlist: Listed = ()
-    """outside production: numbers that may receive messages, separated by commas; empty: the simulator only"""
+    """outside production: numbers that may receive messages, separated by commas; if empty, only the simulator"""
     rate_limit_per_hour: Positive = 20
     """messages per hour, in total"""
     rate_limit_per_day: Positive = 100
@@ -127,31 +129,33 @@ class Settings(EngineSettings):
     """seconds between two messages to one number"""
 
     optout_journal: str | None = None
-    """a file that records opt-outs outside the database, for `batuta restore`; unset: next to a SQLite database, else none"""
+    """file that records opt-outs outside the database, for `batuta restore`; if unset, a file beside a SQLite database,
+    otherwise none
+    """
 
     evolution_api_url: Url | None = None
-    """address of the WhatsApp gateway; in development `batuta up` sets the simulator"""
+    """address of the WhatsApp gateway; in development `batuta up` sets the simulator's"""
     evolution_api_key: SecretStr | None = None
-    """the gateway's key"""
+    """key of the gateway"""
     webhook_secret: SecretStr | None = None
-    """the secret of incoming webhooks"""
+    """secret of incoming webhooks"""
     webhook_url: Url | None = None
-    """the address that the gateway calls; unset: JULIA_API_URL with /webhook/evolution appended"""
+    """address that the gateway calls; if unset, JULIA_API_URL with /webhook/evolution appended"""
     chatwoot_url: Url | None = None
-    """the help desk (not used yet)"""
+    """address of the help desk (not used yet)"""
     chatwoot_token: SecretStr | None = None
-    """the help desk's token (not used yet)"""
+    """token of the help desk (not used yet)"""
     briefing_dir: str = "data/briefing"
-    """a folder of Markdown, instead of Google Docs (not used yet)"""
+    """folder of Markdown files, instead of Google Docs (not used yet)"""
     google_docs_credentials: SecretStr | None = None
-    """a service account, as JSON (not used yet)"""
+    """service account, as JSON (not used yet)"""
     google_docs_briefing_id: str | None = None
-    """the briefing's document or folder (not used yet)"""
+    """document or folder of the briefing (not used yet)"""
     google_docs_templates_id: str | None = None
-    """the folder of templates (not used yet)"""
+    """folder of templates (not used yet)"""
     telegram_api_id: Positive | None = None
-    """of the Telegram application (not used yet)"""
+    """id of the Telegram application (not used yet)"""
     telegram_api_hash: SecretStr | None = None
-    """of the Telegram application (not used yet)"""
+    """hash of the Telegram application (not used yet)"""
     simulador_port: Port = 8099
     """port of the simulator, on loopback"""

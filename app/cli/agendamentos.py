@@ -33,7 +33,7 @@ DOCUMENT = ("cpf", "rg", "orgao_emissor", "uf_emissor")
 COLUMNS = ("id", "data_agendamento", "hora_agendamento", "nome_unidade", "status", "normalization_status")
 SHOWN_DOCUMENTS = ("cpf", "rg")
 COUNTS = ("total_rows", "imported", "duplicates", "skipped", "invalid_rows", "jobs_enqueued")
-# Identity and address are shown together with the documents, or not at all.
+# Identity and address are shown only together with the documents.
 PRIVATE: Final = (
     "nome_paciente", "telefone", "cep", "endereco_coleta", "endereco_completo", "endereco_normalizado", "observacoes",
     "carteira_convenio", "numero_convenio",
@@ -84,7 +84,7 @@ def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Queue size, rate, errors, latency and workers."""
+    """Show queue size, rate, errors, latency and workers."""
     ctx = cli_context(context)
     document = ask(ctx, lambda julia: julia.appointments.health.documento())
     ctx.show(document, as_json, lambda: ctx.out.print(_health_table(ctx, document)))
@@ -121,7 +121,7 @@ def avaliar(
     saida: Saida,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print the reading of every row by the rules, without a database."""
+    """Write the fields of every row, read with the rules and without a database."""
     ctx = cli_context(context)
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
@@ -166,7 +166,7 @@ def importacoes(
 
 
 async def _list(julia: Julia, asked: Filtro, importacao: str | None, limite: int) -> Sequence[Row]:
-    """List appointments. ``importacao``: the id of an import, or its beginning."""
+    """List appointments. ``importacao`` is the id of an import, or the beginning of it."""
     if importacao is not None:
         file = await id_of(julia, ["importacoes"], importacao, ImportacaoInexistente(id=importacao))
         asked = replace(asked, importacao=file)
@@ -197,7 +197,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 class _progress:  # noqa: N801 - a context manager, used as a word
-    """A bar for people; machines and pipes get none."""
+    """Return a progress bar for a terminal. Pipes and JSON output get none."""
 
     def __init__(self, ctx: CliContext, as_json: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -267,7 +267,7 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -
 
 
 def _format_field(ctx: CliContext, column: str, value: object) -> str:
-    """Format a field of an appointment for people. Its ``status`` is the text of the spreadsheet."""
+    """Format a field of an appointment for people. Its ``status`` is shown as the spreadsheet writes it."""
     match column, value:
         case "normalization_status", str():
             return word(ctx, "leitura", value)
@@ -356,7 +356,7 @@ def _print_import(ctx: CliContext, one: dict[str, Any]) -> None:
 
 
 def _problem(texts: Texts, kind: str, problem: Mapping[str, Any]) -> str:
-    """``kind``: errors or warnings."""
+    """Return the line of a problem. ``kind`` is errors or warnings."""
     line = problem["linha"] or "-"
     if problem.get("aba") is not None:
         line = texts("cli.agendamentos.of_sheet", linha=line, aba=problem["aba"])

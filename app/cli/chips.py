@@ -12,7 +12,7 @@ from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDe
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 from batuta.sql import Row
 
-# Prefixes of the texts for the values of a chip's columns.
+# Prefixes of the text keys for the values of a chip's columns.
 WORDS = {"status": "chip", "tipo": "tipo_de_chip", "fase": "fase"}
 
 

@@ -15,7 +15,7 @@ from app.contexts.conversas.optout import SHOWN
 from app.contexts.leitura_conversas.api import Leitura, ler
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 
-# Characters of a message in a list.
+# Number of characters of a message that a list shows.
 LONGEST_SHOWN = 120
 
 
@@ -31,7 +31,7 @@ def ler_texto(
         raise typer.Exit(REFUSED)
     for each in [texto] if texto is not None else _lines(arquivo):
         document = _in_words(ler(each or ""))
-        # One object per line, so that another program reads the answer to a file line by line.
+        # One object per line, so that another program can read the output line by line.
         ctx.say(json.dumps(document, ensure_ascii=False) if as_json else ctx.texts()("cli.conversas.read", **document))
 
 

@@ -36,7 +36,8 @@ def preencher_demo(
 
 def configurar_webhook(context: typer.Context, instancia: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    # A running `batuta up` passes its gateway (in development, the simulator) to commands in other terminals.
+    # A running `batuta up` passes the address of its gateway (in development, the simulator) to commands in other
+    # terminals.
     julia = julia_of(as_it_runs(ctx, ctx.settings(), ctx.work()))
     if julia.line is None:
         ctx.say_wrong(ctx.texts()("cli.configurar-webhook.nowhere"))
@@ -98,7 +99,7 @@ def _doubt(ctx: CliContext, row: Row) -> dict[str, str | int | None]:
 
 
 async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str) -> Unavailable | None:
-    """None: the webhook is set."""
+    """Set the webhook of an instance. Returns None on success."""
     secret = None if settings.webhook_secret is None else settings.webhook_secret.get_secret_value()
     try:
         return await line.set_webhook(instance, settings.webhook_address, secret)

@@ -1,4 +1,4 @@
-"""Shared by Julia's commands: the open application, ids, states, dates, and the file that a command writes."""
+"""Helpers of Julia's commands: open the application, find ids, format states and dates, check output files."""
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +21,7 @@ NO_FOLDER = define("saida_sem_pasta", "folder {folder} does not exist")
 FOLDER_READ_ONLY = define("saida_sem_permissao", "folder {folder} is not writable")
 OTHER_FILE = define("saida_outra", "create it, or choose another file")
 
-# Formats in which an operator may write a day and an instant: as the Portuguese lists show them, or ISO 8601.
+# Formats in which an operator may write a day or an instant: ISO 8601, or as the Portuguese lists show them.
 DAY: Final = ["%Y-%m-%d", "%d/%m/%Y"]
 MOMENT: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M"]
 
@@ -34,12 +34,12 @@ def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
 
 
 async def id_of(julia: Julia, tables: Sequence[str], written: str, error: BatutaError) -> str:
-    """Return the id that equals or begins with ``written`` in one of ``tables``.
+    """Return the id in one of ``tables`` that equals or begins with ``written``.
 
-    Raises ``error`` if there is none, or AmbiguousId.
+    Raises ``error`` if no id matches, or AmbiguousId if several do.
     """
     with suppress(ValueError):
-        return str(UUID(written))  # a complete id: its service checks whether it exists
+        return str(UUID(written))  # a complete id: the service checks whether it exists
     for table in tables:
         if (found := await full_id(julia.work.database, table, written)) is not None:
             return found
@@ -47,12 +47,12 @@ async def id_of(julia: Julia, tables: Sequence[str], written: str, error: Batuta
 
 
 def word(ctx: CliContext, kind: str, state: str | None) -> str:
-    """A state in the operator's language; a state without a text as it is stored."""
+    """Return a state in the operator's language. A state without a text is returned as stored."""
     return "-" if state is None else ctx.texts().get(f"estado.{kind}.{state}", state)
 
 
 def cell(ctx: CliContext, column: str, value: object) -> str:
-    """Format a value of a list for people: prices, days, hours, periods and states in the operator's format."""
+    """Format a value of a list for people: prices, days, hours, periods and states in the operator's language."""
     match column, value:
         case _, None:
             return ""
@@ -69,7 +69,7 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
 
 
 def _require_folder(saida: Path) -> Path:
-    """Check that the file can be written before anything is read."""
+    """Check that the output file can be written, before any input is read."""
     folder = saida.absolute().parent
     if not folder.is_dir():
         raise ConfigError(problem=NO_FOLDER(folder=folder), next_step=OTHER_FILE())

@@ -1,1 +1,1 @@
-"""Builds Julia: one object graph for each process."""
+"""Builds Julia: one object graph per process."""

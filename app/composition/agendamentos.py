@@ -1,4 +1,6 @@
-"""The appointments: import of files, the task that reads each row, and the loops that recover after a dead process."""
+"""Builds the appointments: the import of files, the task that reads each row, and the loops that recover work of dead
+processes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,19 +25,19 @@ RECOVERING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appointments:
-    leitura: LeitorDeArquivos  # one per process: it limits how many files are read at once
+    leitura: LeitorDeArquivos  # one per process: it limits how many files are read concurrently
     agendamentos: Agendamentos
     importacao: Importacao
     normalizador: Normalizador
     health: SaudeDosAgendamentos
-    # Continue interrupted imports, and find appointments without a task. Any number of processes may run them.
+    # Resume interrupted imports, and find appointments without a task. Several processes may run these loops.
     recovery: Sequence[tuple[Loop, LoopPolicy]]
 
 
 def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> Appointments:
     """Register the task that reads an appointment, and build the services on its queue.
 
-    ``llm``: reads cells that the rules cannot read, if the settings allow it; None: the rules alone.
+    ``llm`` reads cells that the rules cannot read, if the settings allow it. None means that only the rules read.
     """
     wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)

@@ -1,10 +1,10 @@
-"""A plain ARQ worker that runs Julia's tasks: for ``arq app.workers.config.WorkerSettings`` and for the role ``arq``.
+"""An ARQ worker that runs Julia's tasks, for ``arq app.workers.config.WorkerSettings`` and for the role ``arq``.
 
-In addition to ARQ's own loop it claims tasks and sends them, releases the leases of dead processes, continues
-interrupted imports and prunes results: apart from the api, one such process is enough. Several share the work.
+In addition to ARQ's loop, it claims tasks and sends them to Redis, releases the leases of dead processes, resumes
+interrupted imports and prunes results. One such process is enough beside the api; several share the work.
 
-A stop has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may end during the share CALLS_END of it; the
-remaining calls are cancelled, which leaves them in ARQ's queue for another worker, and the tasks are released.
+A shutdown has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may finish during its share CALLS_END. The
+remaining calls are cancelled, which leaves them in ARQ's queue for another worker, and their tasks are released.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from batuta.errors import ConfigError
 from batuta.extension import begin_logging
 
 NAME = "arq"
-# The share of the grace period in which calls in progress may end; in the rest the tasks are released.
+# Share of the grace period in which calls in progress may finish. In the rest of it the tasks are released.
 CALLS_END = 0.8
 
 
 async def run_role(julia: Julia, stop: asyncio.Event) -> None:
-    """``batuta arq``: the same worker as a role, for ``batuta up``."""
+    """Run the same worker as a role, for ``batuta arq`` and ``batuta up``."""
     settings = julia.settings
     await require_redis(settings)
     made: Any = worker_settings(julia, speaks=False)
@@ -54,7 +54,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
 
 
 def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
-    """``speaks``: this worker starts the log of the process."""
+    """Build the settings for ARQ. ``speaks`` means that this worker starts the log of the process."""
     settings, work = julia.settings, julia.work
     if settings.tasks_backend != "arq":
         raise ConfigError(
@@ -83,7 +83,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Run loops next to ARQ's own: those of the engine, and the recovery of interrupted imports."""
+    """Runs loops beside ARQ's own: those of the engine, and the one that resumes interrupted imports."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks
@@ -105,7 +105,8 @@ class Serving:
                 wording=self._work.extension.wording,
             )
         await self._work.open()
-        # Called when the calls of this process have ended or were cancelled; the rest of the grace period remains.
+        # ARQ calls this after the calls of this process have ended or were cancelled; the rest of the grace period
+        # remains.
         grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
         supervisor = self._worker.supervisor(ctx["redis"])
         for loop, policy in self._recovery:

@@ -1,4 +1,4 @@
-"""The campaigns: the service for operators, and the start of each campaign by its job or by the worker."""
+"""Builds the campaigns: the service for operators, and the start of each campaign by its job or by the worker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Campaigns:
 
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
-    """``work`` must have the queue FILA_MENSAGENS."""
+    """Build the campaigns. ``work`` must have the queue FILA_MENSAGENS."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
     return Campaigns(
@@ -45,12 +45,12 @@ def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Cam
 
 
 def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
-    """Register the loop that starts campaigns between the fires of the job."""
+    """Register the loop that starts campaigns between two fires of the job."""
     work.add_loop(campaigns.loop, STARTING)
 
 
 async def _find_held_types(work: Batuta) -> frozenset[str]:
-    """Types of campaign whose job is held by a switch: the loop must not start them either."""
+    """Return the types of campaign whose job a switch holds. The loop must not start these campaigns either."""
     controls, switches = await work.controls.read(), await work.switches.all()
     jobs, now = work.registry.timetable(controls), work.clock.now()
     is_bound = work.registry.profile(controls) == BOUND

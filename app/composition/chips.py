@@ -1,4 +1,4 @@
-"""The chips: the pool, its health, and the jobs that synchronize it with the gateway."""
+"""Builds the chips: the pool, its health, and the jobs that synchronise it with the gateway."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class ChipServices:
 
 
 def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
-    """``line``: None if no gateway is configured."""
+    """Build the chips. ``line`` is None if no gateway is configured."""
     dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
     chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
     return ChipServices(
@@ -48,6 +48,6 @@ def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> Chip
 
 
 def add_chips(work: Batuta, chips: ChipServices) -> None:
-    """Add the chips to the health of the application."""
+    """Add the chips to the health checks of the application."""
     work.health.add(chips.health.check())
     work.health.add_page(chips.health.page())

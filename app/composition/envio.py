@@ -1,4 +1,4 @@
-"""The sending of messages: the sender, its limits, and the loop that resolves lost answers."""
+"""Builds the sending of messages: the sender, its limits, and the loop that resolves lost answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ from batuta.kernel import Clock
 from batuta.loops import LoopPolicy
 from batuta.sql import AuditLog
 
-# Messages sent at a time by one worker; the limits decide how many may leave.
+# Messages that one worker sends concurrently. The limits decide how many may be sent.
 SENDS_AT_A_TIME = 10
 RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The rate of sending; None: by the settings. A rehearsal with a fast clock has its own."""
+    """The rate of sending. None means the limits of the settings; a rehearsal with a fast clock sets its own."""
 
     limites: Limites | None = None
     call_within: timedelta = CALL_WITHIN
@@ -58,7 +58,9 @@ class Sending:
 def build_sending(
     work: Batuta, settings: Settings, messages: Messages, chips: Chips, line: WhatsApp | None, pace: Pace | None = None
 ) -> Sending:
-    """``work`` has the queue FILA_MENSAGENS or gets it later. ``line``: None if no gateway is configured."""
+    """Build the sending. ``work`` has the queue FILA_MENSAGENS or gets it later. ``line`` is None if no gateway is
+    configured.
+    """
     pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
     limites = pace.limites or limits(settings)
     registro = Registro(dialect, work.ids, messages.conversas, messages.eventos, work.rates, messages.diario)
@@ -91,7 +93,7 @@ def build_sending(
 
 
 def add_sending(work: Batuta, sending: Sending) -> None:
-    """Register the queue of messages, the loop that resolves lost answers, and the health of both."""
+    """Register the queue of messages, the loop that resolves lost answers, and the health checks of both."""
     handler = sending.remetente.handler()
     work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME)
     work.add_loop(sending.reconciliador, RECONCILING)
@@ -140,7 +142,7 @@ def hours(settings: Settings) -> Window:
 
 
 def is_simulated(settings: Settings) -> bool:
-    """Return True if no message can reach a person.
+    """Return whether messages can reach only the simulator, never a person.
 
     A local gateway is the simulator only if it has the simulator's key.
     """
@@ -150,7 +152,7 @@ def is_simulated(settings: Settings) -> bool:
 
 
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
-    """Return the client of the gateway; None: no gateway is configured."""
+    """Return the client of the gateway, or None if no gateway is configured."""
     if settings.evolution_api_url is None or settings.evolution_api_key is None:
         return None
     gateway = Gateway(settings.evolution_api_url, settings.evolution_api_key.get_secret_value(), clock)

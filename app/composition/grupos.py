@@ -1,4 +1,6 @@
-"""The groups: the pipeline that reads vacancies from messages, the review by operators, the jobs and the health."""
+"""Builds the groups: the pipeline that reads vacancies from messages, the review by operators, the jobs and the health
+checks.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ from batuta.jobs import JobHandler
 class Groups:
     limiares: Limiares
     dicionario: Dicionario  # one per process: it caches names
-    rules: LeitorPorRegras  # reads by the rules alone, at no cost
+    rules: LeitorPorRegras  # reads with the rules only, at no cost
     grupos: Grupos
     recebidas: Recebidas
     autores: Autores
@@ -74,7 +76,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupContacts:
-    """Requests about groups: names from the gateway, and missing fields of an offer from its author."""
+    """Services that send requests about groups: names from the gateway, and missing fields of an offer from its author."""
 
     nomes_dos_grupos: NomesDosGrupos
     recuperacao: Recuperacao
@@ -92,7 +94,7 @@ def add_groups(
 ) -> Groups:
     """Register the pipeline and build the services on its queues.
 
-    ``llm``: asked if the rules are unsure; None: the rules alone. ``leitor`` replaces both.
+    ``llm`` is queried if the rules are uncertain; None means that only the rules read. ``leitor`` replaces both.
     """
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     dicionario, limits, pace = Dicionario(database, clock), limiares(settings), ritmo(settings)
@@ -131,7 +133,7 @@ def add_groups(
 
 
 def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None) -> GroupContacts:
-    """``work`` must have the queue FILA_MENSAGENS. ``line``: None if no gateway is configured."""
+    """Build the services. ``work`` must have the queue FILA_MENSAGENS. ``line`` is None if no gateway is configured."""
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(
         nomes_dos_grupos=NomesDosGrupos(work.database, line, dicionario, work.clock),

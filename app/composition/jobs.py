@@ -1,8 +1,8 @@
-"""The catalogue of jobs, and the handler, the guards and the schedule of each.
+"""The catalogue of jobs, with the handler, the guards and the schedule of each.
 
-A new job is one line in ``CATALOGUE`` and one handler in a context; without a handler it is recorded as skipped.
-There are two timetables: ``continuo`` runs the campaigns all day, ``janelas`` runs them in three windows and the
-rest less often.
+A new job is one line in ``CATALOGUE`` and one handler in a context. A job without a handler is recorded as skipped.
+There are two timetables: ``continuo`` runs the campaigns all day; ``janelas`` runs them in three windows, and the
+other jobs less often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from batuta.sql import Retention, keep_for, retentions_in
 HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-# Jobs of which operators expect a quick result: this many run at a time, and they never wait for a batch.
+# Jobs whose result operators wait for. This many run concurrently, and they never wait for a batch job.
 RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
     "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
@@ -35,17 +35,17 @@ SAME: Final = "same"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``continuo`` and ``janelas`` are the schedules of the two timetables; None: not in that one."""
+    """A job of the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables; None leaves it out."""
 
     name: str
     categoria: str
     continuo: str | None
     janelas: str | None = SAME
-    endpoint: str | None = None  # None: the name with hyphens
+    endpoint: str | None = None  # None means the name with hyphens
     critical: bool = False
-    flag: str | None = None  # acts on its own initiative: needs pilot mode off and this flag on
+    flag: str | None = None  # set for a job that acts without an operator: it needs pilot mode off and this flag on
     window: str | None = None
-    replaces: str | None = None  # the job of the other timetable that it replaces
+    replaces: str | None = None  # the job of the other timetable that this job replaces
     catch_up: CatchUp = CatchUp.LATEST
 
     @property
@@ -57,7 +57,7 @@ class Entry:
 
 
 def campanha(window: str, janelas: str) -> Entry:
-    """An entry that starts the campaigns of one window, instead of all day."""
+    """Return an entry that starts the campaigns of one window."""
     whole = "processar_campanhas_agendadas"
     return Entry(
         f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
@@ -71,7 +71,9 @@ def followup(part: str, janelas: str) -> Entry:
 
 
 def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
-    """A job that acts on its own initiative. A missed fire is skipped: a late one would run at an unintended hour."""
+    """Return an entry for a job that acts without an operator. A missed fire is skipped, because a late one would act
+    at an unintended hour.
+    """
     endpoint = endpoint or f"executar-{name.replace('_', '-')}"
     return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
 
@@ -108,7 +110,7 @@ CATALOGUE: Final = (
     Entry("processar_handoffs", "handoff", "*/10 * * * *", "*/15 * * * *"),
     Entry("processar_retomadas", "retomada", "0 8 * * 1-5"),
     Entry("processar_confirmacao_plantao", "confirmacao", "0 * * * *"),
-    # On its own initiative
+    # Jobs that act without an operator
     gatilho("oferta_autonoma", "0 * * * *", "oferta_automatica_enabled"),
     gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled"),
     gatilho("reativacao_autonoma", "0 10 * * 1", "reativacao_automatica_enabled"),
@@ -149,7 +151,7 @@ def timetable(profile: Profile) -> list[dict[str, str]]:
 
 
 def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
-    """Return the switches of a job that acts on its own initiative: pilot mode off, and its own flag on."""
+    """Return the switches of a job that acts without an operator: pilot mode must be off and the job's flag on."""
     return (
         SwitchRule(key="pilot_mode", hold_when=True, at_rest=settings.pilot_mode),
         SwitchRule(key=flag, hold_when=False, at_rest=bool(getattr(settings, flag))),
@@ -175,7 +177,9 @@ def upkeep_handlers(work: Batuta, settings: Settings) -> Mapping[str, JobHandler
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """The rows that `limpar_historico` deletes by age: runs, circuits and the `history.sql` of each context."""
+    """Return the rows that `limpar_historico` deletes by age: runs, circuit transitions and the `history.sql` of each
+    context.
+    """
     age = timedelta(days=settings.batuta_keep_executions_days)
     return [
         keep_for(age, "job_executions", work.executions, work.clock),
@@ -185,7 +189,7 @@ def history(work: Batuta, settings: Settings) -> list[Retention]:
 
 
 def add_jobs(work: Batuta, settings: Settings) -> None:
-    """Schedule the catalogue in each of its timetables; every job calls its endpoint of the api."""
+    """Schedule every job of the catalogue in its timetables. Each job calls its endpoint of the api."""
     token = None if settings.api_token is None else settings.api_token.get_secret_value()
     for entry in CATALOGUE:
         endpoint = work.endpoints.find(entry.path.removeprefix("/jobs/").partition("?")[0])
@@ -225,12 +229,12 @@ async def report_unfinished(call: JobCall) -> Outcome:
 
 
 def _endpoints() -> dict[str, Entry]:
-    """Return entries by their name under ``/jobs/``; several jobs may share one."""
+    """Return entries by their endpoint under ``/jobs/``. Several jobs may share an endpoint."""
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 
 def _guard(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> JobHandler:
-    """Check the switches in the endpoint too: a manual HTTP call does not pass the scheduler."""
+    """Return a handler that checks the switches first, because a manual HTTP call bypasses the scheduler."""
     if not rules:
         return handler
 

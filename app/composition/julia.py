@@ -1,4 +1,4 @@
-"""The object graph of one process: settings and a Batuta in, all of Julia's services out."""
+"""Builds the object graph of one process: all of Julia's services from the settings and a Batuta."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,17 +28,19 @@ if TYPE_CHECKING:
     from batuta.arq import ArqRelay
 
 APP = Path(__file__).parents[1]
-# Deliveries that one worker processes at a time: with two, one busy group delayed the others.
+# Deliveries that one worker processes concurrently. With two, one busy group delayed the others.
 INBOX_AT_A_TIME = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Julia:
-    """Every service of one process. ``compose`` builds each once; commands, routes, boards, jobs and workers receive them."""
+    """Every service of one process. ``compose`` builds each service once; commands, routes, boards, jobs and workers
+    share them.
+    """
 
     settings: Settings
     work: Batuta
-    line: EvolutionClient | None  # None: no gateway is configured
+    line: EvolutionClient | None  # None if no gateway is configured
     messages: Messages
     chips: ChipServices
     sending: Sending
@@ -49,7 +51,7 @@ class Julia:
     appointments: Appointments
     inbox: Inbox
     demo: Demo
-    relay: "ArqRelay | None"  # None: tasks run on the engine's queue
+    relay: "ArqRelay | None"  # None if tasks run on the engine's queue
 
     async def demonstrate(self) -> None:
         """Fill an empty database with a demonstration: fictitious people, chips, campaigns and a spreadsheet."""
@@ -60,7 +62,7 @@ class Julia:
 
 
 def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia:
-    """Build the graph and register its queues, pipelines, loops, health checks and jobs with ``work``."""
+    """Build the graph, and register its queues, pipelines, loops, health checks and jobs with ``work``."""
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
     work.health.add(messages.duvidas.check)
@@ -120,7 +122,7 @@ def migrations() -> list[Migration]:
 
 
 def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices) -> Inbox:
-    """Register the queue of the gateway's deliveries: the api stores each, the worker handles it."""
+    """Register the queue of the gateway's deliveries. The api stores each delivery, and the worker processes it."""
     handling = InboxWork(
         lambda evento, payload: facts_of(evento, payload, work.clock.now()),
         messages.conversas,
@@ -136,7 +138,7 @@ def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServi
 def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
     if settings.tasks_backend != "arq":
         return None
-    # Imported only here: the ARQ and Redis clients cost every other configuration memory.
+    # Imported only here, because the ARQ and Redis clients would cost every other configuration memory.
     from app.integrations.redis.arq import add_arq
 
     return add_arq(work, settings)

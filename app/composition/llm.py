@@ -1,4 +1,4 @@
-"""The language model: one client, one circuit breaker, one limit and one budget for every context that asks it."""
+"""Builds the language model: one client, circuit breaker, limit and budget for all contexts that query it."""
 
 from datetime import timedelta
 
@@ -9,13 +9,13 @@ from batuta import Batuta
 from batuta.guards import AllOf, Limit, RateGuard
 
 OPENAI = "https://api.openai.com/v1"
-# The circuit breaker of the language model, by the name that operators know.
+# Name of the language model's circuit breaker, as operators see it.
 CIRCUIT = "claude"
 LIMIT = "modelo/minuto"
 
 
 def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
-    """Return None if no key is set: the rules work alone."""
+    """Build the service of the language model. Returns None if no key is set; then only the rules read."""
     if settings.openai_api_key is None:
         return None
     key = settings.openai_api_key.get_secret_value()

@@ -1,4 +1,4 @@
-"""Messages and conversations: the records that every other part of Julia writes to."""
+"""Builds messages and conversations, the records that all other parts of Julia use."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ class Messages:
     eventos: Eventos
     mensagens: Mensagens
     conversas: Conversas
-    diario: Diario | None  # None: the database is a server, and OPTOUT_JOURNAL is not set
+    diario: Diario | None  # None if the database is a server and OPTOUT_JOURNAL is not set
     optout: OptoutManual
     duvidas: DuvidasDeOptout
     restauracao: Restauracao
@@ -41,7 +41,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings) -> Diario | None:
-    """Return the journal of opt-outs: OPTOUT_JOURNAL, or a file next to a SQLite database."""
+    """Return the opt-out journal: the file OPTOUT_JOURNAL, or a file beside a SQLite database, or None."""
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":
         return None

@@ -1,4 +1,4 @@
-"""The life of vacancies: the services for operators and triggers, the hourly job, and the health of both."""
+"""Builds the actions on vacancies: the services for operators and jobs, the hourly job, and its health check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Shifts:
 
 
 def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
-    """``work`` must have the queue FILA_MENSAGENS."""
+    """Register the services. ``work`` must have the queue FILA_MENSAGENS."""
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     candidatos = Candidatos(database, dicionario, clock)

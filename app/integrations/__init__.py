@@ -1,1 +1,1 @@
-"""Clients of outside services, one folder each; they translate errors into the contexts' terms."""
+"""Clients of external services, one folder each. They translate errors into the terms of the contexts."""

@@ -1,4 +1,4 @@
-"""The boards of the first page: the sending of messages, the groups, the vacancies, and the appointments."""
+"""The boards of the first page: messages, groups, vacancies and appointments."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Julia's own metrics on ``/metrics``, next to the engine's."""
+"""Julia's metrics on ``/metrics``, beside the engine's."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -16,7 +16,7 @@ FIGURES: Final = {
 
 
 def readings(saude: Callable[[], Awaitable[Mapping[str, Any]]]) -> dict[str, MetricReading]:
-    """``saude``: the document of ``/health/agendamentos``."""
+    """Return the metrics of the appointments. ``saude`` is the document of ``/health/agendamentos``."""
 
     async def agendamentos() -> Sequence[Metric]:
         return appointment_metrics((await saude())["metrics"])

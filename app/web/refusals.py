@@ -1,4 +1,4 @@
-"""Errors of the contexts as problems of the API, and the name of the caller."""
+"""Convert errors of the contexts to problems of the API, and return the name of the caller."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from batuta.web import Problem, texts_for
 
 @contextmanager
 def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int, str]]) -> Iterator[None]:
-    """Turn an error into the status and slug of its class; the first class that fits decides.
+    """Convert an error to a problem with the status and slug of the first class that matches the error.
 
-    The text of the problem gets the error's facts, and ``why``: the error's sentence in the caller's language.
+    The text of the problem receives the error's facts, and as ``why`` the error's sentence in the caller's language.
     """
     try:
         yield

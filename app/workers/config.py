@@ -22,13 +22,13 @@ def __getattr__(name: str) -> object:
 
 
 def _make() -> type:
-    """Build the settings; an error ends the process with one sentence, where ``arq`` would show a traceback."""
+    """Build the settings. An error ends the process with one sentence, where ``arq`` would print a traceback."""
     try:
         settings = load_settings(Settings, environment(), Path(".env"))
         made = worker_settings(build(settings))
         asyncio.run(require_redis(settings))
     except BatutaError as error:
         raise SystemExit(f"julia: {error}") from None
-    # ARQ asks for the event loop of its thread, which asyncio.run has removed.
+    # ARQ uses the event loop of its thread, which asyncio.run has removed.
     asyncio.set_event_loop(asyncio.new_event_loop())
     return made

@@ -1,4 +1,6 @@
-"""The worker of messages, ``python -m app.workers.fila_worker``: sends them, processes deliveries and resolves doubts."""
+"""The worker of messages, ``python -m app.workers.fila_worker``. It sends messages, processes deliveries and resolves
+doubts.
+"""
 
 import sys
 

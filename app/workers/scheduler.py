@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name == "JOBS":  # depends on the environment: built on first access
+    if name == "JOBS":  # built on first access, because it depends on the environment
         return timetable(load_settings(Settings, environment(), Path(".env")).schedule_profile)
     raise AttributeError(name)
 

@@ -1,4 +1,4 @@
-"""``batuta grupos``: the pipeline, the review by operators, and the names it knows."""
+"""``batuta grupos``: the pipeline, the review by operators, and the known names."""
 
 from collections.abc import Callable
 

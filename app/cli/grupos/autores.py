@@ -1,4 +1,4 @@
-"""``batuta grupos bloquear | liberar | bloqueados``: block authors who post no offers, and lift the block."""
+"""``batuta grupos bloquear | liberar | bloqueados``: block authors who post no offers, and release them."""
 
 from collections.abc import Callable
 from typing import Any, Final

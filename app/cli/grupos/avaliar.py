@@ -18,7 +18,7 @@ _NEEDED = ("id", "texto", "enviado_em")
 
 
 class BadInput(Exception):
-    """An error in the input file, with a text for its author."""
+    """An error in the input file, with a text for the operator."""
 
 
 def avaliar(
@@ -47,7 +47,7 @@ def avaliar(
 
 
 def nomes_de(ctx: CliContext, file: Path) -> Mapping[str, Any]:
-    """Return a customer's names. Raises BadInput that names the malformed entry, in the operator's language."""
+    """Load a customer's names from a file. Raises BadInput that names the malformed entry, in the operator's language."""
     try:
         return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
     except NomesErrados as wrong:

@@ -13,7 +13,7 @@ from batuta.cli import CliContext, JsonFlag, cli_context
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
 Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]
-# Characters of a text in a table; --json prints all of it.
+# Number of characters of a text that a table shows; --json prints the whole text.
 SHOWN = 80
 
 

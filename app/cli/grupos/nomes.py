@@ -1,4 +1,4 @@
-"""``batuta grupos carregar | nomes | esquecer``: load names, find the owner of a name, and unlearn a wrong one."""
+"""``batuta grupos carregar | nomes | esquecer``: load names, show which hospital has a name, and remove a wrong name."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -47,7 +47,7 @@ def esquecer(
 
 
 async def _forget(julia: Julia, nome: str, id: str | None) -> Ensinado:
-    """``id``: of the hospital or speciality, or its beginning."""
+    """Remove a name. ``id`` is the hospital or speciality, or the beginning of its id."""
     whole = None if id is None else await id_of(julia, ("hospitais", "especialidades"), id, NomeDesconhecido())
     return await julia.groups.ensino.esquecer(nome, por=current_user(), id=whole)
 

@@ -1,1 +1,1 @@
-"""Parts for development: the demonstration data and the simulator of the outside services."""
+"""Parts for development: the demonstration data and the simulator of external services."""

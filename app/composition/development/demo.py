@@ -1,4 +1,4 @@
-"""Rows for a demonstration: fictitious people, chips and campaigns. Filling is idempotent."""
+"""Rows for a demonstration: fictitious people, chips and campaigns. Inserting them again adds nothing."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -8,21 +8,21 @@ from zoneinfo import ZoneInfo
 
 from batuta.sql import AsJson, Database, Query, Transaction, load_queries
 
-# Our own namespace, so that the ids are the same everywhere and collide with no others.
+# Namespace of the ids, so that they are the same everywhere and collide with no others.
 _NAMES = UUID("0b9f3a52-6d1e-5c7a-9a55-ba70ba70ba70")
 SENDER, LISTENER = "julia-sim", "escuta-sim"
 SENDER_NUMBER, LISTENER_NUMBER = "5511900000000", "5511900900000"
-# 55 11 90000-1000 and up: these numbers are not assigned.
+# Numbers from 55 11 90000-1000 on, which are not assigned.
 FIRST_NUMBER = 5511900001000
 ESPECIALIDADES = ("Clínica médica", "Pediatria", "Ortopedia", "Ginecologia", "Anestesiologia")
 CIDADES = (("São Paulo", "SP"), ("Santo André", "SP"), ("Campinas", "SP"), ("Rio de Janeiro", "RJ"))
 BATCH = 500
 DOCTORS = 20
-# Age of the demonstration's chips: long enough to be trusted.
+# Age of the demonstration's chips, enough for full trust.
 IN_SERVICE = timedelta(days=60)
 
 
-# Handwritten-style addresses, and documents; the CPFs have valid check digits and belong to no person.
+# Addresses as people type them, and documents. The CPFs have valid check digits and belong to no person.
 ENDERECOS = (
     "R. das Demonstrações, {n} ap 4 - Jd. Modelo, São Paulo/SP 01310-200",
     "AV EXEMPLO {n} CASA 2 CENTRO CAMPINAS SP CEP 13010-001",
@@ -34,7 +34,7 @@ DOCUMENTOS = ("CPF: 529.982.247-25 RG 12.345.678-9 SSP/SP", "111.444.777-35", "C
 
 
 def planilha_de_demonstracao(hoje: date, linhas: int = 40) -> bytes:
-    """Return a laboratory's spreadsheet as CSV: the appointments of today and the two weeks after."""
+    """Return a laboratory's spreadsheet as CSV, with the appointments of today and the next two weeks."""
     rows = [["Nome do Paciente", "Telefone", "Data", "Hora", "Unidade", "Endereço Completo", "Documento Completo"]]
     for n in range(1, linhas + 1):
         when = f"{hoje + timedelta(days=n % 15):%d/%m/%Y}"
@@ -60,14 +60,16 @@ class Demo:
         self._queries = load_queries(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
 
     async def begin(self, *, now: datetime) -> bool:
-        """Fill an empty database, with a campaign that starts at once. False: it has doctors or campaigns."""
+        """Fill an empty database, with a campaign that starts immediately. Returns False if the database has doctors or
+        campaigns.
+        """
         if await self._database.one(self._queries.anybody) is not None:
             return False
         await self.fill(DOCTORS, now=now, campaign_at=now)
         return True
 
     async def fill(self, medicos: int, *, now: datetime, campaign_at: datetime | None = None) -> dict[str, int]:
-        """Insert the demonstration doctors, chips and campaigns; return the number of new rows of each kind."""
+        """Insert the demonstration doctors, chips and campaigns, and return the number of new rows of each kind."""
         doctors = 0
         for first in range(1, medicos + 1, BATCH):
             async with self._database.transaction() as transaction:
@@ -93,7 +95,7 @@ class Demo:
             especialidade=ESPECIALIDADES[n % len(ESPECIALIDADES)],
             cidade=cidade,
             estado=estado,
-            # The last of every ten phones is not checked yet.
+            # One phone in ten is not checked yet.
             status_telefone="pendente" if n % 10 == 0 else "validado",
             now=now,
         )
@@ -128,7 +130,7 @@ class Demo:
 
 
 def _next_morning(now: datetime, zone: ZoneInfo) -> datetime:
-    """Return ten o'clock of the next working day."""
+    """Return 10:00 of the next working day."""
     local = now.astimezone(zone)
     days = next(n for n in range(1, 8) if (local + timedelta(days=n)).weekday() < 5)
     return datetime.combine(local.date() + timedelta(days=days), time(10), zone)

@@ -1,4 +1,4 @@
-"""The simulator of outside services as a role of `batuta up` in development, and its addresses."""
+"""The simulator of external services as a role of `batuta up` in development, and its addresses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,13 +14,15 @@ SIMULATED = "simulador"
 
 
 def simulator(settings: Settings, fill: Callable[[], Awaitable[None]]) -> Role:
-    """``fill`` adds the demonstration to an empty database before the simulator answers."""
+    """Return the role of the simulator. ``fill`` adds the demonstration to an empty database before the simulator
+    accepts requests.
+    """
     where = ("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
     return Role("simulador", lambda stop: _simulate(settings, fill, where, stop), listens=where)
 
 
 def simulator_settings(settings: Settings) -> Mapping[str, str]:
-    """Return the addresses of the simulated services; a setting of the operator wins."""
+    """Return the settings that point to the simulated services. A setting of the operator takes precedence."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
     return {
         "EVOLUTION_API_URL": f"{outside}/evolution",
@@ -32,14 +34,14 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
-    """Return the settings of a process that has ``added`` in its environment."""
+    """Return the settings that a process has with ``added`` in its environment."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 
 async def _simulate(
     settings: Settings, fill: Callable[[], Awaitable[None]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
-    # Imported by this role alone: FastAPI and the simulator cost every other role memory.
+    # Imported only by this role, because FastAPI and the simulator would cost every other role memory.
     from batuta.web import serve
     from simulador.comportamento import Comportamento
     from simulador.main import create_app, keeper

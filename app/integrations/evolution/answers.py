@@ -1,4 +1,4 @@
-"""Translate the gateway's answers by status and field: the wording of its messages changes between versions."""
+"""Translate the gateway's answers by status and field, because the wording of its messages changes between versions."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel import Json, mask_text
 from batuta.reasons import HTTP_STATUS, HTTP_STATUS_SAID, define
 
-# 402 is temporary, 403 forbidden, 406 permanent; 401 is a logged-out phone or a wrong key.
+# 402 is a temporary ban, 403 forbidden, 406 permanent. 401 is a logged-out phone or a wrong key.
 BAN_CODES = frozenset({402, 403, 406})
 LOGGED_OUT = 401
 NOT_FOUND = 404
@@ -51,7 +51,7 @@ ENTREGAS = {
     "READ": Entrega.READ,
     "PLAYED": Entrega.READ,
 }
-# Characters of the gateway's message that operators see.
+# Number of characters of the gateway's message that operators see.
 LONGEST_WORDS = 200
 LONGEST_WAIT = timedelta(days=1)
 
@@ -71,7 +71,7 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
         case Answer(status=400) if _has_no_account(reply):
             return NotOnWhatsApp()
         case Answer(status=status) if status < 500:
-            # A wrong key, an unknown instance or a redirect does not count against the message.
+            # A wrong key, an unknown instance or a redirect is not the fault of the message.
             return Refused(_complaint(reply), permanent=status in OF_THE_MESSAGE, needs_person=status in OF_THE_SETUP)
         case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
             return Refused(LICENCE(), needs_person=True)
@@ -82,7 +82,7 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
 
 
 def unavailable(reply: Reply) -> Unavailable | None:
-    """Return the failure of a request; None: it was answered."""
+    """Return the failure of a request, or None if the gateway answered it."""
     match reply:
         case Silence(why=why):
             return Unavailable(SILENT(error=why))
@@ -96,7 +96,7 @@ def unavailable(reply: Reply) -> Unavailable | None:
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:
-    """Parse Retry-After: seconds or a date. At most a day."""
+    """Parse Retry-After, which is a number of seconds or a date. The wait is at most a day."""
     said = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
     try:
         if said.isdecimal():
@@ -121,7 +121,7 @@ def instance_of(row: Json) -> Instancia | None:
 
 
 def conexao(word: Json) -> Conexao:
-    """Parse the state of a connection; an unknown word counts as closed."""
+    """Parse the state of a connection. An unknown state counts as closed."""
     return Conexao(word) if isinstance(word, str) and word in set(Conexao) else Conexao.CLOSE
 
 
@@ -135,7 +135,7 @@ def number_of(row: Json) -> Numero | None:
 
 
 def read_stored(row: Json) -> Encontrada | None:
-    """Parse a stored message of ours; None: it is from another person, or has no text."""
+    """Parse a stored message. Returns None if another person sent it or it has no text."""
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
             text, at = (
@@ -180,7 +180,7 @@ def _complaint(answer: Answer) -> str:
 
 
 def _message_in(body: Json) -> Json:
-    """Return the error message; one endpoint omits the envelope ``{"response": {"message": …}}``."""
+    """Return the error message. One endpoint omits the envelope ``{"response": {"message": …}}``."""
     match body:
         case {"response": {"message": message}} | {"message": message}:
             return message
@@ -189,7 +189,7 @@ def _message_in(body: Json) -> Json:
 
 
 def _words(body: Json) -> list[str]:
-    """Flatten the error message: a text, a list, or nested lists."""
+    """Flatten an error message, which is a text, a list, or nested lists."""
     said = _message_in(body)
     if isinstance(said, str):
         return [said]

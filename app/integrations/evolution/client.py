@@ -1,4 +1,4 @@
-"""Client of Evolution API, version 2: implements the WhatsApp port (``app.contexts.comum.whatsapp``)."""
+"""Client of Evolution API, version 2. It implements the WhatsApp port (``app.contexts.comum.whatsapp``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from batuta.kernel import Clock, Json, make_writable
 
 PAGE = 50
 LONGEST_NAME = 200
-# Pages of one recipient's messages to search for an earlier send.
+# Pages of one recipient's messages that are searched for an earlier send.
 MOST_PAGES = 4
-# Events that Julia needs; with all events the gateway would post every presence and contact.
+# Events that Julia needs. With all events the gateway would also post every presence and contact.
 EVENTS = ("CONNECTION_UPDATE", "MESSAGES_UPDATE", "MESSAGES_UPSERT", "SEND_MESSAGE", "STATUS_INSTANCE")
 SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
 
@@ -30,7 +30,7 @@ SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
 @dataclass(frozen=True, slots=True)
 class Limits:
     call: timedelta = timedelta(seconds=15)
-    # The gateway answers when the message has left, which takes long on a bad connection.
+    # The gateway answers after it has sent the message, which takes long on a bad connection.
     send: timedelta = timedelta(seconds=45)
 
 
@@ -39,11 +39,11 @@ class Webhook:
     url: str
     enabled: bool
     events: frozenset[str]
-    by_events: bool = False  # True: a separate address for each event
+    by_events: bool = False  # whether each event goes to a separate address
 
     @property
     def misses(self) -> frozenset[str]:
-        """Events that Julia needs and the webhook does not deliver. An empty list of events means all."""
+        """Events that Julia needs and the webhook does not deliver. A webhook without a list of events delivers all."""
         return frozenset(EVENTS) - self.events if self.events else frozenset()
 
 
@@ -54,7 +54,9 @@ class EvolutionClient:
         self._limits = limits or Limits()
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
-        """Send without the gateway's ``delay``: it postpones the answer, which a caller that times out would miss."""
+        """Send a text. The gateway's ``delay`` is not used, because it postpones the answer beyond the caller's
+        timeout.
+        """
         body = {"number": telefone, "text": texto}
         reply = await self._gateway.call(
             "POST", path_of("message", "sendText", instance), limit=self._limits.send, body=body
@@ -78,7 +80,7 @@ class EvolutionClient:
         if not isinstance(body, list):
             return _strange_answer("fetchInstances")
         found = [instance_of(row) for row in body]
-        # Reject a partly readable list: the unreadable instances would look deleted.
+        # Reject a list that is only partly readable: the unreadable instances would look deleted.
         return [each for each in found if each is not None] if all(found) else _strange_answer("fetchInstances")
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
@@ -94,7 +96,7 @@ class EvolutionClient:
         return [found[telefone] for telefone in asked if telefone in found]
 
     async def group(self, instance: str, jid: str) -> Grupo | Unavailable:
-        """Return the name of a group that the instance is in; the participants in the answer are ignored."""
+        """Return the name of a group that the instance is in. The participants in the answer are ignored."""
         path = f"{path_of('group', 'findGroupInfos', instance)}?groupJid={quote(jid, safe='')}"
         body = await self._ask("GET", path)
         if isinstance(body, Unavailable):
@@ -119,7 +121,7 @@ class EvolutionClient:
         return sorted(found.values(), key=lambda each: each.em, reverse=True)
 
     async def webhook(self, instance: str) -> Webhook | Unavailable | None:
-        """Return the webhook of the instance; None: it has none."""
+        """Return the webhook of the instance, or None if it has none."""
         body = await self._ask("GET", path_of("webhook", "find", instance))
         if body is None or isinstance(body, Unavailable):
             return body
@@ -132,7 +134,7 @@ class EvolutionClient:
                 return _strange_answer("webhook/find")
 
     async def set_webhook(self, instance: str, url: str, secret: str | None) -> Unavailable | None:
-        """Set the webhook with the secret as a header of its own. None: success."""
+        """Set the webhook, with the secret in a separate header. Returns None on success."""
         headers: Mapping[str, Json] = {} if secret is None else {SECRET_HEADER: secret}
         wanted: Mapping[str, Json] = {
             "enabled": True,

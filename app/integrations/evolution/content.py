@@ -1,4 +1,4 @@
-"""Extract text, media and time from a message of WhatsApp, in any of its envelopes and formats."""
+"""Extract text, media and time from a WhatsApp message, in any of its envelopes and formats."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ MEDIA = {
     "locationMessage": "localizacao",
     "contactMessage": "contato",
 }
-# Paths of the readable text of each kind of message, in display order; "*" is each element of a list.
+# Paths of the readable text in each kind of message, in display order; "*" means each element of a list.
 _WORDS = (
     (("conversation",),),
     (("extendedTextMessage", "text"),),
@@ -37,7 +37,7 @@ _WORDS = (
     ),
 )  # fmt: skip
 _DEEPEST = 10
-# A count of seconds reaches this in the year 5138: larger values are milliseconds.
+# A number of seconds reaches this in the year 5138, so that larger values are milliseconds.
 _MILLISECONDS = 10**11
 
 
@@ -57,7 +57,7 @@ def media_of(message: Json) -> str | None:
 
 
 def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
-    """Yield the context of a message: the message it answers, and whether it was forwarded."""
+    """Yield the context of a message: the message that it replies to, and whether it was forwarded."""
     for layer in _layers(message, _DEEPEST):
         for part in layer.values():
             if isinstance(part, Mapping) and isinstance(context := part.get("contextInfo"), Mapping):
@@ -65,7 +65,9 @@ def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def instant_of(value: Json) -> datetime | None:
-    """Parse seconds or milliseconds since 1970 (number, text or two halves), or a date with offset. None: neither."""
+    """Parse seconds or milliseconds since 1970 (a number, a text or two halves), or a date with offset. Returns None
+    for anything else.
+    """
     try:
         match value:
             case bool():
@@ -90,7 +92,7 @@ def _from_epoch(count: float) -> datetime:
 
 
 def _layers(message: Json, deepest: int) -> Iterator[Mapping[str, Json]]:
-    """Yield the message and its nested messages: ephemeral and view-once messages are wrapped in others."""
+    """Yield the message and its nested messages. Ephemeral and view-once messages are wrapped in others."""
     if not isinstance(message, Mapping) or deepest == 0:
         return
     yield message

@@ -1,4 +1,4 @@
-"""Check the gateway: does it accept our key, which instances are open, and do their webhooks deliver all events?"""
+"""Check that the gateway accepts our key, that instances are connected, and that their webhooks deliver all events."""
 
 from urllib.parse import urlsplit
 
@@ -54,6 +54,6 @@ def _badly(what: str, **facts: object) -> Examined:
 
 
 def _place(url: str) -> str:
-    """Return the address without the query, which may hold the secret."""
+    """Return the address without the query, which may contain the secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"

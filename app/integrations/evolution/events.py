@@ -1,4 +1,4 @@
-"""Translate webhook deliveries of the gateway into facts. No field is assumed to have a certain shape."""
+"""Translate webhook deliveries of the gateway into facts. Every field may be missing or have any type."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,27 +13,29 @@ from app.integrations.evolution.content import MEDIA, contexts, instant_of, medi
 from batuta.kernel import Json, dumps, json_object, make_writable
 
 CANAL = "evolution"
-# Longer than any text that people write; media arrive without their bytes.
+# Longer than any text that people write. Media arrive without their bytes.
 LONGEST = 512 * 1024
 WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
-# Longest name or state from outside that a column stores.
+# Longest external name or state that a column stores.
 LONGEST_NAME = 200
 _EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
-# The sender's phone sets the time of a message: reject times further ahead than this.
+# The sender's phone sets the time of a message. A time further in the future than this is rejected.
 _AHEAD = timedelta(minutes=5)
 
 
 def delivery_of(body: Json) -> Entregue | Ignorado | None:
-    """Return the delivery to store; Ignorado: an event that Julia does not need; None: not a delivery of the gateway."""
+    """Return the delivery to store, ``Ignorado`` for an event that Julia does not need, or None if the payload is not a
+    delivery.
+    """
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
             evento = event.lower().replace("_", ".").replace("-", ".")
-            instance = make_writable(instance)  # as in the stored payload
+            instance = make_writable(instance)  # key as in the stored payload
         case _:
             return None
     if evento not in WANTED:
         return Ignorado(evento[:LONGEST_NAME])
-    # Every delivery contains the instance's API key: never store it.
+    # Every delivery contains the instance's API key, which must never be stored.
     shown = {name: value for name, value in cast("Mapping[str, Json]", body).items() if name != "apikey"}
     payload = json_object(shown, LONGEST)
     if payload is None:
@@ -144,13 +146,15 @@ def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
 
 
 def _instant(value: Json, now: datetime) -> datetime:
-    """Parse an instant; an implausible one is replaced by ``now``."""
+    """Parse an instant. An implausible one is replaced by ``now``."""
     at = instant_of(value)
     return at if at is not None and _EARLIEST < at < now + _AHEAD else now
 
 
 def _wall_time(value: object) -> datetime | None:
-    """Parse the gateway's local time, which is wrongly marked as UTC: good only for ordering events of one instance."""
+    """Parse the gateway's local time, which is wrongly marked as UTC. It is valid only for ordering the events of one
+    instance.
+    """
     try:
         instant = datetime.fromisoformat(str(value))
     except ValueError:
@@ -163,7 +167,7 @@ def _is_forwarded(data: Mapping[str, Json]) -> bool:
 
 
 def _quoted_id(data: Mapping[str, Json]) -> str | None:
-    """Return the id of the message that this one answers."""
+    """Return the id of the message that this one replies to."""
     return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
 
 

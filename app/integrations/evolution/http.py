@@ -1,4 +1,4 @@
-"""One call of the gateway with a total deadline, a cap on the answer, no redirects and no retry."""
+"""Send one request to the gateway with a total deadline, a size limit for the answer, no redirects and no retry."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from batuta.kernel import Clock, Json, with_timeout
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0
-# Errors after which the request provably never left this machine.
+# Errors that prove that the request was never sent.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer. ``body`` is None if it is not JSON."""
+    """An answer of the gateway. ``body`` is None if it is not JSON."""
 
     status: int
     body: Json
@@ -29,7 +29,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """No answer. ``never_sent``: the request did not leave either."""
+    """A request without an answer. ``never_sent`` means that the request was not sent either."""
 
     why: str
     never_sent: bool
@@ -46,7 +46,7 @@ class Gateway:
         self._client: httpx2.AsyncClient | None = None
 
     def __repr__(self) -> str:
-        return f"Gateway({self._base_url!r})"  # never the key
+        return f"Gateway({self._base_url!r})"  # never contains the key
 
     async def call(self, method: str, path: str, *, limit: timedelta, body: Mapping[str, Json] | None = None) -> Reply:
         try:
@@ -75,7 +75,8 @@ class Gateway:
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
-            # No timeout per read: an answer in small pieces would pass it. The deadline around the call counts.
+            # No timeout per read, because an answer in small pieces would never reach it. The deadline around the call
+            # applies.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             limits = httpx2.Limits(max_connections=50, max_keepalive_connections=10)
             self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, limits=limits)
@@ -83,7 +84,7 @@ class Gateway:
 
 
 def path_of(*parts: str) -> str:
-    """Join the parts, each quoted: a slash in a name does not separate."""
+    """Join the parts of a path. Each part is quoted, so that a slash in a name does not separate."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

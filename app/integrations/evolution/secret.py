@@ -1,8 +1,8 @@
 """Authenticate a delivery of the gateway, which signs nothing.
 
-A delivery carries a header that we set (``X-Webhook-Secret``), a token that the gateway makes from a header called
-``jwt_key`` (an HS256 JWT that expires after ten minutes), or the secret in the query of the address (``?token=…``),
-for set-ups where only the address can be configured.
+A delivery carries one of three proofs: a header that we set (``X-Webhook-Secret``), a token that the gateway makes
+from a header called ``jwt_key`` (an HS256 JWT that expires after ten minutes), or the secret in the query of the
+address (``?token=…``), for set-ups where only the address can be configured.
 """
 
 import base64
@@ -17,13 +17,13 @@ from batuta.kernel import Json, loads
 
 # The clocks of the gateway and of this machine may differ by this much.
 LEEWAY_SECONDS = 60
-# A token of the gateway has a few hundred characters.
+# A token of the gateway is shorter; it has a few hundred characters.
 LONGEST = 2_000
 
 
 def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str], now: datetime) -> bool:
     given = [headers.get(SECRET_HEADER.lower(), ""), query.get("token", "")]
-    # Compare every candidate, even after a match: the time reveals nothing.
+    # Compare every candidate, even after a match, so that the time reveals nothing.
     plain = [hmac.compare_digest(secret.encode(), each.encode()) for each in given]
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return any(plain) or (scheme.lower() == "bearer" and _is_signed(secret, token.strip(), now))

@@ -1,4 +1,6 @@
-"""Client for one structured question to a model: instruction, data and a schema. No tools, no conversation, no retry."""
+"""Client for one structured query to a model: instruction, data and a schema. It has no tools, no conversation and no
+retry.
+"""
 
 import json
 import ssl
@@ -26,14 +28,14 @@ class ChatClient:
         self._key = key
         self._model = model
         self._clock = clock
-        # A pooled client checks all its connections at each acquire and release; so each client has one connection and
-        # one call at a time.
+        # A pooled client checks all its connections at each acquire and release. Each client therefore has one
+        # connection and one call at a time.
         self._lines: list[httpx2.AsyncClient] = []
         self._free: list[httpx2.AsyncClient] = []
-        self._trust: ssl.SSLContext | None = None  # loading the certificates is slow: once for all clients
+        self._trust: ssl.SSLContext | None = None  # loading the certificates is slow, so all clients share them
 
     def __repr__(self) -> str:
-        return f"ChatClient({self._url!r}, {self._model!r})"  # never the key
+        return f"ChatClient({self._url!r}, {self._model!r})"  # never contains the key
 
     async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
         try:
@@ -75,7 +77,7 @@ class ChatClient:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Yield the client that was released last; open another if all are busy, so that no call waits."""
+        """Yield the client that was released last. If all are busy, open another, so that no call waits."""
         if not self._free:
             self._lines.append(self._open())
             self._free.append(self._lines[-1])
@@ -86,7 +88,8 @@ class ChatClient:
             self._free.append(line)
 
     def _open(self) -> httpx2.AsyncClient:
-        # No timeout per read: an answer in small pieces would pass it. The deadline around the call counts.
+        # No timeout per read, because an answer in small pieces would never reach it. The deadline around the call
+        # applies.
         timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
         self._trust = self._trust or httpx2.create_ssl_context(trust_env=False)
         return httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, verify=self._trust)
@@ -103,7 +106,7 @@ def _answer(read: bytes) -> Resposta:
 
 
 def _document(content: str) -> Json:
-    """Return the JSON of an answer, even with a fence or prose around it. None: there is none."""
+    """Return the JSON of an answer, even with a code fence or prose around it, or None if there is none."""
     start, end = content.find("{"), content.rfind("}")
     return _parse(content[start : end + 1]) if 0 <= start < end else None
 

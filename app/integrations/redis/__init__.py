@@ -1,1 +1,1 @@
-"""Redis, if tasks run on it."""
+"""Redis, used if tasks run on ARQ."""

@@ -1,4 +1,4 @@
-"""Tasks on ARQ: its Redis settings, the relay of Julia's worker, and the check that Redis answers."""
+"""Tasks on ARQ: its Redis settings, the loop that sends tasks to Redis, and the check that Redis answers."""
 
 from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
@@ -21,12 +21,12 @@ def redis_of(settings: Settings) -> RedisSettings:
     made = RedisSettings.from_dsn(settings.redis_url.get_secret_value())
     if settings.redis_password is not None:
         made.password = settings.redis_password.get_secret_value()
-    made.conn_timeout, made.conn_retries = 2, 0  # no retry here: the callers retry
+    made.conn_timeout, made.conn_retries = 2, 0  # no retry here, because the callers retry
     return made
 
 
 def where_of(settings: Settings) -> str:
-    """Return the address without the password."""
+    """Return the address of Redis without the password."""
     made = redis_of(settings)
     return f"{made.host}:{made.port}"
 
@@ -40,7 +40,7 @@ async def require_redis(settings: Settings) -> None:
 
 
 def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
-    """Run the tasks on ARQ: the worker sends each to Redis and receives its outcome."""
+    """Run the tasks on ARQ. The worker sends each task to Redis and receives its outcome."""
     where = redis_of(settings)
 
     async def connect() -> ArqRedis:

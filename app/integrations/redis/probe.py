@@ -1,4 +1,4 @@
-"""Check that Redis answers: one PING on its own connection, without a client library."""
+"""Check that Redis answers: one PING on a separate connection, without a client library."""
 
 import asyncio
 from urllib.parse import unquote, urlsplit
@@ -17,7 +17,7 @@ async def answers(url: SecretStr | None, password: SecretStr | None) -> Part:
 
 
 async def ask(url: SecretStr, password: SecretStr | None) -> Part:
-    """Send a PING; the reason of a failure leaves out the address."""
+    """Send a PING. The reason of a failure does not contain the address."""
     parts, (host, port) = urlsplit(url.get_secret_value()), _address(url)
     secret = password.get_secret_value() if password else unquote(parts.password or "")
     try:

@@ -1,1 +1,1 @@
-"""The HTTP surface of Julia, one module per subject."""
+"""Julia's HTTP routes, one module per subject."""

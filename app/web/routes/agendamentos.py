@@ -1,4 +1,6 @@
-"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``: a file is stored at once and read in the background."""
+"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``. An uploaded file is stored in the request; its texts
+are read in the background.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import date
@@ -40,7 +42,7 @@ TEXT = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 
 
 def _day(value: str) -> str:
-    """Require a valid day in ISO format."""
+    """Return the day if it is valid and in ISO format. Raises ValueError otherwise."""
     try:
         written = date.fromisoformat(value).isoformat()
     except ValueError:
@@ -51,7 +53,7 @@ def _day(value: str) -> str:
 
 
 def require_number(value: object) -> object:
-    """Reject a text or a boolean where a number is required."""
+    """Raise ValueError for a text or a boolean where a number is required."""
     if isinstance(value, str | bool):
         raise ValueError(Reason("int_type", "write the number without quotes"))  # noqa: TRY004 - pydantic asks for it
     return value
@@ -68,9 +70,9 @@ Documents = Annotated[bool, Query(description="show documents too: needs the sco
 
 
 class OneOfThem(Convertor[str]):
-    """Match one path segment that is not the name of another page.
+    """Matches one path segment that is not the name of another page.
 
-    So an invalid id gets its own error, and another method on such a page is not taken for an appointment.
+    An invalid id therefore gets its own error, and a request to another page is never taken for an appointment.
     """
 
     regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
@@ -86,7 +88,7 @@ register_url_convertor("agendamento", OneOfThem())
 
 
 class Paged(StreamingResponse):
-    """Stream page after page without listening for a disconnect: each page is short."""
+    """Streams pages without watching for a disconnect, because each page is short."""
 
     async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
         await self.stream_response(send)
@@ -155,14 +157,14 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.post("/appointments", status_code=201, operation_id="create_appointment", responses=REPEATED)
     async def create(request: Request, novo: Novo) -> dict[str, Any]:
-        """Create an appointment; its address and documents are read in the background."""
+        """Create an appointment. Its address and documents are read in the background."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.criar(novo.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
-        """Change fields; a changed address or document is read again."""
+        """Change fields. A changed address or document is read again."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.alterar(str(id), mudanca.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
@@ -179,7 +181,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
     async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
         """Show the state of a task: queued, in_progress, complete or failed.
 
-        A cancelled task is failed, with the reason as error.
+        A cancelled task counts as failed, with the reason as error.
         """
         status = await work.status(str(job_id))
         if status is not None:
@@ -202,7 +204,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
     async def import_(
         request: Request, file: Annotated[UploadFile, File(description=".xlsx or .csv")]
     ) -> dict[str, Any]:
-        """Import a spreadsheet: every valid row is stored with its task when the call answers."""
+        """Import a spreadsheet. When the call answers, every valid row is stored with its task."""
         content = await file.read()
         with as_problems(request, REFUSALS):
             row = await importacao.importar(content, file.filename or "", by=caller_of(request))
@@ -241,7 +243,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         documentos: Documents = False,
         limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
     ) -> dict[str, Any]:
-        """List appointments, newest first; ``proxima`` is the ``antes_de`` of the next page."""
+        """List appointments, newest first. ``proxima`` is the value of ``antes_de`` for the next page."""
         seen = may_see(request, documentos)
         filtro = Filtro(
             leitura=normalization_status,
@@ -304,7 +306,7 @@ def may_see(request: Request, asked: bool) -> bool:
 
 
 def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
-    """Add the text of each problem."""
+    """Add the text of each problem to the document of an import."""
     for name in ("errors", "warnings"):
         document[name] = [
             {

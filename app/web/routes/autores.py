@@ -1,4 +1,4 @@
-"""``/grupos/autores``: block authors who post no offers, and lift the block."""
+"""``/grupos/autores``: block authors who post no offers, and release them."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -26,7 +26,7 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
     async def blocked(
         limite: Annotated[int, Query(ge=1, le=200)] = 50, pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0
     ) -> dict[str, Any]:
-        """List blocked authors, newest first."""
+        """List blocked authors, latest block first."""
         rows = await autores.bloqueados(limite=limite, pular=pular)
         return {"autores": [autor_bloqueado(row, zone) for row in rows]}
 
@@ -36,13 +36,13 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
         responses={404: {"description": "no such vaga"}, 409: {"description": "its author is unknown"}},
     )
     async def block(request: Request, id: UUID) -> dict[str, Any]:
-        """Block the author of a vacancy and reject everything of theirs that waits. Idempotent."""
+        """Block the author of a vacancy, and reject the author's vacancies in review. Idempotent."""
         with as_problems(request, REFUSALS):
             return autor_em_palavras(await autores.bloquear(str(id), por=caller_of(request)))
 
     @routes.post("/autores/{id}/liberar", operation_id="lift_autor", responses={404: {"description": "no such author"}})
     async def lift(request: Request, id: UUID) -> dict[str, Any]:
-        """Lift the block of an author. Idempotent."""
+        """Release a blocked author. Idempotent."""
         with as_problems(request, REFUSALS):
             return autor_em_palavras(await autores.liberar(str(id), por=caller_of(request)))
 

@@ -34,12 +34,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 # At least one visible character, and no control characters.
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 _PLACE = r"\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}|\{\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}\}"
-# The pattern in the API document; for any other text in braces the error explains the placeholders.
+# The pattern is for the API document. Other text in braces is refused by an error that lists the placeholders.
 BODY = rf"^[ \t\r\n]*(?:[^\s{{}}\x00-\x1f\x7f]|{_PLACE})(?:[^{{}}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|{_PLACE})*$"
 
 
 def _text(value: object) -> object:
-    """Reject a number where an instant is required."""
+    """Raise ValueError for a number where an instant is required."""
     if not isinstance(value, str):
         raise ValueError("an instant is written as in 2026-03-11T10:00:00-03:00")  # noqa: TRY004 - pydantic asks for it
     return value
@@ -57,7 +57,7 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_text), AfterValidator(_reach
 
 
 class Publico(BaseModel):
-    """The audience: named doctors, or all doctors of any of these specialities in any of these places."""
+    """The audience: named doctors, or all doctors with any of these specialities in any of these regions."""
 
     model_config = ConfigDict(extra="forbid")
     especialidades: list[Word] = Field(default_factory=list, max_length=200)
@@ -109,7 +109,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
         responses={404: {"description": "no doctor has such an id"}},
     )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
-        """Create a draft; nothing leaves before it is scheduled."""
+        """Create a draft. Messages are sent only after it is scheduled."""
         with as_problems(request, REFUSALS):
             asked = NovaCampanha(
                 nome=nova.nome_template,
@@ -126,9 +126,10 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/agendar", operation_id="schedule_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
-        """Schedule a campaign for an instant, or as soon as possible; under the profile `janelas`, in the window of its type.
+        """Schedule a campaign for an instant, or as soon as possible. Under the profile `janelas` it starts in the
+        window of its type.
 
-        Answers the expected audience; an empty one is refused (409) and changes nothing.
+        Returns the expected audience. An empty audience is refused (409) and changes nothing.
         """
         para = None if quando is None else quando.agendar_para
         with as_problems(request, REFUSALS):
@@ -136,17 +137,17 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/pausar", operation_id="pause_campanha", responses=ANSWERS)
     async def pausar(request: Request, id: Id) -> dict[str, Any]:
-        """Pause a campaign; queued messages wait."""
+        """Pause a campaign. Queued messages stay in the queue."""
         return await _act(request, id, lambda: campanhas.pausar(id, by=caller_of(request)))
 
     @routes.post("/{id}/retomar", operation_id="resume_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def retomar(request: Request, id: Id) -> dict[str, Any]:
-        """Resume a campaign at once."""
+        """Resume a campaign immediately."""
         return await _act(request, id, lambda: campanhas.retomar(id, by=caller_of(request)))
 
     @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
     async def cancelar(request: Request, id: Id) -> dict[str, Any]:
-        """Cancel a campaign for good; messages in progress are asked to stop."""
+        """Cancel a campaign for good. Messages being sent get a stop request."""
         return await _act(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
 
     return routes
@@ -160,14 +161,14 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="older than this one")] = None,
         limite: Limit = 50,
     ) -> dict[str, Any]:
-        """List campaigns, newest first, with sent messages."""
+        """List campaigns, newest first, with the number of messages sent."""
         rows = await campanhas.todas(status=status, before=antes_de, limit=limite)
         texts = texts_for(request)
         return {"campanhas": [texts.render(campanha_em_palavras(row, zone)) for row in rows]}
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
-        """Show the progress: recipients, queued, sent, delivered, answered; exclusions and blocks by reason."""
+        """Show the progress: recipients, queued, sent, delivered, answered, and exclusions and blocks by reason."""
         with as_problems(request, REFUSALS):
             shown: dict[str, Any] = texts_for(request).render(
                 progresso_em_palavras(await campanhas.progresso(id), zone)
@@ -183,7 +184,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
-        """List the considered doctors, in order, with the reason of each exclusion."""
+        """List the doctors of the audience in order, with the reason of each exclusion."""
         with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
         return {"destinatarios": [dict(row) for row in rows]}

@@ -1,4 +1,4 @@
-"""``/grupos/fechamentos``: notices that a vacancy is taken, where an operator decides which one."""
+"""``/grupos/fechamentos``: notices that a vacancy is taken. An operator decides which vacancy is meant."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -39,18 +39,18 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List notices, oldest first, with the text and the vacancies each may mean."""
+        """List notices, oldest first, with the text and the vacancies that each may mean."""
         found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
         return {"avisos": [aviso_em_palavras(row, vagas, zone) for row, vagas in found]}
 
     @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)
     async def close(request: Request, id: UUID, quais: Quais) -> dict[str, Any]:
-        """Close these vacancies."""
+        """Close the vacancies that the notice means."""
         return await _resolve(fechamentos, request, id, [str(each) for each in quais.vagas])
 
     @routes.post("/{id}/manter", operation_id="keep_fechamento", responses=ANSWERS)
     async def keep(request: Request, id: UUID) -> dict[str, Any]:
-        """Keep the vacancies: the notice closes nothing."""
+        """Decide that the notice closes no vacancy."""
         return await _resolve(fechamentos, request, id, [])
 
     return routes

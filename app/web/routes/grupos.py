@@ -1,4 +1,4 @@
-"""``/grupos/revisao``: vacancies of groups that wait for an operator, with the text they come from."""
+"""``/grupos/revisao``: vacancies of groups that await an operator's decision, with their source text."""
 
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -35,7 +35,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class Aprovacao(BaseModel):
-    """Corrections to the reading; a missing field stays as read."""
+    """Corrections of the reading. A missing field stays as read."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word | None = None
@@ -77,7 +77,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List vacancies, oldest first, with the text and the slice of each field."""
+        """List vacancies, oldest first, with the text and the position of each field in it."""
         rows = await revisao.pendentes(limite=limite, pular=pular, status=status)
         return {"aguardando": await revisao.quantas(), "vagas": [vaga_em_palavras(row, zone) for row in rows]}
 
@@ -90,7 +90,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/aprovar", operation_id="approve_revisao", responses=ANSWERS)
     async def approve(request: Request, id: UUID, como: Aprovacao | None = None) -> dict[str, Any]:
-        """Approve a vacancy, with corrections if any; the hospital's name is learnt."""
+        """Approve a vacancy, with corrections if any. The corrected name of the hospital is remembered."""
         said = {} if como is None else como.model_dump(exclude={"notas"})
         with as_problems(request, REFUSALS):
             done = await revisao.aprovar(

@@ -17,7 +17,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 def _require_text(value: object) -> object:
-    """Reject a bare number: it would be taken for days or seconds since 1970."""
+    """Raise ValueError for a bare number, which would be read as seconds or days since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError("write the day as in 2026-03-11")
     return value
@@ -38,7 +38,7 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List messages, newest first, with the last stage, the score, and the reason why each went no further."""
+        """List messages, newest first, with the last stage, the score, and the reason for which each was discarded."""
         may_see(request, texto)
         texts = texts_for(request)
         rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)
@@ -55,9 +55,9 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List open vacancies from today on, next day first.
+        """List open vacancies from today on, earliest day first.
 
-        A notice closes ``vaga_id``; /grupos/revisao shows ``revisao_id``.
+        ``vaga_id`` is the id that a notice closes; ``revisao_id`` is the id in /grupos/revisao.
         """
         may_see(request, contato)
         rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)

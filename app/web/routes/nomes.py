@@ -1,4 +1,4 @@
-"""``/grupos/nomes``: look up which hospitals and specialities have a name and who added it; remove the name."""
+"""``/grupos/nomes``: show which hospitals and specialities have a name and who added it, and remove a name."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from batuta.web import AuthoriseFirst, Scope, needs
 
 
 class Esquecimento(BaseModel):
-    """``id``: of the hospital or speciality, if several have the name."""
+    """A request to remove a name. ``id`` is the hospital or speciality, needed if several have the name."""
 
     model_config = ConfigDict(extra="forbid")
     nome: Annotated[str, Field(max_length=200, pattern=NAME)]
@@ -26,7 +26,7 @@ def router(ensino: Ensino) -> APIRouter:
 
     @routes.get("", operation_id="list_nomes", openapi_extra=needs(Scope.PII))
     async def owners(nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:
-        """List the hospitals and specialities with this name, and the origin of the name."""
+        """List the hospitals and specialities that have this name, and the origin of the name."""
         return {"nomes": [asdict(each) for each in await ensino.de_quem(nome)]}
 
     @routes.post(
@@ -38,7 +38,9 @@ def router(ensino: Ensino) -> APIRouter:
         },
     )
     async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:
-        """Remove a name from a hospital or speciality, within five seconds; stored vacancies stay."""
+        """Remove a name from a hospital or speciality. All processes stop using it within five seconds; stored
+        vacancies stay.
+        """
         id = None if what.id is None else str(what.id)
         with as_problems(request, {NomeDesconhecido: (404, "nome_unknown"), NomeDeVarios: (409, "nome_of_several")}):
             return asdict(await ensino.esquecer(what.nome, por=caller_of(request), id=id))

@@ -1,4 +1,4 @@
-"""``/api/v1/vagas``: the life of vacancies, from their creation to the confirmation of the shift."""
+"""``/api/v1/vagas``: vacancies, from their creation to the confirmation of the shift."""
 
 from collections.abc import Awaitable, Callable
 from datetime import date
@@ -52,7 +52,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such vacancy, doctor, hospital or speciality"},
     409: {"description": "taken by another doctor, or in a state that does not permit it"},
 }
-# A schema cannot express which names exist and which days are ahead, so those refusals are not 422.
+# A schema cannot express which names exist or which days are allowed, so these refusals are not 422.
 REFUSALS = {
     VagaDesconhecida: (404, "vacancy_unknown"),
     MedicoDesconhecido: (404, "doctor_unknown"),
@@ -67,12 +67,13 @@ REFUSALS = {
 }
 
 
-# Accepts 39.0: JSON has one kind of number. It comes last in an annotation, otherwise the API document loses the limits.
+# Accepts 39.0, because JSON has one kind of number. It comes last in an annotation, otherwise the API document loses
+# the limits.
 A_NUMBER = BeforeValidator(require_number)
 
 
 class Nova(BaseModel):
-    """A new vacancy. It needs hours or a period; without a price, the price is to be agreed."""
+    """A new vacancy. Hours or a period are required; without a value, the price is to be agreed."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word
@@ -127,9 +128,10 @@ def router(shifts: Shifts, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/anunciar", operation_id="announce_vaga", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def announce(request: Request, id: UUID, a_quem: AosMedicos | AosMelhores) -> dict[str, Any]:
-        """Offer it to these doctors, or to the best candidates; each doctor gets at most one offer.
+        """Offer the vacancy to these doctors, or to the best candidates. Each doctor gets at most one offer of a
+        vacancy.
 
-        Answers who got none, and why.
+        Returns the doctors who get no offer, with the reason of each.
         """
         por = caller_of(request)
         with as_problems(request, REFUSALS):
@@ -154,7 +156,7 @@ def _add_reading(routes: APIRouter, shifts: Shifts, zone: ZoneInfo) -> None:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List vacancies, next day first."""
+        """List vacancies, earliest day first."""
         filtro = Filtro(
             status=status,
             origem=origem,
@@ -173,7 +175,7 @@ def _add_reading(routes: APIRouter, shifts: Shifts, zone: ZoneInfo) -> None:
 
     @routes.get("/{id}/candidatos", operation_id="list_vaga_candidates", responses={404: ANSWERS[404]})
     async def candidates(request: Request, id: UUID, limite: Limit = 20) -> dict[str, Any]:
-        """List doctors it may be offered to, best first, with their score."""
+        """List the doctors who may receive an offer, best first, with their score."""
         with as_problems(request, REFUSALS):
             found = await shifts.candidatos.candidatos(str(id), limite)
         return {"candidatos": [candidato_em_palavras(each) for each in found]}
@@ -184,19 +186,19 @@ def _add_changes(routes: APIRouter, shifts: Shifts) -> None:
 
     @routes.post("/{id}/interesse", operation_id="want_vaga", responses=ANSWERS)
     async def want(request: Request, id: UUID, quem: DeMedico) -> dict[str, Any]:
-        """Record a doctor's interest. Idempotent."""
+        """Record that a doctor wants the vacancy. Idempotent."""
         por, doctor = caller_of(request), str(quem.medico)
         return await _change(request, lambda: plantoes.registrar_interesse(str(id), doctor, por=por))
 
     @routes.post("/{id}/reservar", operation_id="reserve_vaga", responses=ANSWERS)
     async def reserve(request: Request, id: UUID, quem: DeMedico) -> dict[str, Any]:
-        """Reserve it for a doctor. Of several requests at once exactly one succeeds; the others get 409."""
+        """Reserve the vacancy for a doctor. Of several concurrent requests exactly one succeeds; the others get 409."""
         por, doctor = caller_of(request), str(quem.medico)
         return await _change(request, lambda: plantoes.reservar(str(id), doctor, por=por))
 
     @routes.post("/{id}/liberar", operation_id="release_vaga", responses=ANSWERS)
     async def release(request: Request, id: UUID, porque: Liberacao) -> dict[str, Any]:
-        """Release the reservation: a doctor is wanted again."""
+        """Release the reservation, so that other doctors can take the vacancy."""
         por = caller_of(request)
         return await _change(request, lambda: plantoes.liberar(str(id), por=por, motivo=porque.motivo))
 

@@ -1,4 +1,4 @@
-"""``POST /webhook/evolution``: stores a delivery before it answers; the worker processes it."""
+"""``POST /webhook/evolution`` stores a delivery before it answers. The worker processes the delivery later."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
 
     @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS, openapi_extra=BODY)
     async def evolution(request: Request) -> dict[str, Any]:
-        """Store a delivery of the WhatsApp gateway before answering. A repeat changes nothing."""
+        """Store a delivery of the WhatsApp gateway before answering. A repeated delivery changes nothing."""
         _require_proof(request, settings)
         delivery = delivery_of(await _body(request))
         if delivery is None:
@@ -64,7 +64,7 @@ def _require_proof(request: Request, settings: Settings) -> None:
     if settings.webhook_secret is None:
         if not settings.in_production and is_local(request):
             return
-        # 503, not 4xx: the gateway retries for a while, so no delivery is lost while an operator sets the secret.
+        # 503, not 4xx: the gateway retries for a while, so that no delivery is lost while an operator sets the secret.
         raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})
     secret, now = settings.webhook_secret.get_secret_value(), state_of(request).work.clock.now()
     if not is_proved(secret, request.headers, request.query_params, now):
