@@ -101,9 +101,10 @@ class Batuta:
     ) -> None:
         """``settings`` default to the environment and ``.env``; ``timezone`` defaults to the settings.
 
-        If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default is False
-        in production only. ``clock`` is the source of all times; the default is the machine's clock, or PostgreSQL's for leases.
-        A scheduler that does not renew for ``lease`` loses its runs. ``concurrency`` is the number of concurrent tasks per worker.
+        If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The
+        default is True, except in production. ``clock`` is the source of all times; the default is the machine's
+        clock, but leases on PostgreSQL use its clock. A scheduler that does not renew for ``lease`` loses its runs.
+        ``concurrency`` is the number of concurrent tasks per worker.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
@@ -234,7 +235,10 @@ class Batuta:
         count_timeouts: bool = False,
         probe_within: float = DEFAULT_SECONDS,
     ) -> None:
-        """Register a circuit breaker that all processes share. Times are in seconds. ``printer:*`` covers a prefix."""
+        """Register a circuit breaker that all processes share.
+
+        Times are in seconds. A name such as ``printer:*`` is the rule for all circuits with that prefix.
+        """
         self.circuits.add(
             CircuitRule(
                 name=name,
@@ -436,7 +440,7 @@ class Batuta:
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
-        """Add a loop object. The decorator ``loop`` creates one from a function or a class."""
+        """Add a loop object. The decorator ``loop`` creates a loop object from a function or a class."""
         self._loops.append((loop, policy))
 
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
@@ -500,7 +504,7 @@ class Batuta:
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
         """Release the items of a queue whose workers stopped renewing their leases.
 
-        If a lease may have expired, ``waits`` is called with the length of the pause before the second look.
+        If a lease may have expired, ``waits`` is called with the length of the pause before the second check.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)

@@ -87,7 +87,7 @@ def queue_loops(
     lease = lease_holder.lease
     # A short back-off, so that the worker settles and claims again soon after an outage of the database.
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
-    # Several looks per lease, because the rescuer releases a lease only after two looks.
+    # Several checks per lease, because the rescuer releases a lease only after two checks.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     keeper, isolation = LeaseKeeper(lease_holder, clock), isolation or Isolation(clock)
     yield keeper, renewal_policy(lease)

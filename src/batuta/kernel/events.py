@@ -173,7 +173,7 @@ class EventLoopAnswers(Event):
 
 @dataclass(frozen=True, slots=True)
 class StackFound(Event):
-    """The stack trace that a process wrote to its file before it ended without a message."""
+    """A process of this role ended without a message and left a stack trace in its file."""
 
     role: str
     pid: int
@@ -308,8 +308,8 @@ class ExecutionLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTakenOver(Event):
-    """The owner of a run no longer runs it. If ``again`` is true, the run is delivered again with the same idempotency
-    key; otherwise the run is abandoned.
+    """The process that owned a run stopped working on it. If ``again`` is true, the run is delivered again with the
+    same idempotency key; otherwise the run is abandoned.
     """
 
     job: str
@@ -321,7 +321,7 @@ class ExecutionTakenOver(Event):
 
 @dataclass(frozen=True, slots=True)
 class FireExplained(Event):
-    """A fire was skipped or missed. ``status`` is the state that was recorded, and ``reason`` says why."""
+    """A fire was skipped or missed. ``status`` is the recorded state, and ``reason`` is the cause."""
 
     job: str
     category: str

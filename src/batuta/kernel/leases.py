@@ -23,7 +23,7 @@ class LeaseHolder:
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
     """Renew a lease after every third of its length until this task is cancelled. Retries while the store is
-    unavailable. For work that runs outside the supervisor.
+    unavailable. Used for work outside the supervisor.
     """
     while True:
         await clock.sleep(lease.total_seconds() / 3)
@@ -31,7 +31,7 @@ async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: t
 
 
 class SilenceDetector(Generic[Key]):
-    """Measures how long a lease stays unchanged, by the monotonic clock, so that the wall clock cannot mislead it.
+    """Measures how long a lease stays unchanged, by the monotonic clock, so that a wrong wall clock has no effect.
 
     A key contains every value that a renewal changes. The time between two calls of ``look`` counts for at most
     ``longest_look``: if this process or the database was suspended, the holder may have been suspended as well.
@@ -43,9 +43,7 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Record the current keys and return, for each, how long it has been present in every call. Keys that are
-        absent now are removed.
-        """
+        """Record the current keys, and return how long each key has been present without interruption. Absent keys are dropped."""
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)
         self._looked_at = monotonic

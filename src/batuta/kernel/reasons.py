@@ -1,4 +1,4 @@
-"""Reasons as values: why a run, item or alert was held, skipped or missed, why it failed, waits or ended.
+"""Reasons as values: why a run, item or alert waits, was held, skipped or missed, or why it failed or ended.
 
     define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason ──▶ ``Texts.reason``
 

@@ -179,7 +179,7 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> Non
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int) -> None:
-    """Check many values in one pass. ``limit`` is the maximum bytes of JSON of each value."""
+    """Raise an error if any of the values cannot be stored, in one pass. ``limit`` is the maximum bytes of JSON per value."""
     try:
         refuse_unstorable(values, kind, limit)
     except PayloadTooLarge:

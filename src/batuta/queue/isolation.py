@@ -56,7 +56,7 @@ class Isolation:
         return self._until
 
     def reserve(self, member: Member, item: str) -> bool:
-        """Reserve the process for ``item`` and return whether it succeeded. False: another item holds the reservation."""
+        """Reserve the process for ``item`` and return whether it succeeded. It fails if another item holds the reservation."""
         if self._holder is not None:
             return False
         self._holder, self._item = member, item

@@ -102,7 +102,8 @@ class Done:
     """The work succeeded. In the transaction that settles the item, the items of ``emit`` are enqueued and ``effect``
     runs.
 
-    ``items`` is the number of objects that a job processed; None: not counted. For a job, ``result`` is a mapping.
+    ``items`` is the number of objects that a job processed, or None if they are not counted. For a job, ``result``
+    is a mapping.
     """
 
     result: Json = None

@@ -70,8 +70,8 @@ class Rescuer:
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release expired leases in two looks, for a command that runs once. If leases must be confirmed, ``waits`` is
-        called with the pause between the looks.
+        """Check for expired leases twice and release them, for a command that runs once. If a second check is needed,
+        ``waits`` is called with the pause before it.
         """
         rescued = await self.look()
         if not self._silent_for:
@@ -98,8 +98,8 @@ class Rescuer:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
-        """Record the clock, execute a write without effect, and return whether it was slow. If so, the renewals of
-        other workers are slow too.
+        """Record the current time, execute a write without effect, and return whether the write was slow. Then the
+        renewals of other workers are slow too.
         """
         began = self._clock.monotonic()
         if await self._store.follow_clock(self._lease):

@@ -81,7 +81,9 @@ class Running:
         return self.step in (Step.SETTLING, Step.IN_EFFECT)
 
     async def handle(self) -> Called:
-        """Call the handler and return its result, unless the worker requested a stop before the task started."""
+        """Call the handler and return its result. If the worker requested a stop before the task started, return the
+        result of the stop.
+        """
         if self.stop is not None:
             return self.stop.result()
         self.step = Step.HANDLING

@@ -95,7 +95,8 @@ class QueueStore(Protocol):
         ...
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
-        """Settle one item together with its effect, and return whether it was written. False: the lease is lost.
+        """Settle one item together with its effect, and return whether it was written. False means that the lease is
+        lost.
 
         Raises RowLocked if another transaction holds the row. Then nothing was written, and the caller retries.
         """
@@ -124,7 +125,8 @@ class QueueStore(Protocol):
     async def follow_clock(self, lease: timedelta) -> timedelta:
         """Record the current time. If the machine's clock is used and was set back, correct waits and leases.
 
-        Return how far the clock was set back. Zero: it was not set back, or the database has its own clock.
+        Return how far the clock was set back. Zero means that it was not set back, or that the database has its own
+        clock.
         """
         ...
 
@@ -140,8 +142,8 @@ class QueueStore(Protocol):
     async def owners(self) -> Sequence[str]: ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        """Write the error column of a leased item and return whether it was written. False: the row is locked by
-        another transaction, or the lease is lost.
+        """Write the error column of a leased item and return whether it was written. False means that another
+        transaction has locked the row, or that the lease is lost.
         """
         ...
 
@@ -154,14 +156,14 @@ class QueueStore(Protocol):
         ...
 
     async def cancel(self, id: str, reason: str) -> bool:
-        """Cancel a waiting item immediately, or request the cancellation of a running item. False: the item has ended,
-        does not exist, or its table has no column for the request.
+        """Cancel a waiting item immediately, or request the cancellation of a running item. Return False if the item
+        has ended or does not exist, or if its table has no column for the request.
         """
         ...
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
-        """Make a dead item ready again. False: the item is not dead, or a live item has the same key. ``by`` is the
-        operator, for the audit log.
+        """Make a dead item ready again. Return False if the item is not dead, or if a live item has the same key.
+        ``by`` is the operator, for the audit log.
         """
         ...
 

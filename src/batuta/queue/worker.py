@@ -233,7 +233,7 @@ class Worker:
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
-        """Cancel the handlers that still run. If a handler was stopped before, that stop remains its reason."""
+        """Cancel the handlers that still run. If a handler was stopped before, the earlier stop remains its reason."""
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
             if running.step is not Step.CLAIMED:
@@ -363,8 +363,8 @@ class Worker:
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
 
     def _owns(self, running: Running) -> bool:
-        """Return whether this worker still owns the item. False: the lease was lost, or the item was settled without
-        its handler.
+        """Return whether this worker still owns the item. False means that the lease was lost, or that the item was
+        settled without its handler.
         """
         return self._running.get(running.lease.id) is running
 

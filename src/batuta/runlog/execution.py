@@ -64,7 +64,7 @@ class Ending:
 
 
 def storable(ending: Ending) -> Ending:
-    """Return a copy of the ending that both databases can store, with personal data masked. Every text of a job passes
+    """Return a copy of ``ending`` that both databases can store, with personal data masked. Every text of a job passes
     through this function.
     """
     return replace(
@@ -78,8 +78,8 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return a reduced ending, for a database that refuses the full one: status, code, ASCII texts and a note that
-    details are missing.
+    """Return a reduced copy of ``ending``, for a database that refuses the full one. It has the status, the code, ASCII
+    texts and a note that details are missing.
     """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(

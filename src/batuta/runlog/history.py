@@ -100,7 +100,7 @@ class Reports(Protocol):
         ...
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs that have a run as expected, each at or after its own instant in ``expected``."""
+        """Return the jobs that succeeded, or were skipped for an accepted reason, at or after their instant in ``expected``."""
         ...
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:

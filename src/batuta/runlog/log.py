@@ -143,7 +143,7 @@ class ExecutionLog(Protocol):
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
         """Activate the timetable of ``expected`` and record its jobs. Return the jobs that are new or have a changed
-        schedule. None: the state was not as expected, and nothing was written.
+        schedule. Return None if the state was not as expected; then nothing was written.
 
         For the returned jobs, no fire from before this moment is due (or, after a change of profile, from before
         that change). Their older due fires become missed rows. The most recent timetable also stops the scheduling
@@ -185,8 +185,8 @@ class ExecutionLog(Protocol):
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
-        """Return runs whose renewal is overdue, whose lease is implausible, or whose owner is in ``owners``. Locked
-        rows are omitted.
+        """Return runs whose renewal is overdue, whose lease is longer than possible, or whose owner is in ``owners``.
+        Locked rows are omitted.
 
         ``known`` are the jobs of this code. A run of another job is included only after a much longer time without
         renewal.

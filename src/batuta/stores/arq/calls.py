@@ -6,9 +6,9 @@
 
 A call is current until a relay takes its outcome. Then the entry ``batuta:call:TASK`` names the lease under which
 the outcome was taken. A relay that claims a task whose call is in progress waits for that call instead of sending
-another call. The same applies if a relay took the outcome and died before it settled the task: a rescued task
-returns with its fence raised by two and its attempt by one. So neither a shutdown nor the death of a relay runs a
-task twice.
+another call. The same applies if a relay took the outcome and died before it settled the task. The next relay
+recognises this case by the lease, because a rescue raises the fence by two and the attempt by one. So neither a
+shutdown nor the death of a relay runs a task twice.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
 
 
 async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> None:
-    """Record the lease under which the outcomes of these calls were taken."""
+    """Record, for each call, the lease under which a relay took its outcome."""
     kept = int(TAKEN_FOR.total_seconds())
     async with redis.pipeline(transaction=False) as together:
         for call, lease in calls:

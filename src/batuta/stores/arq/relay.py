@@ -207,8 +207,8 @@ class ArqRelay:
         return heard.keys()
 
     async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Return tasks to the queue whose calls are lost: absent from ARQ's queue, where a call stays until it has run,
-        and without an outcome.
+        """Return lost tasks to the queue. A call is lost if it has no outcome and is not in ARQ's queue, where it stays
+        until it has run.
         """
         if not ids:
             return

@@ -103,7 +103,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, 
 
 async def _outcome_without_run(lease: Lease, here: Here) -> Returned | None:
     """Return an outcome if the task was cancelled or ended while its call waited, or if the database is unavailable.
-    None: run the task.
+    Return None if the task must run.
     """
     try:
         wanted = await here.wanted([lease.id])

@@ -101,7 +101,7 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
 
 
 def _classify_interface_error(why: str) -> BatutaError | None:
-    """Classify an interface error by its text, because it has no error code. None: the connection is lost."""
+    """Classify an interface error by its text, because it has no error code. Return None if the connection is lost."""
     if "another operation is in progress" in why:
         return ConcurrentStatements()
     # asyncpg releases a lost connection to its pool by itself, even within a transaction, and then reports these texts.

@@ -39,7 +39,7 @@ class PostgresServer:
 
     @property
     def listens_at(self) -> str | None:
-        """The address for LISTEN. None: the tables are polled instead."""
+        """The address for LISTEN, or None if the tables are polled instead."""
         return self.direct_url or (None if self.is_pooled else self.url)
 
     def connecting(self, limits: Limits) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def from_row(kind: type[Value], row: Row, **others: object) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named statement in one dialect. ``writes`` alone decides whether a connection for writing runs it."""
+    """A named statement in one dialect. ``writes`` determines whether the connection for writes executes it."""
 
     name: str
     text: str
@@ -140,7 +140,7 @@ class Database(Transaction, Protocol):
     def dialect(self) -> Dialect: ...
     async def open(self) -> None: ...
     async def exists(self) -> bool:
-        """Return whether the database exists. False: opening would create it."""
+        """Return whether the database exists. If it does not exist, opening creates it."""
         ...
 
     async def close(self) -> None: ...
@@ -160,7 +160,7 @@ class Database(Transaction, Protocol):
         ...
 
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``on_change`` after every write that notifies, with the name of its queue. None means that any queue may
+        """Call ``on_change`` when a process enqueues work, with the name of the queue. None means that any queue may
         have changed.
         """
         ...

@@ -344,7 +344,7 @@ class SqlExecutionLog:
         )
 
     def _own_now(self) -> datetime | None:
-        """Return the time to pass to a statement. None: the statement uses the database's clock."""
+        """Return the time to pass to a statement, or None if the statement uses the database's clock."""
         return self._clock.now() if self._own_time else None
 
     async def _now(self, within: Reading) -> datetime:

@@ -67,7 +67,7 @@ class SqlBeats:
         await self._liveness.run(self._queries.put_back, now=now)
 
     async def record_stall(self, *, host: str, pid: int) -> bool:
-        """Record that a process does not respond, as its parent detected. False: the process is unknown or has ended."""
+        """Record that a process does not respond, as its parent detected. Return False if the process is unknown or has ended."""
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:

@@ -90,7 +90,7 @@ class SqlRates:
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
         """Count and take a single limit in one statement, on SQLite only, where concurrent statements share a commit.
-        None: not applicable, or the limit is full.
+        Return None on PostgreSQL, for several limits, or if the limit is full.
         """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None

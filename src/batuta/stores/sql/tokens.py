@@ -54,7 +54,7 @@ class SqlTokens:
             )
 
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:
-        """Revoke a token and return whether it was active. False: the token is unknown or already revoked."""
+        """Revoke a token. Return False if the token is unknown or already revoked."""
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.revoke, id=id, now=now):
                 return False

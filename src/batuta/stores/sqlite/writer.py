@@ -94,7 +94,9 @@ class Session:
         self._post(None, None)
 
     def roll_back(self) -> bool:
-        """Request a rollback and return whether the caller must wait for it. False: the writer never started the session."""
+        """Request a rollback and return whether the caller must wait for it. The wait is not needed if the writer never
+        started the session.
+        """
         with self._closing:
             if not self._begun:
                 self._closed = True
@@ -121,7 +123,9 @@ class Session:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Perform the next act of the block and return whether the session continues. False: the block requests the commit."""
+        """Perform the next act of the block and return whether the session continues. It ends when the block requests
+        the commit.
+        """
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
         except queue.Empty:

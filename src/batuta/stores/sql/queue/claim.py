@@ -36,7 +36,9 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle and claim in one statement. Return the claimed and the lost leases. Waits for locks on the rows to settle."""
+        """Settle and claim in one statement. Return the claimed and the lost leases. Waits if another transaction has
+        locked a row to be settled.
+        """
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
         settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))

@@ -209,7 +209,7 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
 
 
 def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
-    """Return the parts of the claim that depend on priorities, for the normal order and for the reverse order."""
+    """Return the parts of the claim statement that depend on priorities, for the normal and the reverse order."""
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
     pick = _pick if dialect == "postgres" else _pick_on_sqlite
@@ -224,7 +224,7 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _is_one_of(column: str, values: Sequence[str]) -> str:
-    """Return the condition exactly as the table's partial indexes have it; otherwise the database does not use them."""
+    """Return the condition in exactly the form of the table's partial indexes, because only then does the database use them."""
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 
@@ -298,7 +298,7 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 
 def _retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """Return the expression for the end of the retention of a row that ends without a worker."""
+    """Return the expression for the end of the retention of an item that ends without a worker."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
     return f"{_now(dialect)} + {span}"
@@ -324,7 +324,7 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
     """Return assignments that cancel a waiting item or request the cancellation of a running one. One statement does
-    both, because between two statements the item could change its state and escape.
+    both, because between two statements the item could change its state and avoid the cancellation.
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
@@ -519,8 +519,8 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the CTE that picks due rows in order: first level by level, then beyond the checked levels, by sorting or
-    along the index.
+    """Return the CTE that picks due rows in order. It checks the first priorities one by one. Rows of further
+    priorities are sorted, or read along the index.
     """
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"

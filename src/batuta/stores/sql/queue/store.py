@@ -184,8 +184,8 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
-        """Return whether no row to settle is known to be locked. Only then is the single statement used, because it
-        waits for row locks.
+        """Return whether all rows to be settled are presumably unlocked. Only then is the single statement used,
+        because it waits for row locks.
         """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
@@ -267,7 +267,7 @@ class SqlQueue:
 
     async def next_at(self) -> datetime | None:
         """Return the instant at which the next item is due, by this process's clock, because a worker sleeps by that
-        clock. None: no item waits.
+        clock. Return None if no item waits.
         """
         row = await self._next(self._liveness)
         if row is None or row["at"] is None:
@@ -380,7 +380,7 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """Return exact counts of the queue's items. Stuck items are those whose expired lease was not released for long."""
+        """Return exact counts of the queue's items. An item is stuck if its lease expired long ago and was not released."""
         row = await self._database.one(
             self._queries.pulse,
             now=self._now(),
@@ -393,8 +393,8 @@ class SqlQueue:
         return from_row(Pulse, row)
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
-        """Write the settlements, then the effects and follow-ups of those that were written. Return the leases that
-        were not written.
+        """Write the settlements, then the effects and follow-ups of those that were written. Return the leases whose
+        settlement was not written.
         """
         if not endings:
             return Unwritten([], [])
@@ -446,7 +446,7 @@ class SqlQueue:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement. None: the database's clock is used."""
+        """Return the time to pass to a statement, or None if the statement uses the database's clock."""
         return self._clock.now() if self._own_time else None
 
     def _query_time(self) -> datetime | None:

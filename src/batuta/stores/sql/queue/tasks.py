@@ -123,8 +123,8 @@ class SqlTasks:
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
-        """Return the waiting tasks of queues that are not in ``served``, by queue and name. Cheap, because served
-        queues are skipped in the index.
+        """Return the waiting tasks of queues that are not in ``served``, by queue and name. The query is cheap, because
+        it skips served queues in the index.
         """
         rows = await self._database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
@@ -132,7 +132,9 @@ class SqlTasks:
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks of a name to another queue. Their age and attempts are kept. Return their number."""
+        """Move at most ``limit`` waiting tasks with this name to another queue, and return their number. Their age and
+        attempts are kept.
+        """
         moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
             self._wake(target)
@@ -155,7 +157,7 @@ class SqlTasks:
                 return id
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement. None: the database's clock is used."""
+        """Return the time to pass to a statement, or None if the statement uses the database's clock."""
         return self._clock.now() if self._own_time else None
 
 
