@@ -108,7 +108,7 @@ def has_process(pid: int) -> bool:
 
 
 def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processes) -> Verdict:
-    """Decide whether ``process`` is alive. ``here`` is the identity of the calling process."""
+    """Return whether ``process`` is alive, dead or unknown. ``here`` is the identity of the calling process."""
     if not process.is_provable or (process.host, process.place) != (here.host, here.place):
         return Verdict.UNKNOWN
     try:

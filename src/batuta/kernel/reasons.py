@@ -53,7 +53,7 @@ class Reason(str):
         return self._facts
 
     def map(self, change: Callable[[str], str]) -> "Reason":
-        """Return a copy with ``change`` applied to the sentence and to every text among the facts."""
+        """Return a copy of the reason with ``change`` applied to its sentence and to every text among its facts."""
         return Reason.restore(
             self.code, change(str(self)), {name: _map_fact(fact, change) for name, fact in self.facts.items()}
         )

@@ -213,8 +213,8 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Raise PayloadTooLarge without encoding, which would block the event loop. Each character and each element takes
-    at least one byte.
+    """Raise PayloadTooLarge for an obviously too large value without encoding it, because encoding would block the
+    event loop. Each character and each element takes at least one byte.
     """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):

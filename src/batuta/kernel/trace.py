@@ -53,7 +53,7 @@ def begin() -> Trace:
 
 
 def follow(text: object) -> Trace:
-    """Return the next step of the traceparent ``text``, or a new trace if ``text`` is invalid."""
+    """Return a new span in the trace of the traceparent ``text``, or a new trace if ``text`` is invalid."""
     before = read(text)
     return begin() if before is None else before.child()
 
@@ -90,7 +90,7 @@ def onward() -> str:
 
 @dataclass(slots=True)
 class _Step:
-    """The current step. Every task started from it shares this object, so that all of them have the same span."""
+    """The current step of a trace. Every task started from the step shares this object, so that all of them have the same span."""
 
     text: object = None
     trace: Trace | None = None

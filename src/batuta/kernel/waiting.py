@@ -49,8 +49,8 @@ LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait until the first of several awaitables ends, cancel the others, and return its index. If it failed, its error
-    is raised.
+    """Wait until the first of several awaitables ends, cancel the others, and return the index of the first. If the
+    first failed, raise its error.
     """
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:

@@ -65,9 +65,9 @@ def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None,
     """Return a handler for tasks that this release does not have. The handler postpones them without counting an
     attempt.
 
-    The task becomes dead after a time, not after a number of attempts. The first worker that does not have the task
-    stores the instant in the item's error, where later workers read it. A worker that has the task overwrites the
-    error.
+    The task becomes dead after UNKNOWN_AT_MOST, not after a number of attempts. The first worker that does not have
+    the task stores the current time in the item's error, where later workers read it. A worker that has the task
+    overwrites the error.
     """
 
     async def handle(lease: Lease) -> Outcome:

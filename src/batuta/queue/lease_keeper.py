@@ -24,7 +24,7 @@ from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 
 
 class Holder(Protocol):
-    """The interface of a worker that the lease keeper uses."""
+    """The part of a worker's interface that the lease keeper uses."""
 
     @property
     def name(self) -> str: ...

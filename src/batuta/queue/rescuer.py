@@ -91,7 +91,9 @@ class Rescuer:
         return Idle(self._clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Drop all observations after a pause longer than a lease or a clock step, because living workers may be late as well."""
+        """Drop all observations after a clock step, or after a pause longer than a lease, because living workers may be
+        late as well.
+        """
         now, before = self._clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self._lease:

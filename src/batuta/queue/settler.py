@@ -239,7 +239,7 @@ class Settler:
         self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
 
     def report_concluded(self, lease: Lease, settlement: Settlement, *, is_written: bool) -> None:
-        """Emit the event for an item that was settled together with its effect, or whose lease was lost."""
+        """Emit ItemsSettled for an item that was settled together with its effect, or ItemLost if its lease was lost."""
         if is_written:
             self.report([(lease, settlement)], ())
         else:
@@ -284,7 +284,9 @@ class Settler:
         self._record_result([(lease, failed)], result)
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """Return the settlement after a refusal. A refused effect is a failed attempt; any other refusal makes the item dead."""
+        """Return the settlement of an item whose first settlement the database refused. A refused effect counts as a
+        failed attempt; without an effect, the item becomes dead.
+        """
         self._events.emit(ItemCrashed(self._queue, lease.id, error))
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
@@ -293,7 +295,9 @@ class Settler:
         return handler.with_retention(handler.settle(lease, Failed(why), handler.retry))
 
     def _split(self, endings: Endings) -> None:
-        """Settle fewer items in the next transactions, until the settlement that times out is alone."""
+        """Split a batch that timed out: settle fewer items in the next transactions, until the settlement that times
+        out is alone.
+        """
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))

@@ -16,8 +16,8 @@ Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 class ClaimResult:
     """The result of ``settle_and_claim``: the claimed leases, and the leases whose settlements were not written.
 
-    ``lost`` are leases whose fence changed or that expired, as a read proved. ``unchecked`` are leases whose row is
-    locked by another transaction; the worker keeps them and settles again.
+    ``lost`` are leases that are proven lost: the fence changed, or the lease expired. ``unchecked`` are leases whose
+    row is locked by another transaction; the worker keeps them and settles again.
     """
 
     leases: Sequence[Lease]
@@ -103,7 +103,7 @@ class QueueStore(Protocol):
         ...
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
-        """Extend the leases to ``lease_holder.lease`` from now, without waiting for row locks."""
+        """Extend each lease, so that it ends ``lease_holder.lease`` from now. Does not wait for row locks."""
         ...
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:

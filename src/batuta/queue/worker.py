@@ -222,7 +222,7 @@ class Worker:
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Start the claimed items. Hand back, unstarted, the item that waits to run alone."""
+        """Begin a shutdown: start the items that are already claimed, and hand back the item that waits to run alone."""
         self._start_waiting()
         if (suspect := self._suspect) is not None:
             self._suspect = None
@@ -343,7 +343,7 @@ class Worker:
             self._forget(running)
 
     async def _close(self, running: Running, executed: Executed) -> None:
-        """Add the settlement to the next batch, or write it in one transaction with its effect."""
+        """Add the settlement of an ended item to the next batch, or write it in one transaction with its effect."""
         settlement, error = executed.settlement, executed.error
         self._cancellations.confirm(running.task)
         self._settler.took.append(executed.took)

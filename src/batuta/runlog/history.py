@@ -66,7 +66,7 @@ ENOUGH_FAILURES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts of the execution log about one job."""
+    """Facts about one job, computed from the execution log."""
 
     expected_since: datetime | None = None  # None: no scheduler has registered the job
     last: LastRun | None = None

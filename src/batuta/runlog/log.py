@@ -165,7 +165,7 @@ class ExecutionLog(Protocol):
         ...
 
     async def look(self) -> Ledger:
-        """Read the switches and the controls."""
+        """Return the current switches, controls and time, without locking jobs."""
         ...
 
     async def open_manual(

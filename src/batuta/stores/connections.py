@@ -173,7 +173,7 @@ class Connections:
 
     @property
     def way(self) -> Way:
-        """How the database is reached. Known only after ``open``."""
+        """How the database is reached: as a file, directly, or through a pooler. Known only after ``open``."""
         server = getattr(self._first, "server", None)
         if server is None:
             return "file"

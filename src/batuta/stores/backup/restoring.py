@@ -40,8 +40,8 @@ class Restoring(Protocol):
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write the facts into the restored database and return counts by name. ``collected`` is None if there is no
-        old database.
+        """Write the collected facts into the restored database and return counts by name. ``collected`` is None if
+        there is no old database.
         """
         ...
 

@@ -49,8 +49,8 @@ class PostgresServer:
         return {"server_settings": _session(limits)}
 
     def beginning(self, statement: str, limits: Limits) -> str:
-        """Return ``statement``, and behind a pooler also the ``SET LOCAL`` statements of the transaction's limits. Both
-        cost one round trip.
+        """Return ``statement``, and behind a pooler also the ``SET LOCAL`` statements of the transaction's limits.
+        Either way it is one round trip.
         """
         if not self.is_pooled:
             return statement

@@ -1,4 +1,4 @@
-"""The Database interface, on which the engine runs with both databases.
+"""The Database interface. Code that uses it runs on both SQLite and PostgreSQL.
 
 Both databases return the same types: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool,
 UUID text. Instants without a zone are refused. Exceptions of the drivers become errors of ``kernel.errors``.

@@ -371,7 +371,7 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return the undecided fires of a job's old schedule as missed openings, which do not run."""
+    """Return rows that record the undecided fires of a job's old schedule as missed. Those fires do not run."""
     if not row["active"]:
         return []
     try:

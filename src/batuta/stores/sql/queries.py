@@ -39,8 +39,8 @@ SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
-    """Load the queries of ``file`` into the dataclass ``queries``. A missing, extra or duplicate name raises
-    QueryFileError, even for another dialect.
+    """Load the queries of ``file`` into the dataclass ``queries``. A missing, extra or duplicate name in any dialect
+    raises QueryFileError.
     """
     return load_text(queries, file.read_text(encoding="utf-8"), file.name, dialect)
 

@@ -89,8 +89,8 @@ class SqlRates:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
-        """Count and take a single limit in one statement, on SQLite only, where concurrent statements share a commit.
-        Return None on PostgreSQL, for several limits, or if the limit is full.
+        """Check a single limit and take its token in one statement. Only for SQLite, where concurrent statements share
+        a commit. Return None on PostgreSQL, for several limits, or if the limit is full.
         """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None

@@ -184,7 +184,9 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Builds acts from queries. Values are bound on the event loop; rows are read in the connection's thread."""
+    """Builds, for each query, an act: the function that a thread runs on a connection. Values are bound on the event
+    loop; rows are read in the connection's thread.
+    """
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock

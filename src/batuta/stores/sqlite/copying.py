@@ -145,8 +145,8 @@ def unpack(chunks: Iterator[bytes], target: Path) -> None:
 
 
 def replace(restored: Path, file: Path, kept: Path) -> Path | None:
-    """Rename the restored database to ``file`` in one step. Keep the old file under the name ``kept``, and return that
-    name or None.
+    """Rename the restored database to ``file`` in one step. Keep the old file under the name ``kept``, and return
+    ``kept``, or None if there was no old file.
     """
     with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         seal(connection, str(restored))

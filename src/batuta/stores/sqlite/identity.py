@@ -26,7 +26,7 @@ ATTEMPTS = 5
 
 
 class OpenFile:
-    """The files of one open database. Once a loss is detected, it is permanent."""
+    """Detects whether the files of one open database were deleted or replaced. A detected loss is permanent."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

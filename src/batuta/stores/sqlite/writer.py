@@ -35,8 +35,8 @@ GROUP_TIME = timedelta(milliseconds=20)
 
 
 class Unit(Protocol):
-    """A unit of work. ``perform`` runs in the writer thread; if it raises, its changes are undone. One of the report
-    methods then runs on the event loop.
+    """A unit of work. ``perform`` runs in the writer thread; if it raises, its changes are undone. Afterwards one of
+    the report methods runs on the event loop.
     """
 
     needs_savepoint: bool
@@ -49,7 +49,9 @@ class Unit(Protocol):
 
 @dataclass(slots=True)
 class Single:
-    """A unit with one act. SQLite undoes a single failed statement by itself; several statements need a savepoint."""
+    """A unit with one act (a function to run on the connection). SQLite undoes a single failed statement by itself;
+    several statements need a savepoint.
+    """
 
     act: Act
     future: "Future[Any]"

@@ -224,13 +224,15 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _is_one_of(column: str, values: Sequence[str]) -> str:
-    """Return the condition in exactly the form of the table's partial indexes, because only then does the database use them."""
+    """Return the SQL condition in exactly the form of the table's partial indexes, because only then does the database use them."""
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """Return the condition that no pause switch holds the queue. A switch with a value other than true or false holds it too."""
+    """Return the SQL condition that no pause switch holds the queue. A switch with a value other than true or false
+    holds it too.
+    """
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
@@ -239,22 +241,22 @@ def _no_hold_condition(dialect: Dialect) -> str:
 
 
 def _stage_condition(table: QueueTable) -> str:
-    """Return the condition that selects the dead items of a queue; for a stage, those that failed in this stage."""
+    """Return the SQL condition that selects the dead items of a queue; for a stage, those that failed in this stage."""
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
     return f" AND {table.last_stage} = :queue" if table.last_stage else ""
 
 
 def _stage_of_dead(table: QueueTable) -> str:
-    """Return the expression for the stage of a dead row: the stage in which it failed, or the first stage if that stage
-    was removed.
+    """Return the SQL expression for the stage of a dead row: the stage in which it failed, or the first stage if that
+    stage was removed.
     """
     stages = ", ".join(f"'{stage}'" for stage in table.ready)
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
 
 
 def _queue_condition(table: QueueTable) -> str:
-    """Return the condition for the rows that operators see in a queue. For a stage these include the dead rows that
+    """Return the SQL condition for the rows that operators see in a queue. For a stage these include the dead rows that
     failed in it.
     """
     if table.queue is None:
@@ -266,8 +268,8 @@ def _queue_condition(table: QueueTable) -> str:
 
 
 def _state_expression(table: QueueTable) -> str:
-    """Return the expression for the state that operators see. A leased row of a pipeline shows as running, although its
-    state column holds the stage.
+    """Return the SQL expression for the state that operators see. A leased row of a pipeline shows as running, although
+    its state column holds the stage.
     """
     if table.running is not None:
         return table.state
@@ -298,15 +300,15 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 
 def _retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """Return the expression for the end of the retention of an item that ends without a worker."""
+    """Return the SQL expression for the end of the retention of an item that ends without a worker."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
     return f"{_now(dialect)} + {span}"
 
 
 def _revive_changes(table: QueueTable) -> str:
-    """Return assignments that clear the cancellation request and the expiry of a revived row, which would otherwise be
-    cancelled or pruned.
+    """Return the UPDATE assignments that clear the cancellation request and the expiry of a revived row. Otherwise the
+    row would be cancelled or pruned.
     """
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
@@ -323,8 +325,8 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
 
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
-    """Return assignments that cancel a waiting item or request the cancellation of a running one. One statement does
-    both, because between two statements the item could change its state and avoid the cancellation.
+    """Return the UPDATE assignments that cancel a waiting item, or request the cancellation of a running item. One
+    statement does both, because between two statements the item could change its state and avoid the cancellation.
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
@@ -344,7 +346,9 @@ def _reason_with_count(code: ReasonCode, count: str) -> str:
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the assignments after the owner's process died. An item that had not started counts neither a crash nor an attempt."""
+    """Return the UPDATE assignments for items whose owner process died. An item that had not started counts neither a
+    crash nor an attempt.
+    """
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
     has_waited = f"coalesce(substr({table.error}, 1, {len(begins)}) = '{begins}', FALSE)"
@@ -371,8 +375,8 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the assignments that undo a claim. The row is as before the claim, or cancelled if a cancellation was
-    requested since.
+    """Return the UPDATE assignments that undo a claim. The row is as before the claim, or cancelled if a cancellation
+    was requested since.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
@@ -388,8 +392,8 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _waiting_condition(table: QueueTable) -> str:
-    """Return the condition for waiting rows. In a pipeline it covers rows of removed stages, which are in no index of
-    ready rows.
+    """Return the SQL condition for waiting rows. In a pipeline it includes rows of removed stages, which are in no
+    index of ready rows.
     """
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
     return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"

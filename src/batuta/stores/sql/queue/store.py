@@ -45,7 +45,7 @@ class SqlQueue:
         wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness`` are the connections that renew, settle, claim and rescue. None means those of ``database``."""
+        """``liveness`` are the connections used to renew, settle, claim and rescue. None means those of ``database``."""
         self.table = table
         self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
@@ -170,8 +170,8 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle and claim in two transactions. A claim that conflicts over a group is rolled back, and the settlements
-        must remain.
+        """Settle and claim in two transactions. If the claim conflicts with another process over a group, only the
+        claim is rolled back.
         """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
