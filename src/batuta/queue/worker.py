@@ -23,7 +23,7 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.storable import MAX_PAYLOAD
 from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
-from batuta.kernel.waiting import first_of, insist
+from batuta.kernel.waiting import cancel_and_wait, first_of, insist
 from batuta.queue.executor import Executed, decide, execute
 from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
@@ -99,6 +99,7 @@ class Worker:
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._unknown = unknown_item_handler(store.last_error)
+        self._turn: asyncio.Task[int] | None = None  # a turn of the drain that is not finished
         self._suspect: Lease | None = None  # a claimed item that should run alone and waits to start
         self._is_noted = False  # the suspect's row records that it has not started
         self._put_off_count = 0
@@ -219,7 +220,11 @@ class Worker:
         """Let handlers finish within ``grace``, cancel the others, and hand their items back without counting an
         attempt. The lease keeper renews the leases meanwhile.
         """
-        await pass_phases(self, Shutdown.begin(self._clock, grace))
+        try:
+            await pass_phases(self, Shutdown.begin(self._clock, grace))
+        finally:
+            if self._turn is not None:
+                await cancel_and_wait(self._turn)
 
     def quiet(self) -> None:
         """Begin a shutdown: start the items that are already claimed, and hand back the item that waits to run alone."""
@@ -253,15 +258,22 @@ class Worker:
             await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
             self._stop_overdue()
             self._give_up_uncancellable()
-            await self._settle_and_claim(0)
+            await self._settle()
         await self._settle_all()
 
     async def _settle_all(self) -> None:
         """Write every settlement, and wait for locked rows. The caller limits the time."""
         while self._unsettled:
-            await self._settle_and_claim(0)
+            await self._settle()
             if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:
                 await self._clock.sleep(recheck_at - self._clock.monotonic())
+
+    async def _settle(self) -> None:
+        """Write settlements. The end of a shutdown phase does not interrupt the turn: a rollback would only delay it."""
+        turn = self._turn = self._turn or asyncio.create_task(self._settle_and_claim(0))
+        await asyncio.wait([turn])
+        self._turn = None
+        turn.result()
 
     async def _settle_and_claim(self, limit: int) -> int:
         if not self._unsettled.is_ready and not limit:

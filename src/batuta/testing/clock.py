@@ -46,13 +46,17 @@ class FakeClock:
         """Advance the clock by this much time and wake each sleeper at its own instant."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else float(by)
         ends = self._monotonic + seconds
-        await settle()
+        await self.settle()
         while self._sleepers and self._sleepers[0][0] <= ends:
             wakes_at, _, due = heapq.heappop(self._sleepers)
             self._pass(max(0.0, wakes_at - self._monotonic))
             due.set()
-            await settle()
+            await self.settle()
         self._pass(ends - self._monotonic)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Let everything that is ready run before time passes. A subclass may wait for more, for example for a database."""
         await settle()
 
     def step(self, by: timedelta) -> None:

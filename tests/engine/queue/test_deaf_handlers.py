@@ -9,19 +9,24 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import ItemOverdue, TaskDeaf
-from batuta.stores.sql.queries import query_of
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import EventRecorder
 from batuta.testing.clock import settle
+from tests.pacing import PacedClock
 
 SECOND = timedelta(seconds=1)
 GRACE = 5 * SECOND
-WRITTEN = query_of("written", "UPDATE tasks SET status = status WHERE name = 'nobody'", writes=True)
 
 
 @pytest.fixture
-async def work(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[Batuta]:
+def clock() -> PacedClock:
+    return PacedClock()
+
+
+@pytest.fixture
+async def work(database_url: str, clock: PacedClock, events: EventRecorder) -> AsyncIterator[Batuta]:
     release = asyncio.Event()
     made = Batuta(database_url, clock=clock)
+    clock.watch(made)
     made.events.subscribe(events)
 
     @made.task(timeout=10, retry=[60], retry_timeout=True)
@@ -50,17 +55,17 @@ async def status(work: Batuta, id: str) -> tuple[str, str | None]:
 
 
 async def test_ignored_cancellation_settles_the_item_and_ends_the_process(
-    work: Batuta, clock: FakeClock, events: EventRecorder
+    work: Batuta, clock: PacedClock, events: EventRecorder
 ) -> None:
     deaf = await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 22)
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), GRACE))
-    await advance_until(work, clock, lambda: events.of(TaskDeaf))
+    await advance_until(clock, lambda: events.of(TaskDeaf))
     assert [each.item for each in events.of(ItemOverdue)] == [deaf]
     (event,) = events.of(TaskDeaf)
     assert (event.loop, event.what) == ("worker:default", f"item {deaf}")
     assert "in deaf" in event.stack
-    await advance_until(work, clock, running.done)
+    await advance_until(clock, running.done)
     with pytest.raises(CancelIgnored):
         await running
     state, error = await status(work, deaf)
@@ -68,32 +73,30 @@ async def test_ignored_cancellation_settles_the_item_and_ends_the_process(
     assert (await status(work, neighbour))[0] == "complete"
 
 
-async def test_ignored_cancellation_does_not_shorten_the_drain_of_other_items(work: Batuta, clock: FakeClock) -> None:
+async def test_ignored_cancellation_does_not_shorten_the_drain_of_other_items(work: Batuta, clock: PacedClock) -> None:
     await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 50)  # ends well after the worker gave up the deaf handler
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), 60 * SECOND))
-    await advance_until(work, clock, running.done)
+    await advance_until(clock, running.done)
     with pytest.raises(CancelIgnored):
         await running
     assert (await status(work, neighbour))[0] == "complete"
 
 
-async def test_scheduled_run_ends_and_reports_an_ignored_cancellation(work: Batuta, clock: FakeClock) -> None:
+async def test_scheduled_run_ends_and_reports_an_ignored_cancellation(work: Batuta, clock: PacedClock) -> None:
     deaf = await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 50)
     running = asyncio.create_task(work.work_once("default", 2))
-    await advance_until(work, clock, running.done)
+    await advance_until(clock, running.done)
     with pytest.raises(CancelIgnored):
         await running
     assert await status(work, deaf) == ("queued", "Job timeout exceeded")
     assert (await status(work, neighbour))[0] == "complete"
 
 
-async def advance_until(work: Batuta, clock: FakeClock, true: Callable[[], object]) -> None:
-    """Advance the clock second by second, never faster than the database writes."""
+async def advance_until(clock: PacedClock, true: Callable[[], object]) -> None:
     for _ in range(200):
         if true():
             return
         await clock.advance(SECOND)
-        await work.database.run(WRITTEN)
     raise AssertionError("the condition did not become true")

@@ -13,20 +13,19 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.events import ItemLost
 from batuta.queue.store import ClaimResult, Endings
-from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.testing import EventRecorder, FakeClock
+from batuta.testing import EventRecorder
 from batuta.testing.clock import settle
+from tests.pacing import PacedClock
 from tests.stored import readable
 
 SECOND = timedelta(seconds=1)
 LEASE = timedelta(seconds=30)
-WRITTEN = query_of("written", "UPDATE tasks SET status = status WHERE name = 'nobody'", writes=True)
 
 
 class WorkerSetup:
     """An engine with one task, ``conta(seconds)``, and a worker that the test starts."""
 
-    def __init__(self, work: Batuta, clock: FakeClock) -> None:
+    def __init__(self, work: Batuta, clock: PacedClock) -> None:
         self.work, self.clock = work, clock
         self.begun: Counter[str] = Counter()
         self.store = work.queues["default"]
@@ -39,13 +38,10 @@ class WorkerSetup:
     async def advance_clock(
         self, seconds: float, *, step: float = 1.0, until: Callable[[], object] = lambda: False
     ) -> None:
-        """Advance the clock step by step, never faster than the database writes."""
         for _ in range(int(seconds / step)):
             if until():
                 return
             await self.clock.advance(step)
-            await self.work.database.run(in_dialect(WRITTEN, self.work.database.dialect))
-            await settle()
 
     @asynccontextmanager
     async def working(self, grace: timedelta = SECOND) -> AsyncIterator[asyncio.Event]:
@@ -61,8 +57,14 @@ class WorkerSetup:
 
 
 @pytest.fixture
-async def setup(database_url: str, clock: FakeClock, events: EventRecorder) -> AsyncIterator[WorkerSetup]:
+def clock() -> PacedClock:
+    return PacedClock()
+
+
+@pytest.fixture
+async def setup(database_url: str, clock: PacedClock, events: EventRecorder) -> AsyncIterator[WorkerSetup]:
     work = Batuta(database_url, clock=clock)
+    clock.watch(work)
     work.events.subscribe(events)
 
     @work.task(retry=[5])

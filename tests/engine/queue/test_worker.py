@@ -11,6 +11,7 @@ from batuta.kernel.events import ItemCrashed, ItemLost
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
 from batuta.queue.rescuer import Rescuer
+from batuta.queue.store import ClaimResult
 from batuta.queue.worker import WorkerPolicy
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
@@ -198,6 +199,54 @@ async def test_stop_does_not_release_items_that_ended(bench: Bench) -> None:
     assert (row["status"], row["result"]) == ("complete", "just in time")
     row = await bench.row(second)
     assert (row["status"], row["attempts"], row["error"]) == ("queued", 0, "its worker stopped")
+
+
+async def test_end_of_a_shutdown_phase_does_not_interrupt_a_settlement(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.handles("fine", fine)
+    (id,) = await bench.put("fine")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    write, has_answered, turns = bench.store.settle_and_claim, asyncio.Event(), 0
+
+    async def write_slowly(*arguments: Any, **named: Any) -> ClaimResult:
+        nonlocal turns
+        turns += 1
+        await has_answered.wait()
+        return await write(*arguments, **named)
+
+    monkeypatch.setattr(bench.store, "settle_and_claim", write_slowly)
+    draining = asyncio.create_task(worker.drain(timedelta(seconds=10)))
+    await bench.clock.advance(9.8)  # the phases that finish and cancel have ended
+    has_answered.set()
+    await draining
+    assert (turns, (await bench.row(id))["status"]) == (1, "complete")
+
+
+async def test_drain_that_is_cancelled_leaves_no_settlement_behind(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.handles("fine", fine)
+    await bench.put("fine")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    ended = asyncio.Event()
+
+    async def hang(*arguments: Any, **named: Any) -> ClaimResult:
+        try:
+            return await asyncio.Event().wait()  # type: ignore[return-value]
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(bench.store, "settle_and_claim", hang)
+    draining = asyncio.create_task(worker.drain(timedelta(seconds=10)))
+    await bench.clock.advance(9.8)
+    draining.cancel()
+    await asyncio.wait([draining])
+    assert ended.is_set()
 
 
 async def test_suspects_with_one_crash_left_run_one_at_a_time(bench: Bench) -> None:
