@@ -158,6 +158,62 @@ async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
     await relay.close()
 
 
+@asynccontextmanager
+async def relay_to(redis_url: str, clock: FakeClock) -> AsyncIterator[ArqRelay]:
+    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+    try:
+        yield relay
+    finally:
+        await relay.close()
+
+
+@pytest.mark.parametrize(
+    ("fence", "attempt"), [(5, 3), (4, 2)], ids=["the second relay died too", "the second relay handed the task back"]
+)
+async def test_outcome_survives_two_relays_that_do_not_settle(
+    redis_url: str, redis: ArqRedis, fence: int, attempt: int
+) -> None:
+    clock, task, first = FakeClock(START), Task(name="nada", function=lambda ctx: None), a_lease()
+    await redis.set(f"batuta:call:{first.id}", f"{first.id}:1 1 1")  # taken by a relay that died
+    await calls.answer(redis, f"{first.id}:1", {"done": 42}, None)
+    assert await calls.current_call(redis, first._replace(fence=3, attempt=2)) == f"{first.id}:1"
+    if attempt == 3:
+        await calls.mark_taken(redis, [(f"{first.id}:1", first._replace(fence=3, attempt=2))])
+        await calls.mark_taken(redis, [(f"{first.id}:1", first)])  # the first was only suspended
+    async with relay_to(redis_url, clock) as relay, asyncio.timeout(60):
+        third = asyncio.create_task(relay.run(task, first._replace(fence=fence, attempt=attempt)))
+        while not relay._waiting:
+            await asyncio.sleep(0)
+        await relay.tick()  # without a step of the clock: an adopted call is read at once
+        await settle()
+        third.cancel()  # without an effect once it has ended
+        assert await third == Done(result=42)
+    assert await redis.zcard(default_queue_name) == 0
+
+
+async def test_outcome_that_was_taken_is_returned_despite_a_cancellation(
+    redis_url: str, redis: ArqRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shutdown hands a cancelled task back, and the next relay would run it again."""
+    clock, task, mark = FakeClock(START), Task(name="nada", function=lambda ctx: None), calls.mark_taken
+
+    async def stop_meanwhile(*arguments: Any) -> None:
+        running.cancel()
+        await settle()
+        await mark(*arguments)
+
+    monkeypatch.setattr(calls, "mark_taken", stop_meanwhile)
+    async with relay_to(redis_url, clock) as relay, asyncio.timeout(60):
+        running = asyncio.create_task(relay.run(task, a_lease()))
+        await queued(redis, set())
+        while not relay._waiting:
+            await asyncio.sleep(0)
+        await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
+        clock.step(timedelta(seconds=5))
+        await relay.tick()
+        assert await running == Done(result=42)
+
+
 async def test_superseded_call_does_not_run(redis: ArqRedis) -> None:
     ran: list[str] = []
 

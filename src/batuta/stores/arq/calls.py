@@ -7,8 +7,9 @@
 A call is current until a relay takes its outcome. Then the entry ``batuta:call:TASK`` names the lease under which
 the outcome was taken. A relay that claims a task whose call is in progress waits for that call instead of sending
 another call. The same applies if a relay took the outcome and died before it settled the task. The next relay
-recognises this case by the lease, because a rescue raises the fence by two and the attempt by one. So neither a
-shutdown nor the death of a relay runs a task twice.
+recognises this case by the lease, because a rescue raises the fence by two and the attempt by one. It makes
+the call current again, so that a third relay can adopt the call too. So neither shutdowns nor deaths of relays run a
+task twice.
 """
 
 import asyncio
@@ -52,9 +53,15 @@ CURRENT_FOR: Final = timedelta(days=2)
 # settles the task.
 UNTAKEN_FOR: Final = timedelta(days=1)
 TAKEN_FOR: Final = timedelta(hours=1)
-_WHILE_CURRENT: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call({}) end return 0"
-_DELETE: Final = _WHILE_CURRENT.format("'DEL', KEYS[1]")
-_MARK: Final = _WHILE_CURRENT.format("'SET', KEYS[1], ARGV[2], 'EX', ARGV[3]")
+_DELETE: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+# A relay that lost its lease may take the outcome after its successor: the later lease stays in the entry.
+_MARK: Final = """
+local call, fence = string.match(redis.call('GET', KEYS[1]) or '', '^(%S*) ?(%d*)')
+if call == ARGV[1] and (fence == '' or tonumber(fence) < tonumber(ARGV[2])) then
+  return redis.call('SET', KEYS[1], table.concat({ARGV[1], ARGV[2], ARGV[3]}, ' '), 'EX', ARGV[4])
+end
+return 0
+"""
 
 
 def redis_timeout() -> asyncio.Timeout:
@@ -73,6 +80,7 @@ async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
         case [under_way]:
             return under_way
         case [unsettled, fence, attempt] if (int(fence) + 2, int(attempt) + 1) == (lease.fence, lease.attempt):
+            await redis.set(key, unsettled, ex=CURRENT_FOR)
             return unsettled
     await redis.set(key, call, ex=CURRENT_FOR)
     return call
@@ -87,8 +95,7 @@ async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> 
     kept = int(TAKEN_FOR.total_seconds())
     async with redis.pipeline(transaction=False) as together:
         for call, lease in calls:
-            taken = f"{call} {lease.fence} {lease.attempt}"
-            together.eval(_MARK, 1, _call_key(lease.id), call, taken, str(kept))
+            together.eval(_MARK, 1, _call_key(lease.id), call, str(lease.fence), str(lease.attempt), str(kept))
             together.expire(outcome_key(call), kept)
         await together.execute()
 

@@ -55,6 +55,8 @@ Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 class _Sent:
     """A call that awaits its outcome. ``ran`` is its time in progress so far; ``seen_at`` is when it was last observed
     in progress.
+
+    ``is_taken``: Redis records that this relay reads the outcome, so that only this relay may settle the task.
     """
 
     lease: Lease
@@ -62,6 +64,11 @@ class _Sent:
     heard: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     ran: timedelta = timedelta(0)
     seen_at: datetime | None = None
+    is_taken: bool = False
+
+    def hear(self, outcome: Outcome) -> None:
+        if not self.heard.done():
+            self.heard.set_result(outcome)
 
     def is_overdue(self, in_progress: bool, now: datetime) -> bool:
         if in_progress and self.seen_at is not None:
@@ -103,12 +110,16 @@ class ArqRelay:
             return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
         if call == calls.call_of(lease):
             await self._send(redis, task, lease, call)
+        else:
+            self._ended.add(call)  # adopted: it may have ended, and the report went to another relay
         sent = self._waiting[call] = _Sent(lease, 2 * task.timeout + SPARE)
         self._dropped.pop(call, None)
         self.wakeup.set()
         try:
-            return await sent.heard
+            return await asyncio.shield(sent.heard)
         except asyncio.CancelledError:
+            if sent.is_taken:  # handed back, the task would run again: no relay waits for a call that was taken
+                return await sent.heard
             self._dropped[call] = lease.id
             self.wakeup.set()
             raise
@@ -198,12 +209,14 @@ class ArqRelay:
             for id, answer in zip(ids, answers, strict=True)
             if answer is not None
         }
-        taken = {id: self._waiting[id].lease for id in heard if id in self._waiting}
+        taken = {id: self._waiting[id] for id in heard if id in self._waiting}
+        for sent in taken.values():
+            sent.is_taken = True
         if taken:
             # Mark the outcome as taken first, so that the task's next attempt does not treat this call as in progress.
-            await calls.mark_taken(redis, taken.items())
-        for id in taken:
-            self._resolve(id, heard[id])
+            await calls.mark_taken(redis, [(id, sent.lease) for id, sent in taken.items()])
+        for id, sent in taken.items():
+            sent.hear(heard[id])
         return heard.keys()
 
     async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
@@ -247,9 +260,8 @@ class ArqRelay:
             self._dropped.pop(call, None)
 
     def _resolve(self, id: CallId, outcome: Outcome) -> None:
-        sent = self._waiting.pop(id, None)
-        if sent is not None and not sent.heard.done():
-            sent.heard.set_result(outcome)
+        if (sent := self._waiting.pop(id, None)) is not None:
+            sent.hear(outcome)
 
 
 async def _limit_answers(redis: ArqRedis) -> ArqRedis:
