@@ -26,7 +26,7 @@ from tests.engine.queue.queue_bench import Bench
 from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
-pytest_plugins = ["tests.command"]
+pytest_plugins = ["tests.command", "tests.leaks"]
 # System settings of the test run: programs without their own settings take this zone and language.
 os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8"})
 # The same examples in every run, so that a failure comes from the change; `--hypothesis-profile explore` searches new

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting, PoolerNotDeclared, StoreTimeout, StoreUnavailable
 from batuta.stores import connect
 from batuta.stores.postgres.driver import PostgresDatabase
-from batuta.stores.sql.database import Limits, Query, Reading
+from batuta.stores.sql.database import ChangeListener, Database, Limits, Query, Reading
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.tasks.registry import TaskContext
 from batuta.texts import Texts
 from tests.conftest import lack
 from tests.pooler import TransactionPooler, through
 from tests.servers import Postgres, pgbouncer
+from tests.stored import opened
 
 SESSION = (
     "application_name",
@@ -62,9 +64,17 @@ def pooler_port(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[
 async def pooled(pooler_port: int, postgres_url: str) -> AsyncIterator[PostgresDatabase]:
     database = connect(through(pooler_port, postgres_url), SystemClock())
     assert isinstance(database, PostgresDatabase)
-    await database.open()
-    yield database
-    await database.close()
+    async with opened(database):
+        yield database
+
+
+@asynccontextmanager
+async def listening(database: Database, heard: "asyncio.Queue[str | None]") -> AsyncIterator[ChangeListener]:
+    listener = await database.listen(heard.put_nowait)
+    try:
+        yield listener
+    finally:
+        await listener.close()
 
 
 async def test_undeclared_pooler_is_detected_by_the_first_connection(pooled: PostgresDatabase) -> None:
@@ -73,10 +83,8 @@ async def test_undeclared_pooler_is_detected_by_the_first_connection(pooled: Pos
 
 
 async def test_test_pooler_gives_each_transaction_another_session(pooler: TransactionPooler, postgres_url: str) -> None:
-    database = connect(through(pooler.port, postgres_url), SystemClock())
-    await database.open()
-    sessions = [(await database.all(SESSION_NOW))[0]["pid"] for _ in range(6)]
-    await database.close()
+    async with opened(connect(through(pooler.port, postgres_url), SystemClock())) as database:
+        sessions = [(await database.all(SESSION_NOW))[0]["pid"] for _ in range(6)]
     assert all(one != next for one, next in itertools.pairwise(sessions))
 
 
@@ -105,22 +113,22 @@ async def test_each_transaction_has_its_limits_and_leaves_none_to_the_next(
         async with pooled.snapshot() as snapshot:
             assert await seen(snapshot) == expected
     stranger = await asyncpg.connect(through(pooler_port, postgres_url), statement_cache_size=0)
-    for _ in range(5):
-        row, named = await stranger.fetchrow(SETTINGS.text), await stranger.fetchval(NAMED.text)
-        assert row is not None
-        assert (row["statement_timeout"], row["lock_timeout"], row["plan_cache_mode"]) == ("0", "0", "auto")
-        assert named == 0
-    stranger.terminate()
+    try:
+        for _ in range(5):
+            row, named = await stranger.fetchrow(SETTINGS.text), await stranger.fetchval(NAMED.text)
+            assert row is not None
+            assert (row["statement_timeout"], row["lock_timeout"], row["plan_cache_mode"]) == ("0", "0", "auto")
+            assert named == 0
+    finally:
+        stranger.terminate()
 
 
 async def test_server_ends_a_statement_that_takes_too_long(pooler_port: int, postgres_url: str) -> None:
-    limits = Limits(statement=timedelta(milliseconds=200))
-    database = connect(through(pooler_port, postgres_url), SystemClock(), limits)
-    await database.open()
-    with pytest.raises(StoreTimeout, match="statement timeout"):
-        await database.all(query("SELECT pg_sleep(20)"))
-    assert len(await database.all(SESSION_NOW)) == 1
-    await database.close()
+    limits = Limits(statement=timedelta(seconds=1), margin=timedelta(minutes=2))
+    async with opened(connect(through(pooler_port, postgres_url), SystemClock(), limits)) as database:
+        with pytest.raises(StoreTimeout, match="canceling statement due to statement timeout"):
+            await database.all(query("SELECT pg_sleep(200)"))
+        assert len(await database.all(SESSION_NOW)) == 1
 
 
 async def test_worker_runs_items_through_a_pooler(pooler_port: int, postgres_url: str) -> None:
@@ -159,10 +167,8 @@ async def test_doctor_reports_how_the_database_is_reached(
 
 async def test_tables_are_polled_each_second_without_a_direct_address(pooled: PostgresDatabase) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
-    listener = await pooled.listen(heard.put_nowait)
-    async with asyncio.timeout(3):
+    async with listening(pooled, heard), asyncio.timeout(60):
         assert [await heard.get(), await heard.get()] == [None, None]
-    await listener.close()
 
 
 async def test_listener_hears_pooled_writes_at_once_through_the_direct_address(
@@ -172,11 +178,9 @@ async def test_listener_hears_pooled_writes_at_once_through_the_direct_address(
     async with Batuta(through(pooler_port, postgres_url), settings=settings) as work:
         assert work.connections.way == "pooler_direct"
         heard: asyncio.Queue[str | None] = asyncio.Queue()
-        listener = await work.database.listen(heard.put_nowait)
-        await work.database.all(query("SELECT pg_notify('batuta', 'default')"))
-        async with asyncio.timeout(2):
+        async with listening(work.database, heard), asyncio.timeout(60):
+            await work.database.all(query("SELECT pg_notify('batuta', 'default')"))
             assert await heard.get() == "default"
-        await listener.close()
 
 
 async def test_backup_and_restore_work_through_a_pooler(pooler_port: int, postgres_url: str, tmp_path: Path) -> None:
@@ -204,11 +208,9 @@ async def test_direct_address_of_a_transaction_pooler_is_reported(
 ) -> None:
     with TransactionPooler(postgres.port, frozenset(ignored)) as pooler:
         url = through(pooler.port, postgres_url)
-        database = connect(url, SystemClock(), direct_url=url)
-        await database.open()
-        with pytest.raises(StoreUnavailable, match="correct DATABASE_DIRECT_URL"):
-            await database.listen(lambda name: None)
-        await database.close()
+        async with opened(connect(url, SystemClock(), direct_url=url)) as database:
+            with pytest.raises(StoreUnavailable, match="correct DATABASE_DIRECT_URL"):
+                await database.listen(lambda name: None)
 
 
 async def test_direct_address_may_be_a_session_pooler(pooler_port: int, postgres: Postgres, postgres_url: str) -> None:
@@ -216,16 +218,15 @@ async def test_direct_address_may_be_a_session_pooler(pooler_port: int, postgres
         if port is None:
             lack("PgBouncer", "install pgbouncer")
         direct = through(port, postgres_url)
-        database = connect(through(pooler_port, postgres_url), SystemClock(), direct_url=direct)
-        await database.open()
         heard: asyncio.Queue[str | None] = asyncio.Queue()
-        listener = await database.listen(heard.put_nowait)
-        await listener.probe()
-        await database.all(query("SELECT pg_notify('batuta', 'default')"))
-        async with asyncio.timeout(2):
+        async with (
+            opened(connect(through(pooler_port, postgres_url), SystemClock(), direct_url=direct)) as database,
+            listening(database, heard) as listener,
+            asyncio.timeout(60),
+        ):
+            await listener.probe()
+            await database.all(query("SELECT pg_notify('batuta', 'default')"))
             assert await heard.get() == "default"
-        await listener.close()
-        await database.close()
 
 
 async def test_pooler_declared_as_none_is_reported_with_the_setting_to_change(
@@ -235,12 +236,10 @@ async def test_pooler_declared_as_none_is_reported_with_the_setting_to_change(
     with pytest.raises(StoreUnavailable, match="startup parameter"):
         await refused.open()
     with TransactionPooler(postgres.port, frozenset(SESSION)) as deaf:
-        database = connect(through(deaf.port, postgres_url, "pooler=none"), SystemClock())
-        await database.open()
-        with pytest.raises(PoolerNotDeclared, match=r"add \?pooler=transaction"):
-            for _ in range(3):
-                await database.all(SESSION_NOW)
-        await database.close()
+        async with opened(connect(through(deaf.port, postgres_url, "pooler=none"), SystemClock())) as database:
+            with pytest.raises(PoolerNotDeclared, match=r"add \?pooler=transaction"):
+                for _ in range(3):
+                    await database.all(SESSION_NOW)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
 from tests.faults.proxy import proxy
 from tests.servers import Postgres, free_port, postgres_server
+from tests.stored import opened
 
 ONE = in_dialect(query_of("one", "SELECT 1 AS n", writes=False), "postgres")
 CUT_OFF = in_dialect(
@@ -44,10 +45,8 @@ def _database(url: str, limits: Limits) -> PostgresDatabase:
 
 @pytest.fixture
 async def server(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
-    opened = _database(postgres_url, Limits())
-    await opened.open()
-    yield opened
-    await opened.close()
+    async with opened(_database(postgres_url, Limits())) as database:
+        yield database
 
 
 @pytest.fixture
@@ -60,9 +59,10 @@ def own_server() -> Iterator[Postgres]:
 async def test_cancelled_statement_returns_soon_although_the_server_hangs(postgres_url: str) -> None:
     port = urlsplit(postgres_url).port
     assert port is not None
-    async with proxy(port) as between:
-        database = _database(postgres_url.replace(f":{port}", f":{between.port}"), Limits())
-        await database.open()
+    async with (
+        proxy(port) as between,
+        opened(_database(postgres_url.replace(f":{port}", f":{between.port}"), Limits())) as database,
+    ):
         try:
             between.freeze()
             alone = asyncio.create_task(database.all(ONE))
@@ -70,11 +70,10 @@ async def test_cancelled_statement_returns_soon_although_the_server_hangs(postgr
             await asyncio.wait([alone, with_others], timeout=0.1)
             alone.cancel()
             with_others.cancel()
-            done, _ = await asyncio.wait([alone, with_others], timeout=3)
+            done, _ = await asyncio.wait([alone, with_others], timeout=20)  # the limit of a statement is 30 s
             assert done == {alone, with_others}
         finally:
             between.heal()
-            await database.close()
 
 
 async def _ask_in_a_transaction(database: PostgresDatabase) -> None:
@@ -83,31 +82,27 @@ async def _ask_in_a_transaction(database: PostgresDatabase) -> None:
 
 
 async def test_database_recovers_after_a_server_restart(own_server: Postgres) -> None:
-    database = _database(own_server.url(), Limits(lock=timedelta(seconds=3)))
-    await database.open()
-    await database.all(ONE)
-    await asyncio.to_thread(own_server.stop)
-    with pytest.raises(StoreUnavailable):
+    async with opened(_database(own_server.url(), Limits())) as database:
         await database.all(ONE)
-    await asyncio.to_thread(own_server.start)
-    assert [row["n"] for row in await database.all(ONE)] == [1]
-    await database.close()
+        await asyncio.to_thread(own_server.stop)
+        with pytest.raises(StoreUnavailable):
+            await database.all(ONE)
+        await asyncio.to_thread(own_server.start)
+        assert [row["n"] for row in await database.all(ONE)] == [1]
 
 
 async def test_lost_connection_fails_only_its_own_transaction(server: PostgresDatabase, postgres_url: str) -> None:
     await server.script("CREATE TABLE things (name TEXT)")
     put = in_dialect(query_of("put", "INSERT INTO things VALUES (:name)", writes=True), "postgres")
-    executioner = connect(postgres_url, SystemClock())
-    await executioner.open()
-    with pytest.raises(StoreUnavailable):
-        async with server.transaction() as transaction:
-            await transaction.run(put, name="a")
-            await asyncio.create_task(executioner.all(CUT_OFF))
-            await transaction.run(put, name="b")
+    async with opened(connect(postgres_url, SystemClock())) as executioner:
+        with pytest.raises(StoreUnavailable):
+            async with server.transaction() as transaction:
+                await transaction.run(put, name="a")
+                await asyncio.create_task(executioner.all(CUT_OFF))
+                await transaction.run(put, name="b")
     await server.run(put, name="c")
     rows = await server.all(in_dialect(query_of("all", "SELECT name FROM things", writes=False), "postgres"))
     assert [row["name"] for row in rows] == ["c"]
-    await executioner.close()
 
 
 async def test_commit_counts_although_releasing_its_connection_fails(
@@ -131,8 +126,6 @@ async def test_commit_counts_although_releasing_its_connection_fails(
 async def test_connection_whose_rollback_fails_returns_to_the_pool(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = _database(postgres_url, Limits(pool=2, lock=timedelta(seconds=2)))
-    await small.open()
     execute = asyncpg.Connection.execute
 
     async def confused(connection: Any, query: str, *values: Any, **named: Any) -> str:
@@ -140,50 +133,47 @@ async def test_connection_whose_rollback_fails_returns_to_the_pool(
             raise asyncpg.InternalClientError("got result for unknown protocol state")
         return await execute(connection, query, *values, **named)
 
-    monkeypatch.setattr(asyncpg.Connection, "execute", confused)
-    for _ in range(3):  # more often than the pool has connections
-        with pytest.raises(RuntimeError, match="its own"):
-            async with small.transaction() as transaction:
-                await transaction.all(ONE)
-                raise RuntimeError("its own")
-    monkeypatch.undo()
-    assert [row["n"] for row in await small.all(ONE)] == [1]
-    async with small.transaction() as transaction:
-        await transaction.all(ONE)
-    await small.close()
+    async with opened(_database(postgres_url, Limits(pool=2))) as small:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncpg.Connection, "execute", confused)
+            for _ in range(3):  # more often than the pool has connections
+                with pytest.raises(RuntimeError, match="its own"):
+                    async with small.transaction() as transaction:
+                        await transaction.all(ONE)
+                        raise RuntimeError("its own")
+        assert [row["n"] for row in await small.all(ONE)] == [1]
+        async with small.transaction() as transaction:
+            await transaction.all(ONE)
 
 
 async def test_statement_times_out_when_every_connection_is_taken(postgres_url: str) -> None:
-    small = _database(postgres_url, Limits(pool=2, lock=timedelta(milliseconds=200)))
-    await small.open()
-    inside, leave = asyncio.Event(), asyncio.Event()
+    inside, leave = asyncio.Semaphore(0), asyncio.Event()
 
     async def sit() -> None:
         async with small.transaction() as transaction:
             await transaction.all(ONE)
-            inside.set()
+            inside.release()
             await leave.wait()
 
-    sitting = [asyncio.create_task(sit()) for _ in range(2)]
-    await inside.wait()
-    with pytest.raises(StoreTimeout, match="no connection became available"):
+    async with opened(_database(postgres_url, Limits(pool=2, ready=2, lock=timedelta(seconds=1)))) as small:
+        sitting = [asyncio.create_task(sit()) for _ in range(2)]
+        for _ in sitting:
+            await inside.acquire()
+        with pytest.raises(StoreTimeout, match="no connection became available"):
+            await small.all(ONE)
+        leave.set()
+        await asyncio.gather(*sitting)
         await small.all(ONE)
-    leave.set()
-    await asyncio.gather(*sitting)
-    await small.all(ONE)
-    await small.close()
 
 
 async def test_wait_for_a_locked_row_has_a_limit(postgres_url: str) -> None:
-    impatient = _database(postgres_url, Limits(lock=timedelta(milliseconds=200)))
-    await impatient.open()
-    await impatient.script("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")
     change = in_dialect(query_of("change", "UPDATE things SET name = name", writes=True), "postgres")
-    async with impatient.transaction() as transaction:
-        await transaction.run(change)
-        with pytest.raises(StoreTimeout):
-            await asyncio.create_task(impatient.run(change))
-    await impatient.close()
+    async with opened(_database(postgres_url, Limits(lock=timedelta(seconds=1), ready=2))) as impatient:
+        await impatient.script("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")
+        async with impatient.transaction() as transaction:
+            await transaction.run(change)
+            with pytest.raises(StoreTimeout):
+                await asyncio.create_task(impatient.run(change))
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:{port}/x", "nobody.invalid/x"])
@@ -214,26 +204,22 @@ async def test_cancelling_a_statement_during_a_connect_leaves_no_stray_error(pos
     strays: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: strays.append(context))
     for turns in range(0, 300, 3):
-        database = _database(postgres_url, Limits(pool=2))
-        await database.open()
-        async with database.snapshot() as held:
-            await held.all(ONE)
-            leaver = asyncio.create_task(database.all(ONE))  # needs a second connection
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            leaver.cancel()
-            await asyncio.wait({leaver})
-        assert [row["n"] for row in await database.all(ONE)] == [1]
-        await database.close()
+        async with opened(_database(postgres_url, Limits(pool=2))) as database:
+            async with database.snapshot() as held:
+                await held.all(ONE)
+                leaver = asyncio.create_task(database.all(ONE))  # needs a second connection
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                leaver.cancel()
+                await asyncio.wait({leaver})
+            assert [row["n"] for row in await database.all(ONE)] == [1]
     gc.collect()
     assert strays == []
 
 
 async def test_server_compiles_no_statement_however_large_its_table(postgres_url: str) -> None:
-    database = connect(postgres_url, SystemClock())
-    await database.open()
-    row = await database.one(query_of("jit", "SELECT current_setting('jit') AS jit", writes=False))
-    await database.close()
+    async with opened(connect(postgres_url, SystemClock())) as database:
+        row = await database.one(query_of("jit", "SELECT current_setting('jit') AS jit", writes=False))
     assert row is not None
     assert row["jit"] == "off"
 
@@ -248,7 +234,7 @@ async def test_close_waits_only_for_the_open_transaction(
         closing = asyncio.create_task(server.close())
         await asyncio.sleep(0)
         await transaction.run(put, name="b")
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(8):  # closing gives up after 10 s
         await closing
     with pytest.raises(StoreUnavailable, match="not open"):
         await server.all(ONE)
@@ -259,18 +245,17 @@ async def test_close_waits_only_for_the_open_transaction(
 
 
 async def test_statement_that_waits_for_a_connection_fails_when_the_pool_closes(postgres_url: str) -> None:
-    small = _database(postgres_url, Limits(pool=1))
-    await small.open()
-    async with small.transaction() as transaction:
-        await transaction.all(ONE)
-        waiting = asyncio.create_task(small.all(ONE))
-        await asyncio.sleep(0)
-        closing = asyncio.create_task(small.close())
-        await asyncio.sleep(0)
-    async with asyncio.timeout(2):
-        await closing
-        with pytest.raises(StoreUnavailable, match="closed"):
-            await waiting
+    async with opened(_database(postgres_url, Limits(pool=1))) as small:
+        async with small.transaction() as transaction:
+            await transaction.all(ONE)
+            waiting = asyncio.create_task(small.all(ONE))
+            await asyncio.sleep(0)
+            closing = asyncio.create_task(small.close())
+            await asyncio.sleep(0)
+        async with asyncio.timeout(8):
+            await closing
+            with pytest.raises(StoreUnavailable, match="closed"):
+                await waiting
 
 
 @pytest.mark.parametrize(

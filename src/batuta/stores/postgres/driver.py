@@ -85,6 +85,8 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
         return TransactionMisuse(why="a statement of this transaction failed before")
     if isinstance(error, asyncpg.LockNotAvailableError):
         return RowLocked(where=where, why=why or "no answer")
+    if type(error) is TimeoutError:  # of the client, which waits longer than the server's own limits
+        return StoreTimeout(where=where, why="no answer from the server")
     if isinstance(error, _TIMEOUT):
         return StoreTimeout(where=where, why=why or "no answer")
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):

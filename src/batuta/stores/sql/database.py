@@ -67,13 +67,15 @@ class Limits:
     pool: int = 5  # PostgreSQL: maximum number of connections
     ready: int = 1  # PostgreSQL: connections created when the database opens
     name: str = "batuta"  # PostgreSQL: application_name of the connections
+    # PostgreSQL: time that the client waits beyond the server's limit. None: a quarter of that limit.
+    margin: timedelta | None = None
 
     @property
     def answer(self) -> timedelta:
         """The client's timeout of a statement. It is longer than the server's, because a timeout in the server keeps
         the connection usable.
         """
-        return self.statement * 1.25
+        return self.statement + (self.statement / 4 if self.margin is None else self.margin)
 
     @property
     def row_lock(self) -> timedelta:
