@@ -267,7 +267,7 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -
 
 
 def _format_field(ctx: CliContext, column: str, value: object) -> str:
-    """Format a field of an appointment for people. Its ``status`` is shown as the spreadsheet writes it."""
+    """Format a field of an appointment for people. The ``status`` keeps the wording of the spreadsheet."""
     match column, value:
         case "normalization_status", str():
             return word(ctx, "leitura", value)

@@ -28,7 +28,7 @@ CALLS_END = 0.8
 
 
 async def run_role(julia: Julia, stop: asyncio.Event) -> None:
-    """Run the same worker as a role, for ``batuta arq`` and ``batuta up``."""
+    """Run the ARQ worker as a role, for ``batuta arq`` and ``batuta up``."""
     settings = julia.settings
     await require_redis(settings)
     made: Any = worker_settings(julia, speaks=False)
@@ -83,7 +83,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Runs loops beside ARQ's own: those of the engine, and the one that resumes interrupted imports."""
+    """Runs other loops beside ARQ's loop: the engine's loops, and the loop that resumes interrupted imports."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks

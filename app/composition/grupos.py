@@ -133,7 +133,9 @@ def add_groups(
 
 
 def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None) -> GroupContacts:
-    """Build the services. ``work`` must have the queue FILA_MENSAGENS. ``line`` is None if no gateway is configured."""
+    """Build the services that ask about groups. ``work`` must have the queue FILA_MENSAGENS. ``line`` is None if no
+    gateway is configured.
+    """
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(
         nomes_dos_grupos=NomesDosGrupos(work.database, line, dicionario, work.clock),

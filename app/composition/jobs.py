@@ -57,7 +57,7 @@ class Entry:
 
 
 def campanha(window: str, janelas: str) -> Entry:
-    """Return an entry that starts the campaigns of one window."""
+    """Return a catalogue entry that starts the campaigns of one window."""
     whole = "processar_campanhas_agendadas"
     return Entry(
         f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
@@ -71,8 +71,8 @@ def followup(part: str, janelas: str) -> Entry:
 
 
 def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
-    """Return an entry for a job that acts without an operator. A missed fire is skipped, because a late one would act
-    at an unintended hour.
+    """Return a catalogue entry for a job that acts without an operator. A missed fire is skipped, because a late run
+    would act at an unintended hour.
     """
     endpoint = endpoint or f"executar-{name.replace('_', '-')}"
     return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
@@ -159,7 +159,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """Register the ``handlers`` of the contexts by their name under ``/jobs/``."""
+    """Register the ``handlers`` of the contexts under ``/jobs/``, each by its name."""
     for endpoint, entry in _endpoints().items():
         handler = handlers.get(endpoint)
         guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)

@@ -27,7 +27,7 @@ class Shifts:
 
 
 def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
-    """Register the services. ``work`` must have the queue FILA_MENSAGENS."""
+    """Register the services of vacancies. ``work`` must have the queue FILA_MENSAGENS."""
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     candidatos = Candidatos(database, dicionario, clock)

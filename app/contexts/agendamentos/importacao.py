@@ -108,7 +108,9 @@ class Importacao:
         return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
     async def _receive(self, folha: ArquivoAberto, content: bytes, name: str, by: str) -> str:
-        """Store the file. Until the file is read to its end, the height of its sheets serves as the number of rows."""
+        """Store the file. Until the file is read to its end, the height of its sheets, empty rows included, serves as
+        the number of rows.
+        """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
         async with self._database.transaction() as transaction:

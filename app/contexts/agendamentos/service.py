@@ -75,7 +75,7 @@ class Tarefas(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """Which parts of an appointment are read, according to the settings."""
+    """The parts of an appointment that are read, according to the settings."""
 
     endereco: bool = True
     documento: bool = True
@@ -149,8 +149,8 @@ class Agendamentos:
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
     async def _find_known(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
-        """Find the existing appointments of rows by the id of the source system, or by patient, place and time if only
-        one side has an id.
+        """Find the existing appointments of the rows. Match by the id of the source system, or by patient, place and
+        time if only the row or only the appointment has an id.
         """
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})

@@ -231,7 +231,9 @@ def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDa
 
 
 def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the stored row already has this waiting reading, so that a long wait writes it only once."""
+    """Return whether the stored row already has this incomplete reading, so that a long wait for the model writes it
+    only once.
+    """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
 

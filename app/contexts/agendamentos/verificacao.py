@@ -63,7 +63,7 @@ def documento_provado(dito: Json, texto: str) -> Documento:
 
 
 def so_de(texto: str, tipo: Tipo) -> str:
-    """Blank the digits of numbers that are labelled or shaped as another kind of document."""
+    """Blank out numbers whose label or format belongs to another kind of document."""
     page = limpo(texto)
     for papel in papeis(page):
         if tipo not in papel.pode:

@@ -101,8 +101,8 @@ class Inicio:
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
-        """Predict the audience at an instant. Key None has the number of recipients; the other keys have the excluded
-        doctors by reason.
+        """Predict the audience at an instant. Return the number of doctors by reason of exclusion; the key None counts
+        the recipients.
         """
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
@@ -159,7 +159,9 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return the number of stored rows and the choices for all other doctors. The choices are made as of ``then``."""
+        """Return how many rows are stored, and the choices about all doctors without a row. ``then`` is the instant for
+        which to decide.
+        """
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:

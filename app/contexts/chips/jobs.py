@@ -188,7 +188,9 @@ class ChipJobs:
         return moved
 
     async def snapshot_chips_diario(self, call: JobCall) -> Outcome:
-        """Store one row per chip and day in the operation's time zone, whatever the chip's status."""
+        """Store one row per chip and day, regardless of the chip's status. The day is a day of the operation's time
+        zone.
+        """
         now = self._clock.now()
         data = (now.astimezone(self._zone) - LATE_UNTIL).date()
         async with self._database.transaction() as transaction:

@@ -1,4 +1,4 @@
-"""Rows of the chips, and figures about each chip's messages."""
+"""Read and write the rows of the chips, and compute figures about each chip's messages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass

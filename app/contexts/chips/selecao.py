@@ -121,7 +121,7 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """Hold the chip until an instant after an error that the chip caused, and store the error, which lowers its
+        """Hold a chip that caused an error until the instant ``until``, and store the error, which lowers the chip's
         trust.
         """
         await transaction.run(self._queries.rest, id=id, until=until, now=now)

@@ -1,6 +1,6 @@
 """Change a chip after connection events and operators' decisions.
 
-A lost connection leaves the status unchanged, otherwise one bad night would take every chip out of service. A ban
+A lost connection leaves the status unchanged, otherwise one outage would take every chip out of service. A ban
 changes the status immediately and permanently. A log-out of the phone changes the status too, because only a person
 with the phone can pair it again.
 """

@@ -65,7 +65,9 @@ def forms(telefone: str) -> tuple[str, ...]:
 
 
 def other_form(telefone: str) -> str:
-    """Return the other form in which WhatsApp may have registered the number, or the same number if it has one form."""
+    """Return the other form in which WhatsApp may have registered the number. A number with only one form is returned
+    unchanged.
+    """
     return next((form for form in forms(telefone) if form != telefone), telefone)
 
 

@@ -35,7 +35,7 @@ class Prova:
 async def provar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
 ) -> Prova:
-    """Read a text like the pipeline. The reading is returned even if the heuristic would discard the text."""
+    """Read a text as the pipeline does. The reading is returned even if the heuristic would discard the text."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read
@@ -75,7 +75,9 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Return each field with its position in the text and the words there. A default that no word states has neither."""
+    """Return each field with its position in the text and the words at that position. Both are None for a default
+    value.
+    """
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {
         name: {

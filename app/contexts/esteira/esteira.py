@@ -12,7 +12,7 @@ from batuta.pipelines import Pipeline, Stage
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ritmo:
     """Batch sizes of the pipeline. ``lote`` is the number of rows of a stage that one worker processes at a time;
-    ``fora`` is the same for stages that query a language model.
+    ``fora`` is that number for stages that query a language model.
 
     ``intervalo`` is the polling interval without wake-ups.
     """

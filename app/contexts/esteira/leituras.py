@@ -57,7 +57,7 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vacancies of an offer that continue: the complete ones, and the incomplete ones for review."""
+    """Return the vacancies of an offer for the next stages: the complete ones, and the incomplete ones for review."""
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
@@ -196,7 +196,7 @@ class Leituras:
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
         """Return the effect that stores the reading and closes or changes the vacancies that the message names. Returns
-        a Snooze if it must wait.
+        a Snooze if an earlier message must be read first.
         """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)

@@ -37,7 +37,9 @@ DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", 
 
 
 class LeitorComLlm:
-    """Reads messages with rules, and queries the model about uncertain ones. A stored answer serves equal questions."""
+    """Reads messages with rules, and queries the model about uncertain messages. An equal question gets the stored
+    answer.
+    """
 
     def __init__(
         self,

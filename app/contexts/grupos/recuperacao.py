@@ -35,7 +35,7 @@ TEXTO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falta:
-    """The missing fields of an offer. The fields that the offer has remind the author which offer is meant."""
+    """The missing fields of an offer, and the fields by which its author recognises the offer."""
 
     campos: tuple[str, ...]
     hospital: str | None = None
@@ -106,7 +106,7 @@ class RecoveryQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pessoa:
-    """An author with all addresses of the person in groups."""
+    """An author with all addresses of that person in groups."""
 
     telefone: str
     nome: str | None

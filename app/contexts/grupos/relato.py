@@ -64,7 +64,9 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the current state of the imported vacancy, which may have been closed since, or None without one."""
+    """Return the current state of the vacancy imported from this row, which may have been closed since. Returns None if
+    the row was not imported.
+    """
     if row["vaga_status"] is None:
         return None
     closed = row["vaga_fechada_em"]
@@ -76,7 +78,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the vacancy of an earlier message that this one repeats, or None without one."""
+    """Return the current values of the earlier vacancy that this row repeats. Returns None if it repeats none."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")

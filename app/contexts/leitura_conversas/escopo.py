@@ -1,4 +1,4 @@
-"""Decide the scope of a request to stop: all messages of this service, or only one matter of the work."""
+"""Decide the scope of a request to stop: all messages of this service, or only one topic, such as one shift."""
 
 import re
 from collections.abc import Sequence

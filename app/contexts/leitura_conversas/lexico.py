@@ -142,7 +142,9 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """Return whether a near word may replace the written one. For a short word, only a keyword of the grammar may."""
+    """Return whether a similar known word may replace the written word. Only a keyword of the grammar may replace a
+    short word.
+    """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(WORDS[near[1]] & _KEY))
 
 

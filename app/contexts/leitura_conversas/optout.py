@@ -156,7 +156,7 @@ def _strength(
 
 
 def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> OptOut:
-    """Return the certainty of a sentence such as "Não precisa mais me mandar"."""
+    """Return the certainty of the wish in a sentence such as "Não precisa mais me mandar"."""
     if has_more and has_me:
         return CERTO
     if "JA_RESOLVI" in frase.marcas:
@@ -165,9 +165,7 @@ def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> Opt
 
 
 def _is_for_today(frase: Frase, end: int) -> bool:
-    """Return whether the request is limited to today: "Não me manda mais nada hoje". The phrase "nem hoje nem nunca"
-    has no limit.
-    """
+    """Return whether the request is limited to today: "Não me manda mais nada hoje", but not "nem hoje nem nunca"."""
     return any(each.texto == "hoje" for each in frase.palavras[end : end + 4]) and not frase.chaves & terms(
         "nunca partir jamais"
     )
@@ -324,9 +322,7 @@ _OWN: Final = terms(
 
 
 def _first_person(frase: Frase, start: int) -> bool:
-    """Return whether the verb is about the speaker ("Vou parar de atender"), not a request ("preciso que parem de me
-    mandar").
-    """
+    """Return whether the verb is about the speaker ("Vou parar de atender"), not a request ("preciso que parem")."""
     before = frase.palavras[max(0, start - 3) : start]
     if (
         any(each.texto in terms("que pedindo pedir peco para pra") for each in before)

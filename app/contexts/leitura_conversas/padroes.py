@@ -75,7 +75,9 @@ def _translate(pieces: list[str]) -> Iterator[str]:
 
 
 def _end_of_choice(pieces: list[str], at: int) -> int | None:
-    """Return the end of a group that is a choice between single words, or None for any other group or no group."""
+    """Return the position at which a choice between single words ends, or None if the pieces at this position are not
+    such a choice.
+    """
     if pieces[at] != "(":
         return None
     while at + 2 < len(pieces) and _is_word(pieces[at + 1]):
@@ -118,7 +120,7 @@ def _needs(pieces: list[str]) -> list[frozenset[str]]:
 
 
 def _alternatives(pieces: list[str], at: int) -> tuple[list[frozenset[str]], int]:
-    """Return the words that every match contains: a list of sets, of each of which at least one member occurs."""
+    """Return the words that a match contains, as a list of sets. At least one member of each set occurs in every match."""
     found, at = _sequence(pieces, at)
     branches = [found]
     while at < len(pieces) and pieces[at] == "|":

@@ -82,7 +82,7 @@ _ENDS_OBJECT: Final = terms(
 
 
 def _is_shift(after: Sequence[Palavra]) -> bool:
-    """Return whether the words name one shift from which a number or data shall be removed."""
+    """Return whether a request to remove a number or data is limited to one shift."""
     for each in after[:6]:
         if each.texto == ",":
             return False
@@ -92,8 +92,8 @@ def _is_shift(after: Sequence[Palavra]) -> bool:
 
 
 def is_work(after: Sequence[Palavra]) -> bool:
-    """Return whether the words name something of the work: "da escala", "do plantão de sábado", "de domingo", "da lista
-    de espera".
+    """Return whether the words name a part of the work, not the mailing list: "da escala", "do plantão de sábado", "de
+    domingo", "da lista de espera".
     """
     for each in after[:7]:
         if each.texto == "," or (each.texto == "e" and each is not after[0]):
@@ -112,8 +112,8 @@ def is_work(after: Sequence[Palavra]) -> bool:
 
 
 def _narrows_offers(after: Sequence[Palavra]) -> bool:
-    """Return whether the offers are restricted: "dos plantões de domingo" is, "da lista de plantões" means the whole
-    service.
+    """Return whether the words restrict the offers. "dos plantões de domingo" restricts them; "da lista de plantões"
+    means the whole service.
     """
     at = next(n for n, each in enumerate(after) if "OFERTA" in each.marcas)
     before = any("LISTA" in each.marcas for each in after[:at])

@@ -184,7 +184,7 @@ _AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRE
 
 
 def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
-    """Return the word "num" as a negation ("num me manda") or as a preposition."""
+    """Remove the meaning "negation" from the word "num" where it is a preposition. It is a negation in "num me manda"."""
     return [
         Palavra(each.texto, each.marcas - {"NAO"})
         if each.texto == "num" and not (at + 1 < len(words) and words[at + 1].marcas & _AFTER_NOT)

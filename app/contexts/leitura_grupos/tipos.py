@@ -85,8 +85,9 @@ class Fechamento:
     """A statement that vacancies are taken. ``vagas`` has those stated in full; the other fields have names that the
     message contains.
 
-    ``certo`` means that the message is a notice, not a conversation. ``firme`` means that its word cannot mean
-    "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that it can refer only to a shift.
+    ``certo`` means that the message is a notice, not a conversation. ``firme`` means that the closing word cannot
+    mean "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that the closing word can refer
+    only to a shift.
     """
 
     trecho: Trecho

@@ -58,7 +58,7 @@ def legivel(documento: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Calou:
-    """A query without an answer. ``report`` is for the circuit breaker."""
+    """A query without an answer. ``report`` is the result for the circuit breaker."""
 
     report: EffectReport
 

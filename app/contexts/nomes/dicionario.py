@@ -112,8 +112,8 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id and the writes of a speciality. Specialities are added when the reader first finds them,
-        because it returns only canonical names.
+        """Return the id and the writes of a speciality. A speciality is added when the reader first finds it, because
+        the reader returns only canonical names.
         """
         id = id_de("especialidade", chave(nome))
         alias = {
@@ -242,7 +242,7 @@ def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], speci
 
 
 def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return the regions in which operators added each name. The town of the hospital is not included."""
+    """Return, for each name, the regions for which operators added it. The town of the hospital is not included."""
     taught: dict[tuple[str, str], set[str]] = {
         (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
     }

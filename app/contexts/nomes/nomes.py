@@ -48,8 +48,8 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Achado:
-    """The result of a search. ``id`` is None if no hospital has the name; ``score`` then rates it as a new name, and 0
-    means that it is not a name.
+    """The result of a search. ``id`` is None if no hospital has the name. ``score`` is then the likelihood that the
+    text is a new name; 0 means that it is not a name.
     """
 
     id: str | None
@@ -175,8 +175,8 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Match a name that differs only in spelling. A merely similar name returns ``parecido``, because it may be another
-    place.
+    """Match a name that differs only in spelling. A merely similar name gives the result ``parecido``, because it may
+    be another place.
     """
     if len(form) < 2 * SHORTEST:
         return None

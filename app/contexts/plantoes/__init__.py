@@ -1,1 +1,1 @@
-"""The life of a vacancy: create, announce, interest, reserve, release, confirm, cancel, expire."""
+"""Actions on a vacancy: create, announce, record interest, reserve, release, confirm, cancel, expire."""

@@ -1,4 +1,6 @@
-"""Compute when a shift starts and ends. Missing hours are those of the period; without a period, those of the day."""
+"""Compute when a shift starts and ends. Missing hours come from the period; without a period, the shift lasts until the
+end of the day.
+"""
 
 import re
 from collections.abc import Mapping

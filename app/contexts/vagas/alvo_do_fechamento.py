@@ -11,7 +11,7 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagaAberta:
-    """An open vacancy, or an extracted one in review, that a message of the same group offered.
+    """An open vacancy, or a vacancy in review, that a message of the same group offered.
 
     ``citavel`` is the messenger's id of that message. A field that the offer does not state is None.
     """

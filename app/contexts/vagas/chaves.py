@@ -1,7 +1,7 @@
 """Move deduplication keys after an operator's decision.
 
-A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. A rejected one
-loses its key, and the next one from another author takes its place.
+A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. When the holder
+of a key is rejected, the next extracted vacancy from another author gets the key.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Chaves:
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
         """Claim the key for an extracted vacancy that an operator approved, and return the id of the holder.
 
-        An undecided holder gives the key up and becomes a duplicate of the approved one.
+        An undecided holder gives the key up and becomes a duplicate of the approved vacancy.
         """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):
@@ -53,8 +53,7 @@ class Chaves:
     ) -> None:
         """Free the key of a rejected vacancy, and send the next duplicate from another author to review.
 
-        With ``mesmo_texto`` a duplicate with the same text may take its place; it is False if the text itself was
-        wrong.
+        ``mesmo_texto`` allows a duplicate with the same text. It is False if the text itself was wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)

@@ -101,7 +101,7 @@ class Fechamentos:
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
-        """Return a Snooze if the message refers to another one that may still arrive, or None if it can be read now."""
+        """Return a Snooze if the message refers to a message that may still arrive, or None if it can be read now."""
         is_early = await self._is_early(mensagem, self._clock.now())
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
@@ -179,7 +179,7 @@ class Fechamentos:
     async def _close(
         self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
     ) -> tuple[str, ...]:
-        """Close each vacancy that is still open and reject each extracted one in review. Return their ids."""
+        """Close each open vacancy and reject each vacancy in review. Return the ids of the changed ones."""
         closed = []
         for id in vagas:
             waited = await transaction.run(self._queries.reject, id=id, por=by, now=now)

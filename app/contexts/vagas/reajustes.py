@@ -106,8 +106,8 @@ class AdjustmentQueries:
 def reajuste(
     texto: str, hoje: date, vocabulario: Vocabulario, regiao: str | None, *, responde: bool = False
 ) -> Reajuste | None:
-    """Read a price correction, or return None unless the text has exactly one price. ``responde`` means that the
-    message replies to another.
+    """Read a price correction. Returns None unless the text has exactly one price. ``responde`` means that the message
+    is a reply.
     """
     words = chave(texto)
     if len(texto) > CURTA or "?" in texto or not _CUE.search(words) or _ELSE.search(words):

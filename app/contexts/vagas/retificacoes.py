@@ -108,8 +108,8 @@ class Retificacoes:
         *,
         claro: bool = True,
     ) -> None:
-        """Apply a message in which an author repeats an offer. ``claro`` means that it certainly means this offer;
-        otherwise an operator decides.
+        """Apply a message in which an author repeats an offer. ``claro`` means that the message certainly refers to
+        this offer; otherwise an operator decides.
         """
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"]:

@@ -97,7 +97,9 @@ class Revisao:
         return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
-        """Import the extracted vacancy, with corrections if given, unless another one already holds the same vacancy."""
+        """Import the extracted vacancy, with corrections if given, unless another extracted vacancy holds its
+        deduplication key.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             vaga = await self._take(transaction, id, por, notas, now)

@@ -127,7 +127,7 @@ class Vagas:
         self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime, *, por: str = MAQUINA
     ) -> Writes:
         """Return the writes of a decision and, for an import, of the vacancy with its first line of history. A
-        discarded one loses its key.
+        discarded vacancy loses its key.
         """
         is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
@@ -149,7 +149,9 @@ class Vagas:
         return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
-        """Store the message as one more source of the principal. A source by the same author may correct the principal."""
+        """Store the message as one more source of the principal, the first extracted vacancy with the same key. A
+        source by the same author may correct the principal.
+        """
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
         kept = self.fonte(vaga, principal, now) + Writes((repeats, review, self._arrival(vaga, now)))

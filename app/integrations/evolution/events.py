@@ -146,7 +146,7 @@ def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
 
 
 def _instant(value: Json, now: datetime) -> datetime:
-    """Parse an instant. An implausible one is replaced by ``now``."""
+    """Parse an instant. An implausible instant is replaced by ``now``."""
     at = instant_of(value)
     return at if at is not None and _EARLIEST < at < now + _AHEAD else now
 
@@ -167,7 +167,7 @@ def _is_forwarded(data: Mapping[str, Json]) -> bool:
 
 
 def _quoted_id(data: Mapping[str, Json]) -> str | None:
-    """Return the id of the message that this one replies to."""
+    """Return the id of the message that this message replies to."""
     return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
 
 

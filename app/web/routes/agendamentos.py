@@ -1,5 +1,5 @@
-"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``. An uploaded file is stored in the request; its texts
-are read in the background.
+"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``. The request stores the rows of an uploaded file;
+background tasks read their texts.
 """
 
 from collections.abc import AsyncIterator
@@ -36,7 +36,9 @@ PREFIX = "/api/v1"
 IMPORT = f"{PREFIX}/appointments/import"
 PAGE = 500
 ANSWERS: dict[int | str, dict[str, Any]] = {404: {"description": "no such appointment"}}
-REPEATED: dict[int | str, dict[str, Any]] = {409: {"description": "another has the same patient, place and time"}}
+REPEATED: dict[int | str, dict[str, Any]] = {
+    409: {"description": "another appointment has the same patient, place and time"}
+}
 # At least one visible character, and no control characters.
 TEXT = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 
@@ -66,13 +68,13 @@ Clock = Annotated[str, Field(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")]
 Phone = Annotated[str, Field(pattern=rf"^55(?:{'|'.join(sorted(DDDS))})(?:9[0-9]{{8}}|[2-8][0-9]{{7}})$")]
 Cep = Annotated[str, Field(pattern=CEP)]
 Id = Annotated[UUID, Path(description="the appointment's id")]
-Documents = Annotated[bool, Query(description="show documents too: needs the scope pii; otherwise they are masked")]
+Documents = Annotated[bool, Query(description="also show documents, which are masked otherwise; needs the scope pii")]
 
 
 class OneOfThem(Convertor[str]):
     """Matches one path segment that is not the name of another page.
 
-    An invalid id therefore gets its own error, and a request to another page is never taken for an appointment.
+    An invalid id therefore gets a specific error, and a request to another page is never taken for an appointment.
     """
 
     regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
@@ -137,7 +139,7 @@ class Reprocesso(BaseModel):
     ids: list[UUID] | None = Field(
         default=None,
         max_length=1000,
-        description="only these, whatever their state; without ids: all failed and skipped ones",
+        description="only these appointments, in any state; without ids, all whose reading failed or was skipped",
     )
     limite: Annotated[int, BeforeValidator(require_number)] = Field(default=1000, ge=1, le=10_000)
 
@@ -164,7 +166,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
-        """Change fields. A changed address or document is read again."""
+        """Change fields of an appointment. A changed address or document is read again."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.alterar(str(id), mudanca.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, com_documentos=False)
@@ -177,7 +179,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
         found = await agendamentos.reprocessar(ids, limit=asked.limite, by=caller_of(request))
         return {"success": True, "jobs_enqueued": len(found), "ids": found}
 
-    @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such job"}})
+    @routes.get("/jobs/{job_id}/status", operation_id="job_status", responses={404: {"description": "no such task"}})
     async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
         """Show the state of a task: queued, in_progress, complete or failed.
 
@@ -239,7 +241,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         data_ate: Day | None = None,
         unidade: Annotated[str | None, Query(max_length=200)] = None,
         importacao_id: UUID | None = None,
-        antes_de: Annotated[UUID | None, Query(description="older than this one")] = None,
+        antes_de: Annotated[UUID | None, Query(description="only appointments older than this id")] = None,
         documentos: Documents = False,
         limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
     ) -> dict[str, Any]:
@@ -268,7 +270,9 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         "/appointments/export",
         operation_id="export_appointments",
         response_class=Paged,
-        responses={200: {"content": {"text/csv": {}}, "description": "for spreadsheet programs; no cell is a formula"}},
+        responses={
+            200: {"content": {"text/csv": {}}, "description": "CSV for spreadsheet programs; no cell is a formula"}
+        },
     )
     async def export(
         request: Request, normalization_status: StatusDaLeitura | None = None, documentos: Documents = False

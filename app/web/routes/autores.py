@@ -33,7 +33,10 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
     @routes.post(
         "/revisao/{id}/bloquear-autor",
         operation_id="block_autor",
-        responses={404: {"description": "no such vaga"}, 409: {"description": "its author is unknown"}},
+        responses={
+            404: {"description": "no such vacancy"},
+            409: {"description": "the author of the vacancy is unknown"},
+        },
     )
     async def block(request: Request, id: UUID) -> dict[str, Any]:
         """Block the author of a vacancy, and reject the author's vacancies in review. Idempotent."""

@@ -29,7 +29,7 @@ Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such campaign"},
-    409: {"description": "the state of the campaign does not permit it"},
+    409: {"description": "the state of the campaign does not permit the action"},
 }
 # At least one visible character, and no control characters.
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
@@ -41,7 +41,7 @@ BODY = rf"^[ \t\r\n]*(?:[^\s{{}}\x00-\x1f\x7f]|{_PLACE})(?:[^{{}}\x00-\x08\x0b\x
 def _text(value: object) -> object:
     """Raise ValueError for a number where an instant is required."""
     if not isinstance(value, str):
-        raise ValueError("an instant is written as in 2026-03-11T10:00:00-03:00")  # noqa: TRY004 - pydantic asks for it
+        raise ValueError("write the instant as in 2026-03-11T10:00:00-03:00")  # noqa: TRY004 - pydantic asks for it
     return value
 
 
@@ -85,7 +85,7 @@ class Nova(BaseModel):
 class Agendamento(BaseModel):
     model_config = ConfigDict(extra="forbid")
     agendar_para: Instant | None = Field(
-        default=None, description="with its time zone; missing or in the past: as soon as possible"
+        default=None, description="with a time zone; if missing or in the past, as soon as possible"
     )
 
 
@@ -158,7 +158,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
     async def everything(
         request: Request,
         status: StatusDaCampanha | None = None,
-        antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="older than this one")] = None,
+        antes_de: Annotated[int | None, Query(ge=1, le=2**62, description="only campaigns older than this id")] = None,
         limite: Limit = 50,
     ) -> dict[str, Any]:
         """List campaigns, newest first, with the number of messages sent."""
@@ -168,7 +168,9 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
-        """Show the progress: recipients, queued, sent, delivered, answered, and exclusions and blocks by reason."""
+        """Show the progress of a campaign: recipients, queued, sent, delivered, answered, and exclusions and blocks by
+        reason.
+        """
         with as_problems(request, REFUSALS):
             shown: dict[str, Any] = texts_for(request).render(
                 progresso_em_palavras(await campanhas.progresso(id), zone)
@@ -181,7 +183,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         id: Id,
         situacao: Literal["selecionado", "enfileirado", "excluido"] | None = None,
         motivo: Annotated[MotivoDaExclusao | None, Query(description="reason of the exclusion")] = None,
-        depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="the last posicao you have")] = 0,
+        depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="only positions after this one")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
         """List the doctors of the audience in order, with the reason of each exclusion."""

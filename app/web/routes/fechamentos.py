@@ -20,7 +20,10 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 class Quais(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    vagas: Annotated[list[UUID], Field(min_length=1, max_length=20, description="vacancies that it may mean")]
+    vagas: Annotated[
+        list[UUID],
+        Field(min_length=1, max_length=20, description="vacancies to close, out of those that the notice may mean"),
+    ]
 
 
 REFUSALS = {

@@ -29,7 +29,7 @@ HOUR = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 Word = Annotated[str, Field(max_length=200, pattern=NAME)]
 Hour = Annotated[str, Field(pattern=HOUR, description="as in 19:00")]
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    404: {"description": "no such vaga"},
+    404: {"description": "no such vacancy"},
     409: {"description": "already decided"},
 }
 

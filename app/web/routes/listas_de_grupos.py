@@ -17,7 +17,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 def _require_text(value: object) -> object:
-    """Raise ValueError for a bare number, which would be read as seconds or days since 1970."""
+    """Raise ValueError for a bare number, which would be read as a time since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError("write the day as in 2026-03-11")
     return value
@@ -34,7 +34,7 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         request: Request,
         descartadas: Annotated[bool, Query(description="only discarded messages")] = False,
         motivo: Annotated[MotivoDoDescarte | None, Query(description="only messages discarded for this reason")] = None,
-        texto: Annotated[bool, Query(description="show the text too: needs the scope pii")] = False,
+        texto: Annotated[bool, Query(description="also show the text; needs the scope pii")] = False,
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     @routes.get("/vagas", operation_id="list_vagas_abertas")
     async def vacancies(
         request: Request,
-        dia: Annotated[Day | None, Query(description="only of that day")] = None,
-        fechadas: Annotated[bool, Query(description="closed ones instead of open ones")] = False,
-        contato: Annotated[bool, Query(description="show the contact too: needs the scope pii")] = False,
+        dia: Annotated[Day | None, Query(description="only vacancies of this day")] = None,
+        fechadas: Annotated[bool, Query(description="list closed vacancies instead of open ones")] = False,
+        contato: Annotated[bool, Query(description="also show the contact; needs the scope pii")] = False,
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:

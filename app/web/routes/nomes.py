@@ -34,7 +34,7 @@ def router(ensino: Ensino) -> APIRouter:
         operation_id="forget_nome",
         responses={
             404: {"description": "no hospital or speciality has this name"},
-            409: {"description": "several have this name"},
+            409: {"description": "several hospitals or specialities have this name"},
         },
     )
     async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:

@@ -50,7 +50,7 @@ from batuta.web import AuthoriseFirst, Scope, needs
 PREFIX = "/api/v1/vagas"
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such vacancy, doctor, hospital or speciality"},
-    409: {"description": "taken by another doctor, or in a state that does not permit it"},
+    409: {"description": "the vacancy is taken by another doctor, or its state does not permit the action"},
 }
 # A schema cannot express which names exist or which days are allowed, so these refusals are not 422.
 REFUSALS = {
@@ -86,7 +86,7 @@ class Nova(BaseModel):
     hora_fim: Hour | None = None
     valor: Annotated[int, Field(ge=MENOR_VALOR, le=MAIOR_VALOR), A_NUMBER] | None = None
     novo_hospital: StrictBool = Field(default=False, description="create the hospital if its name is unknown")
-    outra: StrictBool = Field(default=False, description="create it even if an equal one is open")
+    outra: StrictBool = Field(default=False, description="create the vacancy even if an equal one is open")
 
 
 class DeMedico(BaseModel):
@@ -101,7 +101,7 @@ class AosMedicos(BaseModel):
 
 class AosMelhores(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    melhores: Annotated[int, Field(ge=1, le=MOST_OFFERS, description="this many of the best candidates"), A_NUMBER]
+    melhores: Annotated[int, Field(ge=1, le=MOST_OFFERS, description="number of best candidates"), A_NUMBER]
 
 
 class Liberacao(BaseModel):
@@ -151,8 +151,8 @@ def _add_reading(routes: APIRouter, shifts: Shifts, zone: ZoneInfo) -> None:
         status: StatusDaVaga | None = None,
         origem: Literal["manual", "grupo_whatsapp"] | None = None,
         medico: Annotated[UUID | None, Query(description="only vacancies of this doctor")] = None,
-        de: Annotated[Day | None, Query(description="from this day on")] = None,
-        ate: Annotated[Day | None, Query(description="to this day")] = None,
+        de: Annotated[Day | None, Query(description="only from this day on")] = None,
+        ate: Annotated[Day | None, Query(description="only up to this day")] = None,
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:

@@ -16,7 +16,7 @@ EVOLUTION = "/webhook/evolution"
 LONGEST_WORD = 80
 ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "not a delivery of the gateway"},
-    401: {"description": "it does not prove knowledge of WEBHOOK_SECRET"},
+    401: {"description": "the delivery is not authenticated with WEBHOOK_SECRET"},
 }
 # An example of a delivery for a group message, without the fields that Julia ignores.
 EXAMPLE: dict[str, Any] = {
@@ -37,7 +37,7 @@ EXAMPLE: dict[str, Any] = {
 BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "a delivery of the gateway: `event`, `instance` and `data`; other events are acknowledged and not stored",
+        "description": "a delivery of the gateway: `event`, `instance` and `data`; other events are acknowledged but not stored",
         "content": {"application/json": {"schema": {"type": "object"}, "example": EXAMPLE}},
     }
 }

@@ -152,8 +152,8 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """A number and the kinds of document that it may be, judged by its context. No kind means that it is not a document
-    of the patient.
+    """A number and the kinds of document that it may be, judged by the words around it. A number without a kind is not
+    a document of the patient.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Masking of documents for clients without the ``pii`` scope, and detection of a mask that a client sends back."""
+"""Mask documents for clients without the ``pii`` scope, and detect a mask that a client sends back."""
 
 import re
 from typing import Final
@@ -22,8 +22,8 @@ def sem_cpf(texto: str) -> str:
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """Return whether a value is a mask. A client that may not see the original sends the mask back; it is not a new
-    value.
+    """Return whether a value is a mask. A client without access to the original may send the mask back, which is not a
+    new value.
     """
     return COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None)
 

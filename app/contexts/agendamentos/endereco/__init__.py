@@ -1,1 +1,1 @@
-"""Parsing of addresses by rules."""
+"""Parses addresses with rules."""

@@ -119,7 +119,7 @@ def endereco_de(texto: str) -> Endereco:
 
 
 def _restore_signs(endereco: Endereco) -> Endereco:
-    """Replace placeholders by the original signs. A field that then has no letter becomes None."""
+    """Replace the placeholders in the fields by the original punctuation. A field that then has no letter becomes None."""
     said = {each.name: getattr(endereco, each.name) for each in fields(endereco) if each.name != "avisos"}
     texts = {
         name: " ".join(value.replace(COMMA, ",").replace(S_N, " ").split()) for name, value in said.items() if value
@@ -150,7 +150,7 @@ def _split_cep(texto: str) -> tuple[str, str | None, tuple[str, ...]]:
 
 
 def _split_landmarks(texto: str) -> tuple[str, list[str]]:
-    """Remove the landmarks in parentheses from the text, and return both."""
+    """Split the landmarks in parentheses off a text. Return the text and the landmarks."""
     seen: list[str] = []
 
     def drop(found: "re.Match[str]") -> str:
@@ -253,7 +253,7 @@ def _read_on(lida: _Leitura, parte: str, *, first: bool = False, numbered: bool 
 
 
 def _overlaid(endereco: Endereco, campos: dict[str, str]) -> Endereco:
-    """Replace fields by the values that have a label."""
+    """Overwrite fields of an address with the values that follow a label."""
     if not campos:
         return endereco
     uf = uf_de(campos.get("uf", "")) or endereco.uf

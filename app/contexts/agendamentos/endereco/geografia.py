@@ -74,7 +74,7 @@ def _atlas() -> _Atlas:
 
 
 def uf_de(texto: str) -> str | None:
-    """Return the state for two letters or a state's name."""
+    """Return the state (UF) for its two letters or its name."""
     word = texto.strip(" .").upper()
     return word if word in ESTADOS else _STATE_OF.get(" ".join(_plain_words(texto)))
 
@@ -100,7 +100,7 @@ def cidade_no_fim(texto: str, uf: str | None) -> tuple[str, Cidade] | None:
 
 
 def nome_da_cidade(texto: str, uf: str | None) -> str:
-    """Return the full name of a known city, else the text as written."""
+    """Return the full name of a known city, or else the text as written."""
     cidade = cidade_de(texto, uf)
     return titulo(texto) if cidade is None else cidade.nome
 
@@ -147,7 +147,7 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the candidate in the given state, or the first candidate if none is in it."""
+    """Return the first city in the given state, or the first city of all if none is in that state."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 

@@ -107,9 +107,10 @@ def _state(partes: list[str]) -> _Estado:
 
 
 def _find_beside(left: list[str], place: int, uf: str) -> int:
-    """Return the position of the city beside the state: before it, or after it if only the part after is a city.
+    """Return the position of the city beside the state: the part before the state, or the part after it if only that
+    part is a city.
 
-    An example of a city after the state: "Tijuca, RJ, Rio de Janeiro".
+    Example of a city after the state: "Tijuca, RJ, Rio de Janeiro".
     """
     known = [at for at in (place - 1, place) if 0 <= at < len(left) and _is_of(left[at], uf)]
     return known[0] if known else max(place - 1, 0)

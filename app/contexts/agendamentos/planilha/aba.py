@@ -1,8 +1,8 @@
 """Turn the rows of a sheet into appointments. The header may be any row near the top; each row is read independently.
 
 Two families of sheets are known. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta``
-sheet is the laboratory's export, with brand, unit and one column for date and time; only rows with a car's room are
-imported.
+sheet is the laboratory's export, with brand, unit and one column for date and time; only rows whose room names a
+collection car are imported.
 """
 
 import re
@@ -242,7 +242,9 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Return the key of a row without a time. Rows of one day with different content may be different visits."""
+    """Return the key of a row without a time. Rows of one day with different content may be different visits, so they
+    get different keys.
+    """
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
     before = lendo.sem_hora.get(chave, ())
@@ -358,7 +360,9 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """Return the words in place of a time: "manhã" is not a time, but differs from the afternoon."""
+    """Return words written in place of a time, such as "manhã". They distinguish a morning visit from an afternoon
+    visit.
+    """
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
     return dito(cells.get("hora"))

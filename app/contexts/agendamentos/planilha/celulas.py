@@ -124,7 +124,9 @@ def cep_da(valor: Celula) -> str | None:
 
 
 def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
-    """Return the day of a cell, or None if no such day exists. Text has the day before the month; a number counts days."""
+    """Return the day of a cell, or None if no such day exists. Text has the day before the month; a number is a
+    spreadsheet's day number.
+    """
     match valor:
         case bool() | None | time() | timedelta():
             return None
@@ -218,7 +220,7 @@ def _parse_time(texto: str) -> str | None:
 
 
 def _hour_of_day(hour: int, half: str | None) -> int:
-    """Return the hour of the day, or a negative number if that half of the day has no such hour."""
+    """Return the hour of the day, or a negative number if the stated half of the day does not have that hour."""
     match half:
         case "p" | "tarde":
             return hour + 12 if hour < 12 else hour

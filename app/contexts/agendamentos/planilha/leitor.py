@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
 
 
 def aberta(content: bytes, name: str) -> Folha:
-    """Open a file. Raises ``Recusa`` to refuse it; reading the rows later never does."""
+    """Open a file. Raises ``Recusa`` to refuse the file; reading its rows later never raises it."""
     examined = examinar(content, name)
     if examined.is_csv:
         height, rows = csv_lido(content)

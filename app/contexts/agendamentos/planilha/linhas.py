@@ -1,4 +1,6 @@
-"""Types of a read spreadsheet. This module imports nothing of the engine, so that the child process starts fast."""
+"""Types for the contents of a spreadsheet. This module imports nothing of the engine, so that the child process starts
+fast.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -151,7 +153,7 @@ def chave_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key made of patient, place and time. ``hora_dita`` is text in place of a time."""
+    """Return the key made of patient, place and time. ``hora_dita`` is the text written in place of a time."""
     said = {**campos, "hora_agendamento": campos.get("hora_agendamento") or campos.get("hora_dita")}
     return _hash("|".join(" ".join(str(said.get(each) or "").casefold().split()) for each in ONDE_E_QUANDO))
 

@@ -97,7 +97,7 @@ def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
 
 
 def _is_shift(turno: Turno) -> bool:
-    """Return whether a mark is a shift: a named period, or hours longer than three."""
+    """Return whether a period or pair of hours is a shift: a named period, or more than three hours."""
     if turno.das is None or turno.ate is None:
         return turno.periodo is not None
     return (turno.ate.hour - turno.das.hour) % 24 not in (1, 2, 3)

@@ -113,8 +113,8 @@ class _Nomes:
         return self._nome(self._find_name(words, at))
 
     def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
-        """Return the last name before ``at``. Words that introduce the number are skipped; the unknown words before
-        them are the name.
+        """Return the nearest name before the position ``at``. Words that introduce the number are skipped; the unknown
+        words before them are the name.
         """
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
@@ -161,7 +161,7 @@ class _Nomes:
         return self._nome(words) if words and self._could_be(words[0]) else None
 
     def assinado(self) -> Nome | None:
-        """Return a name that has no number: after "falar com", or a signature at the end."""
+        """Return a name without a phone number: after "falar com", or a signature at the end."""
         for each in _CALL.finditer(self._livre):
             words = list(self._texto.palavras_entre(each.end(), each.end() + 40))
             while words and words[0].texto in _TITLE:

@@ -137,7 +137,7 @@ def horas_entre(das: time, ate: time) -> int:
 
 
 def periodo_do_inicio(das: time, horas: int | None) -> Periodo:
-    """Return the period of a start without an end, according to the usual shifts."""
+    """Return the usual period of a shift that starts at this hour and has no stated end."""
     if horas == 24:
         return Periodo.H24
     if 5 <= das.hour < 12:

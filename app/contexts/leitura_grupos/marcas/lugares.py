@@ -41,8 +41,8 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Return the hospitals of the vocabulary that the text names. The town in the text resolves an ambiguous alias, or
-    else the group's region.
+    """Return the hospitals of the vocabulary that the text names. The town in the text resolves an ambiguous alias;
+    without a town, the group's region does.
     """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
@@ -110,8 +110,8 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to one of several places: "na UPA" by the first word of its name, "Norte 1.800" by any
-    word before a price.
+    """Return short references to a place that the message names in full elsewhere. "na UPA" refers by the first word of
+    the name, "Norte 1.800" by any word before a price.
     """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
@@ -156,8 +156,8 @@ class _Nomes:
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
-        """Return the hospitals that may have this name here. A name that an operator added for one town is invalid in
-        another.
+        """Return the hospitals that may have this name in this place. A name that an operator added for one town is
+        invalid in another.
         """
         if all(each.so_em is None for each in bearers):
             return bearers
@@ -286,7 +286,7 @@ class _Nomes:
                 yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
-        """Return the name of a company that follows the word: "Remoções Vida Teste"."""
+        """Return the name of a company that follows the word "Remoções": "Remoções Vida Teste"."""
         words, last = self._texto.palavras, place
         while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
             last += 1

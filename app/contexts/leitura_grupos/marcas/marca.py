@@ -1,4 +1,6 @@
-"""Marks that the readers put on a text. Positions refer to ``Texto.plano``."""
+"""Marks: ranges of a text that a reader recognised, such as a day, a price or a place. Positions refer to
+``Texto.plano``.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence

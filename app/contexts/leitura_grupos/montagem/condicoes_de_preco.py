@@ -63,7 +63,7 @@ def _peso(mark: Marca) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Alvo:
-    """The vacancy whose price is searched."""
+    """The vacancy for which a price is searched."""
 
     hospital: str
     cidade: str | None
@@ -184,7 +184,7 @@ def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list
 
 
 def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> tuple[Marca, Marca] | None:
-    """Return two adjacent conditions right before or right after two adjacent prices."""
+    """Return the two adjacent conditions right before or right after two adjacent prices."""
     plano = folha.livre
     if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
         return None
@@ -222,7 +222,7 @@ def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
-    """Apply the head of a line to each price of the line: "UTI: semana 2.000 / fds 2.250"."""
+    """Apply the words at the start of a line to each price of the line: "UTI: semana 2.000 / fds 2.250"."""
     plano = folha.texto.plano
     for price in folha.precos:
         start, _ = linha_de(plano, price.inicio)
@@ -248,8 +248,8 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return the cost of the text between two positions: the farther apart in meaning, the higher. Other candidates
-    between them cost nothing.
+    """Return a distance between two positions that depends on the text between them. Other candidates between them add
+    nothing.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -266,10 +266,10 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 
 def _begins_shift(folha: Folha, each: Dias) -> bool:
-    """Return whether a weekday among dates is a separate day.
+    """Return whether a weekday among dates is a day of its own.
 
-    It is one if a shift follows it and another shift is between it and the date on its line. It also is one if it
-    begins a line that has a shift but neither a date nor a price.
+    One case: a shift follows the weekday, and another shift is between the weekday and the date on its line. The
+    other case: the weekday begins a line that has a shift but neither a date nor a price.
     """
     line = linha_de(folha.texto.plano, each.inicio)
     if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
@@ -337,7 +337,7 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
 
 
 def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
-    """Return whether every shift of the day before has its own price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
+    """Return whether every shift of the preceding day has a price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
     return bool(days) and not any(

@@ -323,8 +323,8 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Return whether a day is a holiday. On a line about a holiday every day is one, unless the line has known
-        holidays.
+        """Return whether a day is a holiday. On a line that mentions a holiday every day counts as one, unless the line
+        has a known holiday.
         """
         if self._e_feriado(day) or not block.feriado:
             return self._e_feriado(day)

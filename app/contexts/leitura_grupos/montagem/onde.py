@@ -1,4 +1,6 @@
-"""Search the marks that apply to a block: its own, a heading's above, a note's after it, or a neighbour's."""
+"""Search the marks that apply to a block: its own, or those of a heading above, a note after it, or a neighbouring
+block.
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -26,8 +28,8 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Return the block's own marks, or else those of the nearest heading above, of a note after it, or of a
-        neighbour.
+        """Return the marks of the block. If it has none, return those of the nearest heading above, of a note after it,
+        or of a neighbouring block.
 
         ``segue`` means that marks of an earlier line with days also apply to later lines, as a hospital's name does.
         """

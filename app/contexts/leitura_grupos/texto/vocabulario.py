@@ -194,7 +194,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 @cache
 def _todas() -> frozenset[str]:
-    """Return every word of every list. All of them are spelt correctly."""
+    """Return every word of every list. These words are never corrected."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
     for each in waiting:
