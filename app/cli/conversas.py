@@ -1,4 +1,4 @@
-"""``batuta conversas ler | duvidas | decidir``."""
+"""``batuta conversas ler | duvidas | decidir | pendencias | resolver``."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite
-from app.cli.shared import ask, id_of
+from app.cli.shared import ask, id_of, word
 from app.composition.julia import Julia
 from app.contexts.conversas.duvidas import Decisao, Duvida, DuvidaDesconhecida
 from app.contexts.conversas.optout import SHOWN
+from app.contexts.conversas.pendencias import Pendencia, PendenciaDesconhecida
 from app.contexts.leitura_conversas.api import Leitura, ler
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 
@@ -99,4 +100,56 @@ def _show_doubts(ctx: CliContext, found: list[dict[str, Any]]) -> None:
         ctx.say(ctx.texts()("cli.conversas.doubt", **each | {"texto": (each["texto"] or "-")[:LONGEST_SHOWN]}))
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"ler": ler_texto, "duvidas": duvidas, "decidir": decidir}
+def pendencias(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
+    ctx = cli_context(context)
+    found = [_pending(ctx, each) for each in ask(ctx, lambda julia: julia.messages.pendencias.listar(limite=limite))]
+    ctx.show({"pendencias": found}, as_json, lambda: _show_pending(ctx, found))
+
+
+def resolver(
+    context: typer.Context,
+    id: str,
+    motivo: Annotated[str, typer.Option("--motivo")] = "-",
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    whole = ask(ctx, lambda julia: _resolve(julia, id, motivo))
+    document = {"id": whole, "motivo": motivo}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.conversas.resolved", **document)))
+
+
+async def _resolve(julia: Julia, id: str, motivo: str) -> str:
+    whole = await id_of(julia, ["pendencias"], id, PendenciaDesconhecida(id=id))
+    await julia.messages.pendencias.resolver(whole, por=current_user(), motivo=motivo)
+    return whole
+
+
+def _pending(ctx: CliContext, pendencia: Pendencia) -> dict[str, Any]:
+    return {
+        "id": pendencia.id,
+        "desde": ctx.local(pendencia.desde),
+        "telefone": "-" if pendencia.telefone is None else f"…{pendencia.telefone[-SHOWN:]}",
+        "cliente_id": pendencia.cliente_id,
+        "conversa_id": pendencia.conversa_id,
+        "motivo": pendencia.motivo,
+        "classe": pendencia.classe,
+        "mensagens": pendencia.mensagens,
+        "texto": pendencia.texto,
+    }
+
+
+def _show_pending(ctx: CliContext, found: list[dict[str, Any]]) -> None:
+    if not found:
+        ctx.say(ctx.texts()("cli.conversas.none_pending"))
+    for each in found:
+        shown = {"motivo": word(ctx, "pendencia", each["motivo"]), "texto": (each["texto"] or "-")[:LONGEST_SHOWN]}
+        ctx.say(ctx.texts()("cli.conversas.pending", **each | shown))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "ler": ler_texto,
+    "duvidas": duvidas,
+    "decidir": decidir,
+    "pendencias": pendencias,
+    "resolver": resolver,
+}

@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from app.composition.development.simulator import SIMULATED
+from app.composition.jobs import trigger_rules
 from app.composition.mensagens import Messages
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
@@ -65,7 +66,9 @@ def build_sending(
     """
     pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
     limites = pace.limites or limits(settings)
-    registro = Registro(dialect, work.ids, messages.conversas, messages.eventos, work.rates, messages.diario)
+    registro = Registro(
+        dialect, work.ids, messages.mensagens, messages.conversas, messages.eventos, work.rates, messages.diario
+    )
     parts = SenderParts(
         database=work.database,
         line=gateway,
@@ -126,6 +129,7 @@ def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True) -> Reg
         has_line=has_line,
         allowlist=settings.send_allowlist,
         hours=hours(settings),
+        triggers=trigger_rules(settings),
     )
 
 

@@ -211,10 +211,15 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
                 )
 
 
+def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
+    """Return the switches that hold each job that acts on its own initiative, by the job's own switch."""
+    flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
+    return {flag: pilot_rules(settings, flag) for flag in flags}
+
+
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:
     """Return the switches that operators set, by name."""
-    flags = {entry.flag for entry in CATALOGUE if entry.flag is not None}
-    pilot = {rule.key: rule for flag in sorted(flags) for rule in pilot_rules(settings, flag)}
+    pilot = {rule.key: rule for rules in trigger_rules(settings).values() for rule in rules}
     return {"campanhas": CAMPAIGNS, "modo-seguro": SAFE_MODE, **pilot}
 
 

@@ -1,6 +1,6 @@
 """Builds the object graph of one process: all of Julia's services from the settings and a Batuta."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,16 @@ from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
 from app.composition.plantoes import Shifts, add_shifts
+from app.contexts.mensagens.tipos import Tipo
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution import probe as evolution
 from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.events import facts_of
 from app.integrations.redis import probe as redis
 from app.settings import Settings
-from batuta import Batuta
+from batuta import Batuta, Done, Outcome
 from batuta.health import Probe
+from batuta.jobs import JobCall, JobHandler
 from batuta.sql import Migration, read_migrations
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 APP = Path(__file__).parents[1]
 # Deliveries that one worker processes concurrently. With two, one busy group delayed the others.
 INBOX_AT_A_TIME = 10
+# Jobs that read stored deliveries first, at most so many: an installation without a worker has no other reader.
+READ_INBOX_FIRST = ("processar-mensagens-agendadas", "processar-grupos")
+INBOX_PER_JOB = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
     work.health.add(messages.duvidas.check)
+    work.health.add(messages.pendencias.check)
     groups = add_groups(work, settings, messages.conversas, llm)
     if (line := whatsapp(settings, work.clock)) is not None:
         work.closers.append(line.close)
@@ -92,6 +98,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),
     )
+    _add_listeners(julia)
     _add_jobs(julia)
     _add_probes(julia)
     return julia
@@ -144,6 +151,15 @@ def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
     return add_arq(work, settings)
 
 
+def _add_listeners(julia: Julia) -> None:
+    """Register the contexts that act when a message left, ended, or came.
+
+    Inbound messages: the order is the order of the calls, and each listener sees what those before it did.
+    """
+    sent, conversas = julia.messages.ouvintes, julia.messages.conversas
+    sent.registrar([Tipo.MANUAL], conversas.pendencias)
+
+
 def _add_jobs(julia: Julia) -> None:
     handlers = {
         **upkeep_handlers(julia.work, julia.settings),
@@ -154,8 +170,23 @@ def _add_jobs(julia: Julia) -> None:
         **julia.groups.handlers,
         **julia.shifts.handlers,
     }
-    add_endpoints(julia.work, julia.settings, handlers)
+    first = {name: _read_inbox_first(julia.work, handlers[name]) for name in READ_INBOX_FIRST}
+    add_endpoints(julia.work, julia.settings, handlers | first)
     add_jobs(julia.work, julia.settings)
+
+
+def _read_inbox_first(work: Batuta, handler: JobHandler) -> JobHandler:
+    """Process stored deliveries, those of a dead process included, before the job."""
+
+    async def run(call: JobCall) -> Outcome:
+        await work.rescue(WEBHOOK_INBOX.name)
+        read = await work.work_once(WEBHOOK_INBOX.name, INBOX_PER_JOB)
+        outcome = await handler(call)
+        if isinstance(outcome, Done) and isinstance(outcome.result, dict):
+            return replace(outcome, result={**outcome.result, "webhooks": read})
+        return outcome
+
+    return run
 
 
 def _add_probes(julia: Julia) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 from app.contexts.conversas.diario import Diario
 from app.contexts.conversas.duvidas import DuvidasDeOptout
 from app.contexts.conversas.optout import OptoutManual
+from app.contexts.conversas.pendencias import PendenciasAbertas
 from app.contexts.conversas.service import Conversas
 from app.contexts.envio.restauracao import Restauracao
+from app.contexts.mensagens.ouvintes import Ouvintes
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.settings import Settings
@@ -17,25 +19,30 @@ from batuta import Batuta
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
     eventos: Eventos
+    ouvintes: Ouvintes  # listeners for messages that left or ended
     mensagens: Mensagens
     conversas: Conversas
     diario: Diario | None  # None if the database is a server and OPTOUT_JOURNAL is not set
     optout: OptoutManual
     duvidas: DuvidasDeOptout
+    pendencias: PendenciasAbertas
     restauracao: Restauracao
 
 
 def build_messages(work: Batuta, settings: Settings) -> Messages:
     dialect, ids = work.database.dialect, work.ids
-    eventos, mensagens, diario = Eventos(dialect, ids), Mensagens(dialect), journal(work, settings)
+    eventos, ouvintes, diario = Eventos(dialect, ids), Ouvintes(), journal(work, settings)
+    mensagens = Mensagens(dialect, ouvintes)
     conversas = Conversas(dialect, ids, mensagens, eventos, diario)
     return Messages(
         eventos=eventos,
+        ouvintes=ouvintes,
         mensagens=mensagens,
         conversas=conversas,
         diario=diario,
         optout=OptoutManual(work.database, conversas, ids, work.clock),
         duvidas=DuvidasDeOptout(work.database, conversas, ids, work.clock),
+        pendencias=PendenciasAbertas(work.database, conversas.pendencias, ids, work.clock),
         restauracao=Restauracao(dialect, conversas, diario),
     )
 

@@ -39,10 +39,19 @@ async def sending_board(julia: Julia) -> Board:
     limites = julia.sending.limites
     used = await julia.work.rates.count_used([limites.hora, limites.dia])
     doubts = await julia.messages.duvidas.quantas()
+    pending = await julia.messages.pendencias.quantas()
     optouts = Figure(says="quadro.optouts_provaveis", value=doubts, tone=_needs_person(doubts))
+    answers = Figure(says="quadro.pendencias", value=pending, tone=_needs_person(pending))
     return Board(
         says="quadro.titulo",
-        figures=[*_queue(medidas), *_send_figures(used, limites), *_unknown_figures(medidas), optouts, _chips(chips)],
+        figures=[
+            *_queue(medidas),
+            *_send_figures(used, limites),
+            *_unknown_figures(medidas),
+            answers,
+            optouts,
+            _chips(chips),
+        ],
         columns=[f"quadro.coluna.{each}" for each in COLUMNS],
         courses=[_course(row) for row in await julia.campaigns.campanhas.todas(limit=MOST_CAMPAIGNS)],
     )

@@ -42,7 +42,7 @@ ELSEWHERE = {
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
-DEAD, PARKED, QUESTION = str(UUID(int=1)), str(UUID(int=2)), str(UUID(int=4))
+DEAD, PARKED, QUESTION, PENDING = (str(UUID(int=n)) for n in (1, 2, 4, 5))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
@@ -51,6 +51,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
     "batuta decidir": {"ID": PARKED},
     "batuta conversas": {"ID": QUESTION},
+    "batuta conversas resolver": {"ID": PENDING},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
@@ -91,6 +92,10 @@ _PARKED_MESSAGE = """
 _OPEN_QUESTION = """
     INSERT INTO optouts_provaveis (id, telefone, telefone_chave, provider_message_id, regra, created_at)
     VALUES (:id, '5511900000099', '551190000099', '3EB0', 'irritacao', :now)
+"""
+_PENDING = """
+    INSERT INTO pendencias (id, quem, telefone, provider_message_id, motivo, ultima_em, created_at)
+    VALUES (:id, '551190000098', '5511900000098', '3EB1', 'sem_resposta', :now, :now)
 """
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
@@ -149,6 +154,7 @@ async def _fill(url: str) -> dict[str, str]:
         await write(database, _DEAD_DELIVERY, id=DEAD, now=now)
         await write(database, _PARKED_MESSAGE, id=PARKED, now=now, phone="5511900001001")
         await write(database, _OPEN_QUESTION, id=QUESTION, now=now)
+        await write(database, _PENDING, id=PENDING, now=now)
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
         found = {
             "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",

@@ -26,7 +26,7 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.publico import Escolha, MotivoDaExclusao, ate, escolher
 from app.contexts.campanhas.repository import Fila, candidato, lists, start_queries
 from app.contexts.campanhas.texto import campos, preenchido
-from app.contexts.mensagens.api import RegrasDeEnvio
+from app.contexts.mensagens.api import TIPOS, RegrasDeEnvio, Tipo
 from app.contexts.operacao.service import Eventos
 from batuta.kernel import Clock, mask_text
 from batuta.queues import NewItem
@@ -37,7 +37,6 @@ JOB_HELD = define("tarefa_suspensa", "the job is held")
 
 BATCH: Final = 500
 DUE_LIMIT: Final = 50
-PRIORITY: Final = 3
 WEEK: Final = timedelta(days=7)
 LONGEST_REASON: Final = 500
 Held: TypeAlias = Callable[[], Awaitable[Collection[str]]]
@@ -247,8 +246,8 @@ class Inicio:
                 items.append(_item(campanha, recipient, text))
         shared = {
             "campanha_id": campanha.id,
-            "tipo": "campanha",
-            "prioridade": PRIORITY,
+            "tipo": Tipo.CAMPANHA.value,
+            "prioridade": TIPOS[Tipo.CAMPANHA].prioridade,
             "devida_em": now,
             "metadata": AsJson(campanha.metadata),
         }

@@ -27,7 +27,7 @@ SELECT doctor.id, doctor.primeiro_nome, doctor.especialidade, doctor.pressure_sc
                       AND other.permission_state = 'opted_out') AS "optout [BOOLEAN]",
        state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at, state.last_outbound_at,
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = doctor.id AND sent.status = 'enviada'
-        AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') AS contatos_7d,
+        AND sent.enviada_em > :week_ago AND sent.tipo NOT IN ('resposta', 'recebimento', 'retomada')) AS contatos_7d,
        (SELECT max(history.sent_at) FROM campaign_contact_history AS history WHERE history.cliente_id = doctor.id
         AND history.campaign_id <> :id) AS "outra_campanha_em [TIMESTAMPTZ]",
        (SELECT count(*) FROM campaign_contact_history AS history WHERE history.cliente_id = doctor.id

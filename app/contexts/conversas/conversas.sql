@@ -1,5 +1,5 @@
 -- read doctor: by the phone number, with or without the ninth digit
-SELECT id FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
+SELECT id, tipo FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
 
 -- read chip: one chip by its instance
 SELECT id FROM chips WHERE instance_name = :instance;
@@ -23,7 +23,7 @@ INSERT INTO conversations (id, cliente_id, chip_id, created_at, updated_at) VALU
 ON CONFLICT DO NOTHING;
 
 -- read conversation: the open conversation with a doctor
-SELECT id FROM conversations WHERE cliente_id = :cliente_id AND status IN ('active', 'paused', 'escalated');
+SELECT id, controlled_by FROM conversations WHERE cliente_id = :cliente_id AND status IN ('active', 'paused', 'escalated');
 
 -- write came: store an inbound message; a repeat changes nothing
 INSERT INTO interacoes (conversation_id, cliente_id, tipo, autor_tipo, conteudo, chip_id, telefone, remote_jid,

@@ -1,26 +1,29 @@
-"""Record inbound and outbound messages once each, and apply opt-outs and removals at once.
+"""Record inbound and outbound messages once each, apply opt-outs and removals at once, and call the listeners.
 
 Every write is in the caller's transaction.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.contexts.campanhas.api import Alcance
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.telefone import Address, chave, other_form
 from app.contexts.comum.whatsapp import Entrega
+from app.contexts.conversas.api import AoReceber, MensagemRecebida
 from app.contexts.conversas.diario import Diario, Kind
+from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.conversas.repository import conversation_queries
 from app.contexts.leitura_conversas.api import OptOut, ler
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Eco, Recebida, Recibo
 from batuta.kernel import Ids
-from batuta.sql import Dialect, Reading, Transaction
+from batuta.sql import Dialect, Reading, Row, Transaction
 
 OPT_OUT = "opt_out"
+PROBABLE_OPT_OUT = "opt_out_provavel"
 BLOCKED = "BLOCKED_OPTED_OUT"
 REMOVED = "BLOCKED_OPTED_OUT"
 SISTEMA = "sistema"
@@ -60,6 +63,8 @@ class Conversas:
         self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos, diario: Diario | None = None
     ) -> None:
         """``diario``: the journal that also records opt-outs and removals outside the database; None: no journal."""
+        self.pendencias = Pendencias(dialect, ids)
+        self._listeners: list[AoReceber] = []
         self._diario = diario
         self._queries = conversation_queries(dialect)
         self._alcance = Alcance(dialect)
@@ -67,41 +72,95 @@ class Conversas:
         self._mensagens = mensagens
         self._eventos = eventos
 
+    def ao_receber(self, ouvinte: AoReceber) -> None:
+        """Register a listener for inbound messages; they are called in the order of their registration."""
+        self._listeners.append(ouvinte)
+
     async def recebida(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
+        """Record an inbound message once, apply an opt-out, and call the listeners; if none acts, a person reads it."""
+        mensagem = await self._identify(transaction, fato, now)
+        if not await self._record_inbound(transaction, fato, mensagem):
+            return
+        await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id)
+        if mensagem.cliente_id is not None and mensagem.conversa_id is not None:
+            await self._count_inbound(transaction, mensagem.cliente_id, mensagem.conversa_id, fato.em, now)
+        if (done := await self._obey(transaction, fato, mensagem, now)) is not None:
+            mensagem = replace(mensagem, feitos=(done,))
+        for each in self._listeners:
+            if (done := await each.recebida(transaction, mensagem, now=now)) is not None:
+                mensagem = replace(mensagem, feitos=(*mensagem.feitos, done))
+        if not mensagem.feitos:
+            await self._leave_to_person(transaction, fato, mensagem, now)
+
+    async def _identify(self, transaction: Transaction, fato: Recebida, now: datetime) -> MensagemRecebida:
+        """Find the person, the conversation and the meaning of an inbound message."""
         telefone = await self.telefone_de(transaction, fato.de, now=now)
-        cliente_id = None if telefone is None else await self._doctor(transaction, telefone)
+        person = None if telefone is None else await self._person(transaction, telefone)
         chip_id = await self._chip(transaction, fato.instance)
-        conversation_id = None
-        if cliente_id is not None:
-            conversation_id = await self.conversa(transaction, cliente_id, chip_id, now=now)
-        leitura = ler(fato.texto)
-        stops = leitura.opt_out is OptOut.CERTO
-        is_new = await transaction.run(
-            self._queries.came,
-            conversation_id=conversation_id,
-            cliente_id=cliente_id,
-            autor="medico" if cliente_id else "externo",
-            conteudo=fato.texto or f"[{fato.midia}]",
+        talk = None if person is None else await self._open_conversation(transaction, person["id"], chip_id, now)
+        return MensagemRecebida(
+            message_id=fato.message_id,
+            cliente_id=None if person is None else str(person["id"]),
+            tipo_cliente=None if person is None else person["tipo"],
+            conversa_id=None if talk is None else str(talk["id"]),
             chip_id=chip_id,
             telefone=telefone,
-            jid=fato.de.lid if telefone is None and fato.de.lid else fato.de.jid,
-            message_id=fato.message_id,
-            pedido=OPT_OUT if stops else None,
-            classe=leitura.classe.value if fato.texto else None,
-            opt_out=leitura.opt_out.value if fato.texto else None,
+            texto=fato.texto,
+            midia=fato.midia,
+            leitura=ler(fato.texto),
+            com_pessoa=talk is not None and talk["controlled_by"] == "human",
             em=fato.em,
         )
-        if not is_new:
-            return
-        await transaction.run(self._queries.count_on_chip, chip_id=chip_id)
-        if cliente_id is not None and conversation_id is not None:
-            await self._count_inbound(transaction, cliente_id, conversation_id, fato.em, now)
-        if stops and telefone is not None:
-            await self._stop(
-                transaction, cliente_id, telefone, origem=f"mensagem:{fato.message_id}", nome=fato.nome, now=now
+
+    async def _record_inbound(self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida) -> bool:
+        """False: already recorded."""
+        leitura = mensagem.leitura
+        return bool(
+            await transaction.run(
+                self._queries.came,
+                conversation_id=mensagem.conversa_id,
+                cliente_id=mensagem.cliente_id,
+                autor="medico" if mensagem.cliente_id else "externo",
+                conteudo=fato.texto or f"[{fato.midia}]",
+                chip_id=mensagem.chip_id,
+                telefone=mensagem.telefone,
+                jid=_address(fato, mensagem.telefone),
+                message_id=fato.message_id,
+                pedido=OPT_OUT if leitura.opt_out is OptOut.CERTO else None,
+                classe=leitura.classe.value if fato.texto else None,
+                opt_out=leitura.opt_out.value if fato.texto else None,
+                em=fato.em,
             )
-        elif leitura.opt_out is OptOut.PROVAVEL and telefone is not None:
-            await self._doubt(transaction, cliente_id, telefone, fato.message_id, leitura.regra, now)
+        )
+
+    async def _obey(
+        self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
+    ) -> str | None:
+        """Apply an opt-out, or ask an operator about a probable one. None: the message is neither."""
+        leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
+        if telefone is None or leitura.opt_out is OptOut.NAO:
+            return None
+        if leitura.opt_out is OptOut.CERTO:
+            origem = f"mensagem:{fato.message_id}"
+            await self._stop(transaction, cliente_id, telefone, origem=origem, nome=fato.nome, now=now)
+            return OPT_OUT
+        await self._doubt(transaction, cliente_id, telefone, fato.message_id, leitura.regra, now)
+        return PROBABLE_OPT_OUT
+
+    async def _leave_to_person(
+        self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
+    ) -> None:
+        await self.pendencias.abrir(
+            transaction,
+            MotivoDaPendencia.COM_PESSOA if mensagem.com_pessoa else MotivoDaPendencia.SEM_RESPOSTA,
+            message_id=fato.message_id,
+            telefone=mensagem.telefone,
+            endereco=_address(fato, mensagem.telefone),
+            cliente_id=mensagem.cliente_id,
+            conversa_id=mensagem.conversa_id,
+            em=fato.em,
+            now=now,
+        )
 
     async def eco(self, transaction: Transaction, fato: Eco, *, now: datetime) -> None:
         if fato.para.is_group:
@@ -171,12 +230,7 @@ class Conversas:
 
     async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
         """Return the open conversation with this doctor; open one if there is none."""
-        await transaction.run(
-            self._queries.open_conversation, id=self._ids.new(), cliente_id=cliente_id, chip_id=chip_id, now=now
-        )
-        row = await transaction.one(self._queries.conversation, cliente_id=cliente_id)
-        assert row is not None
-        return str(row["id"])
+        return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
         """Return the number of an address, if known. A number in a hidden address's event is stored for later."""
@@ -352,10 +406,27 @@ class Conversas:
         ):
             await self._alcance.entregue(transaction, message_id, now=now)
 
+    async def _open_conversation(
+        self, transaction: Transaction, cliente_id: str, chip_id: str | None, now: datetime
+    ) -> Row:
+        await transaction.run(
+            self._queries.open_conversation, id=self._ids.new(), cliente_id=cliente_id, chip_id=chip_id, now=now
+        )
+        row = await transaction.one(self._queries.conversation, cliente_id=cliente_id)
+        assert row is not None
+        return row
+
     async def _doctor(self, transaction: Transaction, telefone: str) -> str | None:
-        row = await transaction.one(self._queries.doctor, chave=chave(telefone))
+        row = await self._person(transaction, telefone)
         return None if row is None else str(row["id"])
+
+    async def _person(self, transaction: Transaction, telefone: str) -> Row | None:
+        return await transaction.one(self._queries.doctor, chave=chave(telefone))
 
     async def _chip(self, transaction: Transaction, instance: str) -> str | None:
         row = await transaction.one(self._queries.chip, instance=instance)
         return None if row is None else str(row["id"])
+
+
+def _address(fato: Recebida, telefone: str | None) -> str:
+    return fato.de.lid if telefone is None and fato.de.lid else fato.de.jid

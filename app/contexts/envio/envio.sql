@@ -1,10 +1,3 @@
--- read alone on sqlite: no lock needed: SQLite has one write transaction at a time over all processes
-SELECT :cliente_id AS cliente_id;
-
--- read alone on postgres: lock the doctor until the transaction ends, so that later reads see earlier decisions about
--- them
-SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL AS held;
-
 -- read facts: all facts that decide whether a message may leave now
 SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadata, message.created_at, message.campanha_id,
        message.conversa_id, message.cliente_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
@@ -21,7 +14,7 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
        EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = message.cliente_id AND talk.controlled_by = 'human'
                AND talk.status IN ('active', 'paused', 'escalated')) AS "com_pessoa [BOOLEAN]",
        (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = message.cliente_id AND sent.status = 'enviada'
-        AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') AS contatos_7d,
+        AND sent.enviada_em > :week_ago AND sent.tipo NOT IN ('resposta', 'recebimento', 'retomada')) AS contatos_7d,
        (SELECT max(history.sent_at) FROM campaign_contact_history AS history WHERE history.cliente_id = message.cliente_id
         AND history.campaign_id <> coalesce(message.campanha_id, -1)) AS "outra_campanha_em [TIMESTAMPTZ]",
        (SELECT max(coalesce(same.enviada_em, same.envio_desde)) FROM fila_mensagens AS same
@@ -29,6 +22,8 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
         AND (same.status = 'enviada' OR same.envio_estado IS NOT NULL)) AS "mesmas_palavras_em [TIMESTAMPTZ]",
        EXISTS (SELECT 1 FROM interacoes AS came WHERE came.provider_message_id = :inbound AND came.tipo = 'entrada'
                AND came.cliente_id = message.cliente_id) AS "prova_entrada [BOOLEAN]",
+       (SELECT night.recebida_em FROM mensagens_fora_horario AS night WHERE night.inbound_message_id = :inbound
+        AND night.cliente_id = message.cliente_id) AS "fora_horario_em [TIMESTAMPTZ]",
        message.tipo = 'recuperacao' AND (
            NOT EXISTS (SELECT 1 FROM vagas_grupo AS asked WHERE asked.dm_recovery_mensagem_id = message.id
                        AND asked.status = 'aguardando_revisao')
@@ -90,7 +85,9 @@ SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativa
 FROM fila_mensagens WHERE id = :id;
 
 -- read dead: messages that became dead without a dead letter because their workers died
-SELECT dead.id, coalesce(dead.outcome, 'FAILED_TIMEOUT') AS outcome, dead.erro FROM fila_mensagens AS dead
+SELECT dead.id, dead.tipo, dead.cliente_id, dead.conversa_id, dead.metadata, coalesce(dead.outcome, 'FAILED_TIMEOUT') AS outcome,
+       dead.erro
+FROM fila_mensagens AS dead
 WHERE dead.status = 'erro' AND dead.envio_estado IS NULL
   AND NOT EXISTS (SELECT 1 FROM fila_mensagens_dlq AS buried WHERE buried.mensagem_original_id = dead.id AND NOT buried.reprocessado)
 LIMIT :limit;
@@ -158,13 +155,16 @@ SELECT id, coalesce(devida_em, created_at) AS "devida_em [TIMESTAMPTZ]" FROM fil
 WHERE status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL AND agendar_para <= :now
   AND coalesce(devida_em, created_at) <= :before
   AND NOT EXISTS (SELECT 1 FROM campanhas AS campaign WHERE campaign.id = campanha_id AND campaign.status = 'pausada')
+  AND NOT EXISTS (SELECT 1 FROM conversations AS talk WHERE talk.cliente_id = fila_mensagens.cliente_id
+                  AND talk.controlled_by = 'human' AND talk.status IN ('active', 'paused', 'escalated'))
 ORDER BY agendar_para LIMIT :limit;
 
 -- write expire: cancel a message that waited too long to be useful
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, finalizada_em = :now,
     updated_at = :now
-WHERE id = :id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
+WHERE id = :id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
 -- write count_on_chip: count one more sent message
 UPDATE chips SET msgs_enviadas_total = msgs_enviadas_total + 1, msgs_enviadas_hoje = msgs_enviadas_hoje + 1, updated_at = :now

@@ -10,7 +10,16 @@ from app.contexts.campanhas.api import Alcance
 from app.contexts.comum.telefone import chave, other_form
 from app.contexts.conversas.api import Diario
 from app.contexts.conversas.service import Conversas, Saida
-from app.contexts.mensagens.api import BY_PERSON, Desfecho, Medico, PedidoDeEnvio, StatusDaMensagem
+from app.contexts.mensagens.api import (
+    BY_PERSON,
+    Desfecho,
+    Medico,
+    MensagemEncerrada,
+    PedidoDeEnvio,
+    StatusDaMensagem,
+    gatilho_de,
+)
+from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from batuta.guards import Rates
 from batuta.kernel import Ids, mask_text
@@ -25,7 +34,6 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class SendQueries:
-    alone: Query
     facts: Query
     intend: Query
     park_unproven: Query
@@ -75,7 +83,8 @@ class Fatos:
     mensagem: Mensagem
     pedido: PedidoDeEnvio
     medico: Medico
-    tipo_campanha: str | None
+    janela: str | None  # the kind of campaign or trigger whose window binds it
+    gatilho: str | None  # the switch of the trigger that queued it
     last_try: bool
     tried_by: str | None  # the instance by which it may have left before; None: never tried
 
@@ -112,20 +121,28 @@ class Testemunha(NamedTuple):
 
 class Registro:
     def __init__(
-        self, dialect: Dialect, ids: Ids, conversas: Conversas, eventos: Eventos, rates: Rates, diario: Diario | None
+        self,
+        dialect: Dialect,
+        ids: Ids,
+        mensagens: Mensagens,
+        conversas: Conversas,
+        eventos: Eventos,
+        rates: Rates,
+        diario: Diario | None,
     ) -> None:
         """``diario`` computes the digest of a phone that the journal of opt-outs uses; None: there is no journal."""
         self._diario = diario
         self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
+        self._mensagens = mensagens
         self._conversas = conversas
         self._eventos = eventos
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
         """Serialize the decisions about one doctor: the second message sees the first."""
-        await transaction.one(self._queries.alone, cliente_id=cliente_id)
+        await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
         """Return the facts that decide about a message, or None if the lease is lost."""
@@ -211,6 +228,7 @@ class Registro:
         await self._count(transaction, mensagem, message_id, em, now)
         if bypass is not None:
             await self._record_outcome(transaction, mensagem, "envio_com_bypass", outcome, now)
+        await self._mensagens.ouvintes.enviada(transaction, _ended(mensagem, outcome, em))
         return True
 
     async def record_end(
@@ -238,6 +256,7 @@ class Registro:
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
         await self._record_outcome(transaction, mensagem, "envio_bloqueado", desfecho, now)
+        await self._mensagens.ouvintes.encerrada(transaction, _ended(mensagem, desfecho, now))
         return True
 
     async def in_doubt(self, reading: Reading, *, limit: int) -> list[Duvida]:
@@ -326,7 +345,9 @@ class Registro:
         return await reading.all(self._queries.expired, before=before, now=now, limit=limit)
 
     async def expire(self, transaction: Transaction, id: str, reason: str, *, now: datetime) -> bool:
-        return bool(await transaction.run(self._queries.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now))
+        expired = await transaction.all(self._queries.expire, id=id, reason=encode(reason, LONGEST_ERROR), now=now)
+        await self._mensagens.ouvintes.encerradas(transaction, expired, Desfecho.FAILED_EXPIRED, now=now)
+        return bool(expired)
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
         """Store missing dead letters of messages whose workers died; mark those of retried messages as done."""
@@ -336,6 +357,7 @@ class Registro:
             outcome = str(row["outcome"])
             await transaction.run(self._queries.name_outcome, id=row["id"], outcome=outcome, now=now)
             await self._store_dead_letter(transaction, row["id"], row["erro"], outcome, now)
+            await self._mensagens.ouvintes.encerradas(transaction, [row], Desfecho(outcome), now=now)
         return len(dead)
 
     async def _store_dead_letter(
@@ -380,6 +402,18 @@ class Registro:
         )
 
 
+def _ended(mensagem: Mensagem, desfecho: Desfecho, em: datetime) -> MensagemEncerrada:
+    return MensagemEncerrada(
+        id=mensagem.id,
+        tipo=mensagem.tipo,
+        cliente_id=mensagem.cliente_id,
+        conversa_id=mensagem.conversa_id,
+        metadata=mensagem.metadata,
+        desfecho=desfecho,
+        em=em,
+    )
+
+
 def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida:
     return Saida(
         message_id=message_id,
@@ -398,6 +432,7 @@ def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida
 def _facts(lease: Lease, row: Row) -> Fatos:
     metadata = row["metadata"] or {}
     bypass = metadata.get("bypass_motivo")
+    gatilho = gatilho_de(row["tipo"], metadata, is_campaign=row["campanha_status"] is not None)
     return Fatos(
         mensagem=Mensagem(
             id=lease.id,
@@ -422,6 +457,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             campaign_status=row["campanha_status"],
             same_words_at=row["mesmas_palavras_em"],
             proves_inbound=row["prova_entrada"],
+            after_hours_at=row["fora_horario_em"],
             bypass=bypass if isinstance(bypass, str) and bypass.strip() else None,
         ),
         medico=Medico(
@@ -438,7 +474,8 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             other_campaign_at=row["outra_campanha_em"],
             with_person=row["com_pessoa"],
         ),
-        tipo_campanha=row["tipo_campanha"],
+        janela=row["tipo_campanha"] or (None if gatilho is None else row["tipo"]),
+        gatilho=gatilho,
         tried_by=row["tentada_por"],
         last_try=row["tentativas"] >= row["max_tentativas"],
     )

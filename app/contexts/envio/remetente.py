@@ -90,7 +90,7 @@ class Bans(Protocol):
     ) -> bool: ...
 
 
-RulesNow: TypeAlias = Callable[[Transaction | Database, str | None], Awaitable[RegrasDeEnvio]]
+RulesNow: TypeAlias = Callable[[Transaction | Database, str | None, str | None], Awaitable[RegrasDeEnvio]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class Remetente:
             since = fatos.pedido.created_at - BEFORE
             if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
                 return fatos, echo
-        rules = await self._rules(reading, fatos.tipo_campanha)
+        rules = await self._rules(reading, fatos.janela, fatos.gatilho)
         return fatos, decide(fatos.pedido, fatos.medico, rules, self._clock.now())
 
     def _put_aside(

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.telefone import chave, forms, telefone_de
+from app.contexts.mensagens.api import NovaMensagem, Tipo
 from batuta import Done, Outcome
 from batuta.jobs import JobCall
 from batuta.kernel import Clock, Ids
@@ -80,8 +81,7 @@ def _chamado(nome: str | None) -> str:
 PESSOAS: Final = 20
 # One person may have two addresses in groups: a number and a hidden id.
 ADDRESSES: Final = 3 * PESSOAS
-PRIORITY: Final = 3
-TIPO: Final = "recuperacao"
+TIPO: Final = Tipo.RECUPERACAO
 
 
 class Fila(Protocol):
@@ -210,18 +210,13 @@ class Recuperacao:
 
 
 def _item(pessoa: Pessoa, cliente_id: str, vagas: Sequence[Row], hoje: date, now: datetime) -> NewItem:
-    text = pergunta(pessoa.nome, [_falta(vaga) for vaga in vagas])
-    return NewItem(
-        values={
-            "cliente_id": cliente_id,
-            "telefone_destino": pessoa.telefone,
-            "conteudo": text,
-            "tipo": TIPO,
-            "prioridade": PRIORITY,
-            "devida_em": now,
-        },
-        key=f"{TIPO}:{cliente_id}:{hoje.isoformat()}",
-    )
+    return NovaMensagem(
+        tipo=TIPO,
+        cliente_id=cliente_id,
+        telefone=pessoa.telefone,
+        texto=pergunta(pessoa.nome, [_falta(vaga) for vaga in vagas]),
+        chave=f"{TIPO}:{cliente_id}:{hoje.isoformat()}",
+    ).item(now=now)
 
 
 def _falta(vaga: Row | Mapping[str, Any]) -> Falta:

@@ -1,4 +1,4 @@
-"""Messages for other contexts: the queue, the outcomes, the limits and the rules that hold or block a message."""
+"""Messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, and the rules of sending."""
 
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, StatusDaMensagem
@@ -20,7 +20,9 @@ from app.contexts.mensagens.guardrails import (
     open_time,
 )
 from app.contexts.mensagens.limites import DIA, HORA, HORARIO, Limites, TipoDeMensagem
+from app.contexts.mensagens.ouvintes import AoEnviar, MensagemEncerrada, Ouvintes
 from app.contexts.mensagens.regras import PAUSES, SAFE_MODE
+from app.contexts.mensagens.tipos import TIPOS, NovaMensagem, Tipo, Trato, gatilho_de
 
 __all__ = [
     "BETWEEN_CAMPAIGNS",
@@ -34,8 +36,10 @@ __all__ = [
     "PAUSES",
     "SAFE_MODE",
     "TIMELY",
+    "TIPOS",
     "WITHOUT_LINE",
     "Adia",
+    "AoEnviar",
     "Bloqueia",
     "DecisaoDeEnvio",
     "Desfecho",
@@ -43,10 +47,16 @@ __all__ = [
     "Libera",
     "Limites",
     "Medico",
+    "MensagemEncerrada",
+    "NovaMensagem",
+    "Ouvintes",
     "PedidoDeEnvio",
     "RegrasDeEnvio",
     "StatusDaMensagem",
+    "Tipo",
     "TipoDeMensagem",
+    "Trato",
     "decide",
+    "gatilho_de",
     "open_time",
 ]

@@ -4,12 +4,14 @@ The decision is made in the transaction that stores the intent, so it holds when
 
 The rules in order; the first that objects decides:
 
-    invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign ▸ pause
-    ▸ same text sent ▸ opted out ▸ a person of the team has the conversation ▸ too old ▸ opt-out in doubt ▸ quiet hours
-    ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+    unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign
+    ▸ pause ▸ same text sent ▸ opted out ▸ a person of the team has the conversation ▸ too old ▸ trigger off ▸ opt-out in
+    doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another
+    campaign lately
 
 A message that only has to wait is put off; a message that can never be right again is ended. An answer to an inbound
-message passes fewer rules, but it must name that message.
+message passes fewer rules, but it must name that message: for 30 minutes after it, or until noon of the next business
+day if it came outside the sending hours and was recorded in ``mensagens_fora_horario``.
 """
 
 from collections.abc import Collection
@@ -22,6 +24,7 @@ from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.comum.whatsapp import NO_LINE
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.limites import HORARIO, TipoDeMensagem
+from app.contexts.mensagens.tipos import TIPOS, Tipo
 from batuta.guards import Hold
 from batuta.jobs import Window
 from batuta.reasons import define
@@ -30,20 +33,24 @@ from batuta.reasons import define
 WITHOUT_LINE: Final = timedelta(minutes=1)
 # How long after an inbound message an answer counts as one.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
+# An answer to a message of the night counts as one for this long after the sending hours open: until noon.
+MORNING: Final = timedelta(hours=4)
 CONTACTS_IN_A_WEEK: Final = 5
 BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
 # Counts only the hours in which it could have left: a night or a weekend does not age a message.
 TIMELY: Final = timedelta(hours=24)
 # How long a held message waits before it checks again; a pause itself takes effect at once.
 ASK_AGAIN: Final = timedelta(seconds=15)
-# A message to a person whose opt-out is in doubt is checked again after this time.
-ASK_ABOUT_DOUBT: Final = timedelta(minutes=10)
+# A message that waits for a decision of an operator is checked again after this time: about a probable opt-out, the
+# switch of its trigger, or a conversation that a person has.
+ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
 # The call begins at most this long after the decision: the hours must stay open for at least this long.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # Type of a message that a person of the team wrote.
-BY_PERSON: Final = "manual"
+BY_PERSON: Final = Tipo.MANUAL.value
 # The longest text that WhatsApp accepts in one message.
 LONGEST: Final = 65_536
+UNKNOWN_TYPE = define("tipo_desconhecido", "no rule knows messages of type {tipo}")
 INVALID_NUMBER = define("numero_invalido", "its number is not a valid phone number")
 INVALID_TEXT = define("texto_invalido", "its text is empty, or longer than {longest} characters")
 NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only SEND_ALLOWLIST gets messages")
@@ -54,6 +61,7 @@ SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor
 OPTED_OUT = define("opt_out", "the doctor asked not to be written to")
 PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked not to be written to, an operator decides")
 WITH_PERSON = define("com_pessoa", "a person has taken the conversation over")
+TRIGGER_OFF = define("gatilho_desligado", "the switch {switch} holds the messages of this automatic trigger")
 EXPIRED = define("vencida", "it waited longer than it could be of use")
 QUIET_HOURS = define("fora_do_horario", "quiet hours")
 OUTSIDE_WINDOW = define("fora_da_janela", "outside the campaign's window")
@@ -97,6 +105,7 @@ class PedidoDeEnvio:
     campaign_status: str | None = None  # None: no campaign
     same_words_at: datetime | None = None  # when the same text was sent to this doctor, or may have been
     proves_inbound: bool = False  # it names an existing message of the doctor
+    after_hours_at: datetime | None = None  # when the message it names came, if that was outside the sending hours
     bypass: str | None = None  # the operator who permits it, and why
 
     @property
@@ -106,7 +115,7 @@ class PedidoDeEnvio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasDeEnvio:
-    """The rules at this moment, for every message. ``window``: of this kind of campaign; None: all of ``hours``."""
+    """The rules at this moment, for one message. ``window``: of its kind of campaign; None: all of ``hours``."""
 
     zone: ZoneInfo
     is_production: bool
@@ -116,6 +125,7 @@ class RegrasDeEnvio:
     paused: Hold | None = None  # pause of all sending by operators
     campaigns: Hold | None = None
     safe_mode: Hold | None = None
+    trigger_off: str | None = None  # the switch that holds the trigger of this message; None: no trigger, or it is on
     hours: Window = HORARIO
     window: Window | None = None
 
@@ -150,7 +160,9 @@ DecisaoDeEnvio: TypeAlias = Libera | Adia | Bloqueia
 
 
 def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> DecisaoDeEnvio:
-    tipo = kind(pedido, medico, now)
+    if pedido.tipo not in TIPOS and not pedido.is_campaign:
+        return Bloqueia(Desfecho.FAILED_VALIDATION, UNKNOWN_TYPE(tipo=pedido.tipo))
+    tipo = kind(pedido, medico, regras, now)
     objections = (
         _sendable(pedido),
         _line(regras, now),
@@ -158,30 +170,32 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
         _check_request(pedido, now),
         _postpone(regras.paused, now),
         _check_repetition(pedido, tipo, now),
-        _check_optout(pedido, medico, tipo),
-        _check_takeover(pedido, medico, tipo),
+        _check_optout(pedido, medico, tipo, now),
+        _check_takeover(pedido, medico, tipo, now),
         *(_check_initiative(pedido, medico, regras, now) if tipo.por_iniciativa_nossa else ()),
     )
     first = next((each for each in objections if each is not None), None)
     return first or Libera(tipo, pedido.bypass if medico.opted_out and tipo is not TipoDeMensagem.RESPOSTA else None)
 
 
-def kind(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> TipoDeMensagem:
+def kind(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> TipoDeMensagem:
+    """Return the effective type of a message, which ``TIPOS`` names or a campaign sends."""
     if pedido.is_campaign:
         return TipoDeMensagem.CAMPANHA
-    match pedido.tipo:
-        case "sistema":
-            return TipoDeMensagem.SISTEMA
-        case "resposta" if pedido.proves_inbound and _wrote_lately(medico, now):
-            return TipoDeMensagem.RESPOSTA
-        case "prospeccao" | "discovery" | "oferta" | "reativacao" | "recuperacao":
-            return TipoDeMensagem.PROSPECCAO
-        case _:
-            return TipoDeMensagem.FOLLOWUP
+    trato = TIPOS[pedido.tipo]
+    if trato.responde and (_answers_live(pedido, medico, now) or _answers_night(pedido, regras, now)):
+        return TipoDeMensagem.RESPOSTA
+    return trato.como
 
 
-def _wrote_lately(medico: Medico, now: datetime) -> bool:
-    return medico.last_inbound_at is not None and now - medico.last_inbound_at <= ANSWER_WITHIN
+def _answers_live(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> bool:
+    wrote = medico.last_inbound_at
+    return pedido.proves_inbound and wrote is not None and now - wrote <= ANSWER_WITHIN
+
+
+def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> bool:
+    came = pedido.after_hours_at
+    return pedido.proves_inbound and came is not None and now < regras.hours.next_open(came, regras.zone) + MORNING
 
 
 def _sendable(pedido: PedidoDeEnvio) -> Bloqueia | None:
@@ -221,17 +235,22 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
     return Bloqueia(Desfecho.DEDUPED, SAME_TEXT_SENT(), cancels=True)
 
 
-def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
-    if not medico.opted_out or tipo is TipoDeMensagem.RESPOSTA or pedido.bypass:
+def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
+    """An answer within minutes may leave after an opt-out; the answer to a message of the night may not."""
+    is_live = tipo is TipoDeMensagem.RESPOSTA and _answers_live(pedido, medico, now)
+    if not medico.opted_out or is_live or pedido.bypass:
         return None
     return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, OPTED_OUT())
 
 
-def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem) -> Bloqueia | None:
-    """Block messages while a team member handles the conversation, except messages from people and system notices."""
+def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Adia | None:
+    """Hold messages while a team member has the conversation, except messages from people and system notices.
+
+    At the hand-back the person decides whether they continue or are cancelled.
+    """
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
-    return Bloqueia(Desfecho.FAILED_EXPIRED, WITH_PERSON(), cancels=True)
+    return Adia(now + ASK_ABOUT_DECISION, WITH_PERSON())
 
 
 def _check_initiative(
@@ -239,6 +258,7 @@ def _check_initiative(
 ) -> tuple[Adia | Bloqueia | None, ...]:
     return (
         _timely(pedido, regras, now),
+        None if regras.trigger_off is None else Adia(now + ASK_ABOUT_DECISION, TRIGGER_OFF(switch=regras.trigger_off)),
         _check_doubt(pedido, medico, now),
         _check_hours(regras, now),
         _cooling(medico, now),
@@ -258,7 +278,7 @@ def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia |
     """Julia waits for the operator; a message that a person writes leaves."""
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None
-    return Adia(now + ASK_ABOUT_DOUBT, PROBABLE_OPT_OUT())
+    return Adia(now + ASK_ABOUT_DECISION, PROBABLE_OPT_OUT())
 
 
 def _check_hours(regras: RegrasDeEnvio, now: datetime) -> Adia | None:

@@ -1,7 +1,15 @@
+-- read alone on sqlite: no lock needed: SQLite has one write transaction at a time over all processes
+SELECT :cliente_id AS cliente_id;
+
+-- read alone on postgres: lock the doctor until the transaction ends, so that later reads see earlier decisions about
+-- them
+SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL AS held;
+
 -- write cancel_waiting: cancel messages without a lease and without a doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, erro = :reason, finalizada_em = :now, updated_at = :now
-WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
+WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
 -- write ask_to_stop: mark messages in progress; the worker checks the mark before the send, and it survives a retry
 UPDATE fila_mensagens SET cancelamento_pedido = TRUE
@@ -10,7 +18,8 @@ WHERE cliente_id = :cliente_id AND (lease_until IS NOT NULL OR (envio_estado IS 
 -- write cancel_campaign: cancel messages without a lease and without a doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, finalizada_em = :now, updated_at = :now
-WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
+WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
 -- write ask_campaign_to_stop: mark messages in progress; the worker checks the mark before the send, and it survives a
 -- retry
@@ -21,6 +30,27 @@ WHERE campanha_id = :campanha_id AND status IN ('pendente', 'processando') AND (
 UPDATE fila_mensagens
 SET agendar_para = CASE WHEN substr(erro, 1, length(CAST(:paused AS text))) = :paused THEN :now ELSE agendar_para END, devida_em = :now, updated_at = :now
 WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
+
+-- write cancel_held: cancel messages of Julia to a doctor, without a lease and without a doubt
+UPDATE fila_mensagens
+SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, erro = :reason,
+    finalizada_em = :now, updated_at = :now
+WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+  AND tipo NOT IN ('manual', 'sistema')
+RETURNING id, tipo, cliente_id, conversa_id, metadata;
+
+-- write ask_held_to_stop: mark messages of Julia in progress; the worker checks the mark before the send, and it
+-- survives a retry
+UPDATE fila_mensagens SET cancelamento_pedido = TRUE
+WHERE cliente_id = :cliente_id AND status IN ('pendente', 'processando') AND (lease_until IS NOT NULL OR envio_estado IS NOT NULL)
+  AND tipo NOT IN ('manual', 'sistema');
+
+-- write release_held: make messages due that waited for the person; their age counts from now
+UPDATE fila_mensagens
+SET agendar_para = CASE WHEN substr(erro, 1, length(CAST(:held AS text))) = :held THEN :now ELSE agendar_para END,
+    devida_em = CASE WHEN devida_em > :now THEN devida_em ELSE :now END, updated_at = :now
+WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
+  AND tipo NOT IN ('manual', 'sistema');
 
 -- read wake on sqlite: nothing to do: other processes poll the file for writes
 SELECT 1 AS woken;

@@ -1,7 +1,7 @@
 """The rules of sending at this moment: switches, the windows of the timetable, and the allowlist."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,7 @@ from batuta.kernel import Clock
 CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, at_rest=False)
 PAUSES: Final = (SwitchRule(key="pause.all"), SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
-# The timetable whose windows bind campaigns, and the window of each kind of campaign.
+# The timetable whose windows bind campaigns and the messages of triggers, and the window of each kind.
 BOUND: Final = "janelas"
 WINDOW_OF: Final[Mapping[str, str]] = {
     "discovery": "manha",
@@ -42,7 +42,10 @@ class ScheduleRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasAgora:
-    """Reads the rules in the caller's transaction: they hold until it ends."""
+    """Reads the rules in the caller's transaction: they hold until it ends.
+
+    ``triggers``: the switches that hold a trigger, by the trigger's own switch.
+    """
 
     switches: Switches
     controls: Timetables
@@ -54,8 +57,10 @@ class RegrasAgora:
     has_line: bool = True
     allowlist: Collection[str] = ()
     hours: Window = HORARIO
+    triggers: Mapping[str, Sequence[SwitchRule]] = field(default_factory=dict)
 
-    async def __call__(self, reading: Any, tipo_campanha: str | None) -> RegrasDeEnvio:
+    async def __call__(self, reading: Any, janela: str | None, gatilho: str | None = None) -> RegrasDeEnvio:
+        """``janela``: the kind of campaign or trigger whose window binds the message. ``gatilho``: its trigger."""
         switches = await self.switches.all(within=reading)
         return RegrasDeEnvio(
             zone=self.zone,
@@ -67,15 +72,22 @@ class RegrasAgora:
             paused=next((hold for rule in PAUSES if (hold := self._hold(rule, switches)) is not None), None),
             campaigns=self._hold(CAMPAIGNS, switches),
             safe_mode=self._hold(SAFE_MODE, switches),
-            window=None if tipo_campanha is None else await self._window(reading, tipo_campanha),
+            trigger_off=None if gatilho is None else self._trigger_off(gatilho, switches),
+            window=None if janela is None else await self._window(reading, janela),
         )
+
+    def _trigger_off(self, gatilho: str, switches: Mapping[str, Switch]) -> str | None:
+        """Return the switch that holds a trigger; an unknown trigger is held."""
+        if (rules := self.triggers.get(gatilho)) is None:
+            return gatilho
+        return next((rule.key for rule in rules if self._hold(rule, switches) is not None), None)
 
     def _hold(self, rule: SwitchRule, switches: Mapping[str, Switch]) -> Hold | None:
         decided = judge_switch(rule, switches.get(rule.key), self.clock.now())
         return decided if isinstance(decided, Hold) else None
 
-    async def _window(self, reading: Any, tipo_campanha: str) -> Window | None:
+    async def _window(self, reading: Any, janela: str) -> Window | None:
         controls = await self.controls.read(within=reading)
-        if self.registry.profile(controls) != BOUND or tipo_campanha not in WINDOW_OF:
+        if self.registry.profile(controls) != BOUND or janela not in WINDOW_OF:
             return None
-        return self.registry.windows_now(controls)[WINDOW_OF[tipo_campanha]]
+        return self.registry.windows_now(controls)[WINDOW_OF[janela]]

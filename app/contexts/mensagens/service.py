@@ -2,52 +2,82 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
+from typing import assert_never
 
-from app.contexts.mensagens.guardrails import CAMPAIGN_PAUSED
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.guardrails import CAMPAIGN_PAUSED, WITH_PERSON
+from app.contexts.mensagens.ouvintes import Ouvintes
 from batuta.queues import LONGEST_ERROR
 from batuta.reasons import define, encode, prefix_of
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
 CAMPAIGN_CANCELLED = define("campanha_cancelada", "its campaign was cancelled")
+CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who had the conversation cancelled it")
+
+
+class NaDevolucao(StrEnum):
+    """The decision about messages that were held while a person had the conversation."""
+
+    CONTINUAR = "continuar"
+    CANCELAR = "cancelar"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageQueries:
+    alone: Query
     cancel_waiting: Query
     ask_to_stop: Query
     cancel_campaign: Query
     ask_campaign_to_stop: Query
     release_campaign: Query
+    cancel_held: Query
+    ask_held_to_stop: Query
+    release_held: Query
     wake: Query
 
 
 class Mensagens:
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, ouvintes: Ouvintes | None = None) -> None:
+        """``ouvintes``: called for each message that is cancelled here."""
+        self.ouvintes = ouvintes or Ouvintes()
         self._queries = load_queries(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
+
+    async def travar(self, transaction: Transaction, cliente_id: str) -> None:
+        """Serialize the decisions about one doctor until the transaction ends.
+
+        A transaction that forbids messages to the doctor calls this first: no message that was decided before leaves
+        after it commits, except one whose intent is already stored.
+        """
+        await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
         """Cancel waiting messages for this doctor and ask those in progress to stop; return the number cancelled."""
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
-        return await transaction.run(
+        cancelled = await transaction.all(
             self._queries.cancel_waiting,
             cliente_id=cliente_id,
             outcome=outcome,
             reason=encode(reason, LONGEST_ERROR),
             now=now,
         )
+        await self.ouvintes.encerradas(transaction, cancelled, Desfecho(outcome), now=now)
+        return len(cancelled)
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """Cancel waiting messages of this campaign and ask those in progress to stop; return the number cancelled."""
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
-        return await transaction.run(
+        cancelled = await transaction.all(
             self._queries.cancel_campaign,
             campanha_id=campanha_id,
             reason=encode(CAMPAIGN_CANCELLED(), LONGEST_ERROR),
             now=now,
         )
+        await self.ouvintes.encerradas(transaction, cancelled, Desfecho.FAILED_EXPIRED, now=now)
+        return len(cancelled)
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """Make messages due that waited because their campaign was paused."""
@@ -56,3 +86,24 @@ class Mensagens:
         )
         await transaction.one(self._queries.wake)
         return released
+
+    async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
+        """Apply a person's decision about Julia's messages to a doctor whose conversation the person gives back or ends.
+
+        Call it in the transaction that changes the conversation. Return how many messages continue or are cancelled.
+        """
+        match decisao:
+            case NaDevolucao.CONTINUAR:
+                released = await transaction.run(
+                    self._queries.release_held, cliente_id=cliente_id, held=prefix_of(WITH_PERSON), now=now
+                )
+                await transaction.one(self._queries.wake)
+                return released
+            case NaDevolucao.CANCELAR:
+                await transaction.run(self._queries.ask_held_to_stop, cliente_id=cliente_id)
+                reason = encode(CANCELLED_BY_PERSON(), LONGEST_ERROR)
+                held = await transaction.all(self._queries.cancel_held, cliente_id=cliente_id, reason=reason, now=now)
+                await self.ouvintes.encerradas(transaction, held, Desfecho.FAILED_EXPIRED, now=now)
+                return len(held)
+            case _:
+                assert_never(decisao)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
+from app.contexts.mensagens.api import NovaMensagem, Tipo
 from app.contexts.operacao.service import Eventos
 from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
 from app.contexts.plantoes.horario import turno_de
@@ -27,10 +28,9 @@ from app.contexts.plantoes.texto import oferta
 from app.contexts.vagas.api import StatusDaVaga, Transicoes
 from batuta.kernel import Clock, Ids
 from batuta.queues import NewItem
-from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
+from batuta.sql import Database, Query, Row, Transaction, load_queries
 
-TIPO: Final = "oferta"
-PRIORITY: Final = 4
+TIPO: Final = Tipo.OFERTA
 
 
 class Fila(Protocol):
@@ -79,9 +79,11 @@ class Anuncios:
         self._eventos = Eventos(database.dialect, ids)
         self._queries = load_queries(OfferQueries, Path(__file__).parent / "anuncios.sql", database.dialect)
 
-    async def anunciar(self, id: str, clientes: Sequence[str], *, por: str) -> Anuncio | Resposta:
+    async def anunciar(
+        self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None
+    ) -> Anuncio | Resposta:
         """Offer the vacancy to these doctors. Returns a ``Resposta``, and writes nothing, if the vacancy is no longer
-        available.
+        available. ``gatilho``: the switch of the trigger that offers it; None: a person does.
         """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:
@@ -95,7 +97,7 @@ class Anuncios:
             known = await self._candidatos.examinar(transaction, vaga, wanted)
             refused = {each: why for each in wanted if (why := _reason(known.get(each))) is not None}
             people = [known[each] for each in wanted if each not in refused]
-            await self._offer(transaction, facts, people, por, now)
+            await self._offer(transaction, facts, people, por, gatilho, now)
             if people and status is StatusDaVaga.ABERTA:
                 await self._transicoes.mudar(transaction, vaga, decided, por=por, motivo="anunciada", now=now)
                 status = decided
@@ -103,10 +105,12 @@ class Anuncios:
             self._wake()
         return Anuncio(id=id, status=status, oferecidas=tuple(each.cliente_id for each in people), recusadas=refused)
 
-    async def anunciar_aos_melhores(self, id: str, quantos: int, *, por: str) -> Anuncio | Resposta:
+    async def anunciar_aos_melhores(
+        self, id: str, quantos: int, *, por: str, gatilho: str | None = None
+    ) -> Anuncio | Resposta:
         """Offer the vacancy to the best ``quantos`` candidates."""
         best = await self._candidatos.candidatos(id, quantos)
-        return await self.anunciar(id, [each.cliente_id for each in best], por=por)
+        return await self.anunciar(id, [each.cliente_id for each in best], por=por, gatilho=gatilho)
 
     async def _facts(self, transaction: Transaction, vaga: Row, now: datetime) -> Row:
         """Return the facts for the text of an offer. Raises if the shift has started or the hospital is blocked."""
@@ -119,26 +123,27 @@ class Anuncios:
         return facts
 
     async def _offer(
-        self, transaction: Transaction, vaga: Row, people: Sequence[Candidato], por: str, now: datetime
+        self,
+        transaction: Transaction,
+        vaga: Row,
+        people: Sequence[Candidato],
+        por: str,
+        gatilho: str | None,
+        now: datetime,
     ) -> None:
         items = [
-            NewItem(
-                values={
-                    "cliente_id": each.cliente_id,
-                    "telefone_destino": each.telefone,
-                    "conteudo": oferta(each.nome, vaga),
-                },
-                key=f"{TIPO}:{vaga['id']}:{each.cliente_id}",
-            )
+            NovaMensagem(
+                tipo=TIPO,
+                cliente_id=each.cliente_id,
+                telefone=each.telefone,
+                texto=oferta(each.nome, vaga),
+                chave=f"{TIPO}:{vaga['id']}:{each.cliente_id}",
+                gatilho=gatilho,
+                metadata={"vaga_id": str(vaga["id"])},
+            ).item(now=now)
             for each in people
         ]
-        shared: dict[str, object] = {
-            "tipo": TIPO,
-            "prioridade": PRIORITY,
-            "devida_em": now,
-            "metadata": AsJson({"vaga_id": str(vaga["id"])}),
-        }
-        taken = await self._fila.put(items, within=transaction, shared=shared)
+        taken = await self._fila.put(items, within=transaction)
         for each, message_id in zip(people, taken, strict=True):
             assert message_id is not None  # the vacancy is locked, and each doctor has at most one offer of it
             made = {"id": vaga["id"], "cliente_id": each.cliente_id}

@@ -33,9 +33,9 @@ SELECT id, telefone, primeiro_nome, impedimento, pontos FROM (
                 WHEN state.permission_state = 'cooling_off' AND (state.cooling_off_until IS NULL OR state.cooling_off_until > :now) THEN 'esfriando'
                 WHEN state.next_allowed_at > :now THEN 'proximo_contato'
                 WHEN (SELECT count(*) FROM fila_mensagens AS sent WHERE sent.cliente_id = doctor.id AND sent.status = 'enviada'
-                      AND sent.enviada_em > :week_ago AND sent.tipo <> 'resposta') >= :contatos THEN 'limite_contatos'
+                      AND sent.enviada_em > :week_ago AND sent.tipo NOT IN ('resposta', 'recebimento', 'retomada')) >= :contatos THEN 'limite_contatos'
                 WHEN :todos AND EXISTS (SELECT 1 FROM fila_mensagens AS queued WHERE queued.cliente_id = doctor.id
-                                        AND queued.status IN ('pendente', 'processando') AND queued.tipo <> 'resposta') THEN 'na_fila'
+                                        AND queued.status IN ('pendente', 'processando') AND queued.tipo NOT IN ('resposta', 'recebimento', 'retomada')) THEN 'na_fila'
            END AS impedimento,
            CASE WHEN EXISTS (SELECT 1 FROM vagas AS worked WHERE worked.cliente_id = doctor.id AND worked.status = 'realizada') THEN 100 ELSE 0 END
            + CASE WHEN EXISTS (SELECT 1 FROM vagas AS worked WHERE worked.cliente_id = doctor.id AND worked.status = 'realizada'

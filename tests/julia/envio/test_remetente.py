@@ -23,7 +23,7 @@ from app.contexts.comum.whatsapp import (
 from app.contexts.envio.duvida import NotInDoubt
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.guardrails import ASK_ABOUT_DOUBT
+from app.contexts.mensagens.guardrails import ASK_ABOUT_DECISION
 from app.contexts.webhooks.api import Recebida
 from app.main import build
 from app.settings import Settings
@@ -117,7 +117,7 @@ async def test_message_waits_during_a_probable_opt_out_until_its_decision(office
     await office.works()
     assert (office.line.receipts, (await office.message(id))["status"]) == ([], "pendente")
     await write(office.work.database, "UPDATE optouts_provaveis SET decisao = 'seguir'")
-    await office.clock.advance(ASK_ABOUT_DOUBT + MINUTE)
+    await office.clock.advance(ASK_ABOUT_DECISION + MINUTE)
     await office.works()
     assert [receipt.telefone for receipt in office.line.receipts] == ["5511999990001"]
 
@@ -127,23 +127,6 @@ async def test_doctor_marked_as_opted_out_by_hand_gets_nothing(office: Office, d
     await write(office.work.database, "UPDATE clientes SET status = 'optout'")
     await office.works()
     assert (office.line.receipts, (await office.message(id))["outcome"]) == ([], "BLOCKED_OPTED_OUT")
-
-
-async def test_queued_message_does_not_leave_after_a_person_takes_over(office: Office, doctor: str, chip: str) -> None:
-    waits = await office.put(doctor)
-    written = await office.put(doctor, tipo="manual", conteudo="Aqui é uma pessoa")
-    await write(
-        office.work.database,
-        "INSERT INTO conversations (id, cliente_id, controlled_by, created_at, updated_at) VALUES (:id, :id, 'human', :now, :now)",
-        id=doctor,
-        now=OPEN,
-    )
-    await office.works()
-    assert [receipt.texto for receipt in office.line.receipts] == ["Aqui é uma pessoa"]
-    assert ((await office.message(waits))["status"], (await office.message(written))["status"]) == (
-        "cancelada",
-        "enviada",
-    )
 
 
 async def test_opt_out_between_decision_and_intent_is_respected(

@@ -57,6 +57,12 @@ def call(office: Office) -> JobCall:
     return JobCall(key="k", params={}, started_at=now, deadline=now + timedelta(minutes=1))
 
 
+@pytest.fixture(autouse=True)
+async def _trigger_on(office: Office) -> None:
+    for switch, on in (("pilot_mode", False), ("recuperacao_automatica_enabled", True)):
+        await office.work.switches.set(switch, on, by="ana", reason="-", now=office.clock.now())
+
+
 async def asks(office: Office) -> dict[str, Any]:
     answer = await julia_of(office.work).group_contacts.recuperacao.recovery_vagas_incompletas(call(office))
     assert isinstance(answer, Done)
@@ -185,6 +191,16 @@ async def test_waiting_question_does_not_leave_once_obsolete_or_forbidden(office
     assert office.line.receipts == []
     status = (await one(office.work.database, "SELECT status FROM fila_mensagens"))["status"]
     assert status == ("bloqueada" if how == "opted out" else "cancelada")
+
+
+async def test_question_queued_before_pilot_mode_waits(office: Office, chip: str) -> None:
+    await posts(office, SEM_LUGAR.format(dia=20))
+    assert (await asks(office))["dms_enviados"] == 1
+    await office.work.switches.set("pilot_mode", True, by="ana", reason="-", now=office.clock.now())
+    await office.works()
+    assert office.line.receipts == []
+    queued = await one(office.work.database, "SELECT status, metadata FROM fila_mensagens")
+    assert (queued["status"], queued["metadata"]) == ("pendente", {"gatilho": "recuperacao_automatica_enabled"})
 
 
 async def test_question_waits_for_the_allowed_hours(office: Office, chip: str) -> None:

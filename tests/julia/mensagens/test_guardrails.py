@@ -14,6 +14,9 @@ from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import (
     PROBABLE_OPT_OUT,
     SAME_TEXT_SENT,
+    TRIGGER_OFF,
+    UNKNOWN_TYPE,
+    WITH_PERSON,
     WITHOUT_LINE,
     Adia,
     Bloqueia,
@@ -26,6 +29,7 @@ from app.contexts.mensagens.guardrails import (
     open_time,
 )
 from app.contexts.mensagens.limites import HORARIO, TipoDeMensagem
+from app.contexts.mensagens.tipos import TIPOS, Tipo, gatilho_de
 from app.settings import Settings
 from batuta.guard.base import Hold
 
@@ -114,14 +118,77 @@ def test_unproven_answer_counts_as_our_own_initiative(proves: bool, wrote: timed
     assert verdict(message(tipo="resposta", proves_inbound=proves), medico) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
-def test_automatic_messages_stop_while_a_person_talks_to_a_doctor() -> None:
+def test_answer_to_a_message_of_the_night_counts_as_one_until_noon_of_the_next_business_day() -> None:
+    friday_night, monday = datetime(2026, 3, 14, 1, 0, tzinfo=UTC), datetime(2026, 3, 16, 11, 0, tzinfo=UTC)
+    answer = message(tipo="retomada", proves_inbound=True, after_hours_at=friday_night, due_at=monday)
+    wrote = Medico(last_inbound_at=friday_night)
+    assert verdict(answer, wrote, now=monday) == Libera(TipoDeMensagem.RESPOSTA)
+    assert verdict(answer, wrote, now=monday + 4 * HOUR - timedelta(seconds=1)) == Libera(TipoDeMensagem.RESPOSTA)
+    assert verdict(answer, wrote, now=monday + 4 * HOUR) == Libera(TipoDeMensagem.FOLLOWUP)
+    unproven = replace(answer, proves_inbound=False)
+    assert verdict(unproven, wrote, now=monday) == Libera(TipoDeMensagem.FOLLOWUP)
+
+
+def test_answer_to_a_message_of_the_night_does_not_leave_after_an_opt_out() -> None:
+    night, morning = datetime(2026, 3, 11, 2, 0, tzinfo=UTC), datetime(2026, 3, 11, 11, 0, tzinfo=UTC)
+    answer = message(tipo="retomada", proves_inbound=True, after_hours_at=night, due_at=morning)
+    stopped = Medico(opted_out=True, last_inbound_at=night)
+    assert outcome(verdict(answer, stopped, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
+
+
+@pytest.mark.parametrize("tipo", [each for each in Tipo if TIPOS[each].responde])
+def test_each_type_of_answer_needs_the_message_it_answers(tipo: Tipo) -> None:
+    wrote = Medico(last_inbound_at=NOW - timedelta(minutes=5))
+    assert verdict(message(tipo=tipo.value, proves_inbound=True), wrote) == Libera(TipoDeMensagem.RESPOSTA)
+    assert verdict(message(tipo=tipo.value), wrote) == Libera(TipoDeMensagem.FOLLOWUP)
+
+
+def test_every_type_is_named_and_an_unknown_one_is_never_sent() -> None:
+    assert set(TIPOS) == set(Tipo)
+    for tipo in Tipo:
+        assert verdict(message(tipo=tipo.value)) == Libera(TIPOS[tipo].como)
+    unknown = verdict(message(tipo="recado"))
+    assert outcome(unknown) is Desfecho.FAILED_VALIDATION
+    assert unknown == Bloqueia(Desfecho.FAILED_VALIDATION, UNKNOWN_TYPE(tipo="recado"))
+
+
+def test_message_of_a_trigger_waits_while_its_switch_is_off() -> None:
+    held = verdict(message(tipo="discovery"), rules=replace(RULES, trigger_off="pilot_mode"))
+    assert held == Adia(NOW + timedelta(minutes=10), TRIGGER_OFF(switch="pilot_mode"))
+
+
+@pytest.mark.parametrize(
+    ("tipo", "metadata", "is_campaign", "switch"),
+    [
+        ("discovery", {}, False, "discovery_automatico_enabled"),
+        ("reativacao", {}, False, "reativacao_automatica_enabled"),
+        ("feedback", {}, False, "feedback_automatico_enabled"),
+        ("recuperacao", {}, False, "recuperacao_automatica_enabled"),
+        ("oferta", {}, False, None),
+        ("oferta", {"gatilho": "oferta_automatica_enabled"}, False, "oferta_automatica_enabled"),
+        ("discovery", {}, True, None),
+        ("followup_1", {}, False, None),
+        ("recado", {}, False, None),
+    ],
+)
+def test_trigger_of_a_message_comes_from_its_metadata_or_its_type(
+    tipo: str, metadata: dict[str, str], is_campaign: bool, switch: str | None
+) -> None:
+    assert gatilho_de(tipo, metadata, is_campaign=is_campaign) == switch
+
+
+def test_automatic_messages_wait_while_a_person_talks_to_a_doctor() -> None:
     taken = Medico(with_person=True, last_inbound_at=NOW - timedelta(minutes=5))
     for spoken in (message(), message(tipo="resposta", proves_inbound=True), message(campaign_status="ativa")):
-        decision = verdict(spoken, taken)
-        assert isinstance(decision, Bloqueia)
-        assert decision.cancels
+        assert verdict(spoken, taken) == Adia(NOW + timedelta(minutes=10), WITH_PERSON())
     for owed in (message(tipo="manual"), message(tipo="sistema")):
         assert isinstance(verdict(owed, taken), Libera)
+
+
+def test_message_held_for_a_person_does_not_expire() -> None:
+    old = message(due_at=NOW - timedelta(days=9))
+    assert isinstance(verdict(old, Medico(with_person=True)), Adia)
+    assert isinstance(verdict(old), Bloqueia)
 
 
 def test_bypass_reason_allows_a_message_to_an_opted_out_doctor() -> None:

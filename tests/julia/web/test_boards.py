@@ -53,6 +53,7 @@ async def test_empty_system_shows_no_problem(work: Batuta, settings: Settings) -
         "no_dia": Tone.OK,
         "em_duvida": Tone.WAITING,
         "para_decisao": Tone.WAITING,
+        "pendencias": Tone.WAITING,
         "optouts_provaveis": Tone.WAITING,
         "chips": Tone.WAITING,
     }

@@ -1,0 +1,178 @@
+"""Inbound messages that wait for a person: none of Julia's rules answered them.
+
+    no listener acts, an answer does not leave, a person has the conversation ──▶ open ──▶ resolved: by an operator, or
+                                                                                          because a person answered
+
+One is open for each person at a time; further messages of that person count on it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from app.contexts.comum.saude import report_count
+from app.contexts.comum.telefone import chave
+from app.contexts.mensagens.api import MensagemEncerrada
+from batuta import BatutaError
+from batuta.health import QUEUES, Check, Report, Severity
+from batuta.kernel import Clock, Ids
+from batuta.sql import AuditLog, Database, Dialect, Query, Reading, Row, Transaction, load_queries
+
+SISTEMA: Final = "sistema"
+ANSWERED: Final = "respondida"
+
+
+class PendenciaDesconhecida(BatutaError):
+    sentence = "message {id} does not wait for a person: `batuta conversas pendencias` lists those that do"
+
+
+class MotivoDaPendencia(StrEnum):
+    SEM_RESPOSTA = "sem_resposta"  # no rule answers such a message
+    COM_PESSOA = "com_pessoa"  # a person has the conversation
+    PEDE_PESSOA = "pede_pessoa"  # the person wants to talk to a person
+    RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pendencia:
+    """``texto`` and ``telefone`` are personal data: for the operator, never for a log."""
+
+    id: str
+    telefone: str | None  # None: a hidden address
+    cliente_id: str | None
+    conversa_id: str | None
+    motivo: str
+    classe: str | None
+    mensagens: int
+    texto: str | None  # of the first message; None: it was deleted
+    desde: datetime
+    ultima_em: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQueries:
+    open: Query
+    resolve: Query
+    resolve_of_doctor: Query
+    listed: Query
+    waiting: Query
+
+
+class Pendencias:
+    """Writes and reads of the pending list, each in the caller's transaction."""
+
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._queries = load_queries(PendingQueries, Path(__file__).parent / "pendencias.sql", dialect)
+        self._ids = ids
+
+    async def abrir(
+        self,
+        transaction: Transaction,
+        motivo: MotivoDaPendencia,
+        *,
+        message_id: str,
+        telefone: str | None,
+        endereco: str,
+        cliente_id: str | None,
+        conversa_id: str | None,
+        em: datetime,
+        now: datetime,
+    ) -> None:
+        """Let a person read this inbound message. ``endereco`` names the person while the number is unknown."""
+        await transaction.run(
+            self._queries.open,
+            id=self._ids.new(),
+            quem=endereco if telefone is None else chave(telefone),
+            telefone=telefone,
+            cliente_id=cliente_id,
+            conversa_id=conversa_id,
+            message_id=message_id,
+            motivo=motivo.value,
+            em=em,
+            now=now,
+        )
+
+    async def resolver(self, transaction: Transaction, id: str, *, por: str, motivo: str, now: datetime) -> bool:
+        """False: it is not open."""
+        return bool(await transaction.run(self._queries.resolve, id=id, por=por, resolucao=motivo, now=now))
+
+    async def resolver_do_medico(
+        self, transaction: Transaction, cliente_id: str, *, por: str, motivo: str, now: datetime
+    ) -> bool:
+        """Resolve the open one about this doctor. False: there is none."""
+        values = {"cliente_id": cliente_id, "por": por, "resolucao": motivo}
+        return bool(await transaction.run(self._queries.resolve_of_doctor, **values, now=now))
+
+    async def listar(self, reading: Reading, *, limite: int) -> Sequence[Pendencia]:
+        return [_pending(row) for row in await reading.all(self._queries.listed, limite=limite)]
+
+    async def contar(self, reading: Reading) -> tuple[int, datetime | None]:
+        """The number of open ones, and the time of the oldest."""
+        row = await reading.one(self._queries.waiting)
+        assert row is not None
+        return int(row["items"]), row["desde"]
+
+    async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """A person answered: the message no longer waits."""
+        await self.resolver_do_medico(transaction, mensagem.cliente_id, por=SISTEMA, motivo=ANSWERED, now=mensagem.em)
+
+    async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """The answer of a person did not leave: the message still waits."""
+
+
+class PendenciasAbertas:
+    """The pending list for operators."""
+
+    def __init__(self, database: Database, pendencias: Pendencias, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._pendencias = pendencias
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+
+    async def listar(self, *, limite: int) -> Sequence[Pendencia]:
+        return await self._pendencias.listar(self._database, limite=limite)
+
+    async def resolver(self, id: str, *, por: str, motivo: str) -> None:
+        """Raises PendenciaDesconhecida if it is not open."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            if not await self._pendencias.resolver(transaction, id, por=por, motivo=motivo, now=now):
+                raise PendenciaDesconhecida(id=id)
+            await self._audit.note(
+                transaction,
+                actor=por,
+                action="pendencia.resolver",
+                subject=f"pendencia:{id}",
+                before=None,
+                after={"motivo": motivo},
+                now=now,
+            )
+
+    async def quantas(self) -> int:
+        return (await self._pendencias.contar(self._database))[0]
+
+    async def ask(self) -> Report:
+        count, since = await self._pendencias.contar(self._database)
+        return report_count(Severity.WARNING, "conversas", "pendencias", count, since, lost=2)
+
+    @property
+    def check(self) -> Check:
+        return Check(name="pendencias", section=QUEUES, ask=self.ask)
+
+
+def _pending(row: Row) -> Pendencia:
+    return Pendencia(
+        id=str(row["id"]),
+        telefone=row["telefone"],
+        cliente_id=row["cliente_id"],
+        conversa_id=row["conversa_id"],
+        motivo=row["motivo"],
+        classe=row["classe"],
+        mensagens=row["mensagens"],
+        texto=row["conteudo"],
+        desde=row["created_at"],
+        ultima_em=row["ultima_em"],
+    )

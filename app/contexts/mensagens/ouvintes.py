@@ -1,0 +1,73 @@
+"""Listeners for messages that left or ended, called in the transaction that settles the message.
+
+A stage, a counter or a flag that depends on a message advances here and never when the message is queued. A listener
+that raises undoes the settlement: a sent message then stays in doubt until the listener works. Each call is about one
+ending; a message that an operator retries after its end may still leave, so ``enviada`` may follow ``encerrada``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from app.contexts.mensagens.desfecho import Desfecho
+from app.contexts.mensagens.tipos import Tipo
+from batuta.sql import Row, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MensagemEncerrada:
+    """A settled message. ``em``: when it left, or when its end was decided."""
+
+    id: str
+    tipo: str
+    cliente_id: str
+    conversa_id: str | None
+    metadata: Mapping[str, Any]
+    desfecho: Desfecho
+    em: datetime
+
+
+class AoEnviar(Protocol):
+    async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """The message left."""
+
+    async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """The message will not leave: a rule blocks it, it was cancelled, it failed, or it expired."""
+
+
+class Ouvintes:
+    """The listeners of one process, by type of message. The composition registers them; none is added later."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[str, list[AoEnviar]] = {}
+
+    def registrar(self, tipos: Sequence[Tipo], ouvinte: AoEnviar) -> None:
+        for tipo in tipos:
+            self._by_type.setdefault(tipo.value, []).append(ouvinte)
+
+    async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        for each in self._by_type.get(mensagem.tipo, ()):
+            await each.enviada(transaction, mensagem)
+
+    async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        for each in self._by_type.get(mensagem.tipo, ()):
+            await each.encerrada(transaction, mensagem)
+
+    async def encerradas(
+        self, transaction: Transaction, rows: Sequence[Row], desfecho: Desfecho, *, now: datetime
+    ) -> None:
+        """Announce the end of rows with the columns id, tipo, cliente_id, conversa_id and metadata."""
+        for row in rows:
+            await self.encerrada(
+                transaction,
+                MensagemEncerrada(
+                    id=str(row["id"]),
+                    tipo=row["tipo"],
+                    cliente_id=row["cliente_id"],
+                    conversa_id=row["conversa_id"],
+                    metadata=row["metadata"] or {},
+                    desfecho=desfecho,
+                    em=now,
+                ),
+            )

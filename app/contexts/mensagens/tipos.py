@@ -1,0 +1,133 @@
+"""The types of queued messages: the values of ``fila_mensagens.tipo``, and how the rules treat each.
+
+A type without an entry here is never sent. A new kind of message is one line of ``Tipo`` and one of ``TIPOS``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from app.contexts.mensagens.limites import TipoDeMensagem
+from batuta.kernel import Json
+from batuta.queues import NewItem
+from batuta.sql import AsJson
+
+# Key of a message's metadata: the switch of the trigger that queued it. While the switch is off the message is held.
+GATILHO: Final = "gatilho"
+# Key of a message's metadata: the inbound message that an answer answers.
+INBOUND: Final = "inbound_message_id"
+
+
+class Tipo(StrEnum):
+    CAMPANHA = "campanha"
+    # on Julia's own initiative
+    PROSPECCAO = "prospeccao"
+    DISCOVERY = "discovery"
+    OFERTA = "oferta"
+    REATIVACAO = "reativacao"
+    RECUPERACAO = "recuperacao"  # a question to the author of an incomplete offer
+    FEEDBACK = "feedback"
+    FOLLOWUP = "followup"
+    FOLLOWUP_1 = "followup_1"
+    FOLLOWUP_2 = "followup_2"
+    FOLLOWUP_3 = "followup_3"
+    LEMBRETE = "lembrete"
+    CONFIRMACAO = "confirmacao"  # to a doctor, about a shift of theirs
+    HANDOFF = "handoff"  # to the person who posted a vacancy: a doctor wants it
+    LEMBRETE_HANDOFF = "lembrete_handoff"
+    # answers to an inbound message, if they prove it
+    RESPOSTA = "resposta"
+    RECEBIMENTO = "recebimento"  # outside the sending hours: the message was received
+    RETOMADA = "retomada"  # in the morning: the answer to a message of the night
+    # by people and by the system
+    MANUAL = "manual"
+    SISTEMA = "sistema"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trato:
+    """How the rules treat one type.
+
+    ``como``: whose limits, hours and chips it has. ``prioridade``: a higher number leaves first. ``gatilho``: the
+    switch of the only trigger that queues this type.
+    """
+
+    como: TipoDeMensagem
+    prioridade: int
+    responde: bool = False  # counts as an answer if it proves the inbound message; otherwise as ``como``
+    gatilho: str | None = None
+
+
+TIPOS: Final[Mapping[str, Trato]] = {
+    Tipo.CAMPANHA: Trato(como=TipoDeMensagem.CAMPANHA, prioridade=3),
+    Tipo.PROSPECCAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
+    Tipo.DISCOVERY: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="discovery_automatico_enabled"),
+    # A person may announce a vacancy too, so an offer names its trigger in its metadata.
+    Tipo.OFERTA: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
+    Tipo.REATIVACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="reativacao_automatica_enabled"),
+    Tipo.RECUPERACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=3, gatilho="recuperacao_automatica_enabled"),
+    Tipo.FEEDBACK: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5, gatilho="feedback_automatico_enabled"),
+    Tipo.FOLLOWUP: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
+    Tipo.FOLLOWUP_1: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
+    Tipo.FOLLOWUP_2: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
+    Tipo.FOLLOWUP_3: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
+    Tipo.LEMBRETE: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
+    Tipo.CONFIRMACAO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6),
+    Tipo.HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6),
+    Tipo.LEMBRETE_HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6),
+    Tipo.RESPOSTA: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=8, responde=True),
+    Tipo.RECEBIMENTO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=8, responde=True),
+    Tipo.RETOMADA: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=7, responde=True),
+    Tipo.MANUAL: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=8),
+    Tipo.SISTEMA: Trato(como=TipoDeMensagem.SISTEMA, prioridade=9),
+}
+
+
+def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) -> str | None:
+    """Return the switch of the trigger that queued a message; None: no trigger did."""
+    named = metadata.get(GATILHO)
+    if isinstance(named, str):
+        return named
+    trato = TIPOS.get(tipo)
+    return None if trato is None or is_campaign else trato.gatilho
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NovaMensagem:
+    """A message for the queue. ``chave``: while a message with this key waits, a second one is not queued.
+
+    ``gatilho``: the switch of the trigger that queues it. ``responde_a``: the id of the inbound message it answers.
+    ``em``: not before this instant; None: at once.
+    """
+
+    tipo: Tipo
+    cliente_id: str
+    telefone: str
+    texto: str
+    chave: str
+    conversa_id: str | None = None
+    gatilho: str | None = None
+    responde_a: str | None = None
+    em: datetime | None = None
+    metadata: Mapping[str, Json] | None = None
+
+    def item(self, *, now: datetime) -> NewItem:
+        """Return the row for ``fila_mensagens``, with the priority of its type."""
+        own = {GATILHO: self.gatilho or TIPOS[self.tipo].gatilho, INBOUND: self.responde_a}
+        metadata = {**(self.metadata or {}), **{key: value for key, value in own.items() if value is not None}}
+        return NewItem(
+            values={
+                "cliente_id": self.cliente_id,
+                "telefone_destino": self.telefone,
+                "conteudo": self.texto,
+                "conversa_id": self.conversa_id,
+                "tipo": self.tipo.value,
+                "devida_em": self.em or now,
+                "metadata": AsJson(metadata),
+            },
+            key=self.chave,
+            priority=TIPOS[self.tipo].prioridade,
+            available_at=self.em,
+        )
