@@ -47,8 +47,7 @@ class Token:
 def mint(
     name: str, scopes: Iterable[Scope], *, by: str, now: datetime, chance: Callable[[int], str]
 ) -> tuple[Token, str]:
-    """Create a token and its text. The secret is contained only in the text, which is shown once; the token keeps a
-    hash.
+    """Create a token and its text. Only the text contains the secret; the token keeps a hash.
 
     ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
     """

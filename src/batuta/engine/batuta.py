@@ -158,7 +158,7 @@ class Batuta:
         timeout: float = DEFAULT_SECONDS,
         **options: Unpack[JobOptions],
     ) -> Callable[[SomeJob], SomeJob]:
-        """Register a function that the scheduler calls in its own process. If it has a parameter, it receives the run."""
+        """Register a function that the scheduler calls in its own process. A function with a parameter receives the run."""
 
         if callable(schedule):
             why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'

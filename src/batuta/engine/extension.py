@@ -90,7 +90,9 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """The parts of an application other than its jobs and loops."""
+    """Everything that an application adds to the engine, except jobs and loops: roles, commands, checks, dashboard
+    cards and more.
+    """
 
     service: str = "batuta"  # name of the service in alerts
     application: Callable[[], Any] | None = None  # the application's own object graph, for its commands

@@ -5,9 +5,9 @@ ticks since boot). ``place`` is a digest of the boot id, the pid namespace and t
 not provide these values (macOS, or a ``/proc`` of another pid namespace), both are ``-``.
 
 A process can be proven dead only by a process of the same host and place, from the kernel's process table. The proof
-is one of three facts: no process has the pid, the pid belongs to a process with another start time, or the process
-is a zombie without other threads. In every other case the verdict is unknown, and the expiry of the lease decides.
-No wall clock is involved.
+is one of three facts. Either no process has the pid, or its process has another start time, or its process is a
+zombie without other threads. In every other case the verdict is unknown, and the expiry of the lease decides. No
+wall clock is involved.
 """
 
 import hashlib

@@ -34,7 +34,7 @@ class SilenceDetector(Generic[Key]):
     """Measures how long a lease stays unchanged, by the monotonic clock, so that a wrong wall clock has no effect.
 
     A key contains every value that a renewal changes. The time between two calls of ``look`` counts for at most
-    ``longest_look``: if this process or the database was suspended, the holder may have been suspended as well.
+    ``longest_look``. If this process or the database was suspended, the holder may have been suspended as well.
     """
 
     def __init__(self, longest_look: timedelta) -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 HEADER = "traceparent"
 # Later versions of the header may append fields after the known ones. An id of only digits is rejected, like the id of
-# only zeros: a random id practically never has only digits, and such an id could be a personal number that every log
-# line would then show.
+# only zeros. A random id practically never has only digits. Such an id could be a personal number, which every log line
+# would then show.
 _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?![0-9]{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[!-~]*)?")
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _LONGEST = 512
@@ -97,8 +97,8 @@ class _Step:
 
 
 def _span_id() -> str:
-    # A span id only distinguishes steps and is not a secret, so a fast random source is enough: every item of a queue
-    # needs a span id.
+    # A span id only distinguishes steps and is not a secret, so a fast random source is enough. Every item of a queue needs
+    # a span id.
     return f"{random.getrandbits(64) or 1:016x}"
 
 

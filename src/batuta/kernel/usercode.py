@@ -1,5 +1,5 @@
-"""Calls application code and returns every outcome as a value, so that an error of the code neither ends the process
-nor looks like an error of the engine.
+"""Calls application code and returns every outcome as a value. So an error of the code neither ends the process nor
+looks like an error of the engine.
 """
 
 import asyncio

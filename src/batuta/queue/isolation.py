@@ -4,7 +4,7 @@
                               └── the wait times out ──▶ the item is postponed, free; its next wait is twice as long
 
 If the isolated item kills the process, no other item counts a crash. If another item kills the process while the
-isolated item waits, the isolated item counts no crash, because its row records that it has not started.
+isolated item waits, the isolated item counts no crash. Its row records that it has not started.
 
 The wait for other handlers is bounded, so a long handler stops the claims only briefly. The wait doubles with each
 try until it exceeds the time limits of the handlers, so the item starts eventually.

@@ -64,7 +64,7 @@ class FullJitter:
         return None if attempt > self.retries else full_jitter(exponential(attempt, self.base, self.cap), chance())
 
 
-# Of tasks and queue items. Stages have ``DEFAULT_STAGE_RETRY``.
+# Default retry policy of tasks and queue items. Stages use ``DEFAULT_STAGE_RETRY``.
 DEFAULT_RETRY = FullJitter()
 
 

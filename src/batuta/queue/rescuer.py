@@ -3,9 +3,9 @@
     lease expires soon, or has expired ──▶ [ observed ] ── unchanged 0.4 leases later, and expired ──▶ released; a crash is counted
                                           └── renewed, settled, or the store was unavailable or slow ──▶ dropped
 
-A lease is released only if this process observed the same fence and the same expiry twice, further apart than a
-renewal interval on the monotonic clock. So a living worker keeps its leases when a clock is set forward, a rescuer
-has just started, a machine was suspended, or a row was locked during a renewal.
+A lease is released only if this process observed the same fence and the same expiry twice. Between the two
+observations, more than a renewal interval passes on the monotonic clock. So a living worker keeps its leases after a
+clock step, a start of the rescuer, a suspended machine, or a renewal that found its row locked.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

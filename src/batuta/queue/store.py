@@ -119,7 +119,7 @@ class QueueStore(Protocol):
         ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
-        """Release items like ``rescue``, but those of owners that are proven dead, even if their leases have not expired."""
+        """Release the items of owners that are proven dead, like ``rescue``, even if their leases have not expired."""
         ...
 
     async def follow_clock(self, lease: timedelta) -> timedelta:

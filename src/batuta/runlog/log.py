@@ -77,7 +77,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` means that more fires are due and will be decided in the next call."""
+    """The decisions about due fires. ``waits`` is true if more fires are due, which the next call decides."""
 
     openings: Sequence[Opening] = ()
     accounted: Mapping[str, datetime] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class ExecutionLog(Protocol):
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, like ``open_due``. The job may not be registered by any scheduler yet."""
+        """Open a run that an operator requested, like ``open_due``. It works even if no scheduler has registered the job."""
         ...
 
     async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed: ...

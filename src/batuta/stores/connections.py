@@ -146,7 +146,9 @@ class Connections:
         run_lease: timedelta,
         direct_url: str | None = None,
     ) -> None:
-        """``queue_lease`` is called when the connections open. ``direct_url`` is an address without a pooler, for LISTEN."""
+        """``queue_lease`` is a function that returns the lease, called when the connections open. ``direct_url`` is an
+        address without a pooler, for LISTEN.
+        """
         self._url = url
         self._first: Database | None = None
         self._direct_url = direct_url

@@ -1,9 +1,9 @@
 """Masks secrets in text. A secret is recognised by its shape (a JWT, a key, a password inside a URL) or by the word
 before it.
 
-Every pattern runs in linear time: after an unbounded repetition nothing can fail, or the repetition is anchored so
-that it cannot start again inside the same characters. No group is possessive (``(…)++``), because Python 3.11.2 of
-Debian 12 matches such groups incorrectly.
+Every pattern runs in linear time. After an unbounded repetition nothing can fail, or the repetition is anchored and
+cannot start again inside the same characters. No group is possessive (``(…)++``), because Python 3.11.2 of Debian 12
+matches such groups incorrectly.
 """
 
 import re

@@ -70,8 +70,8 @@ def redis_timeout() -> asyncio.Timeout:
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the task's call to wait for: the call in progress, the call whose outcome was not settled, or else a new
-    call, which becomes current.
+    """Return the call to wait for: the task's call in progress, or its call with an unsettled outcome. Without either,
+    make a new call current and return it.
     """
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):

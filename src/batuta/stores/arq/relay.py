@@ -265,8 +265,8 @@ class ArqRelay:
 
 
 async def _limit_answers(redis: ArqRedis) -> ArqRedis:
-    """Set a socket timeout for every reply of Redis. The limit is needed per reply, because a cancelled call sends one
-    more command to clean up.
+    """Set a socket timeout for every reply of Redis. A cancelled call sends one more command to clean up, and would
+    otherwise wait for its reply without a limit.
     """
     pool: Any = redis.connection_pool
     await pool.disconnect()

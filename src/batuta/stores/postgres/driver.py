@@ -355,8 +355,8 @@ class PostgresDatabase:
 
 
 class PostgresListener:
-    """A connection that receives notifications. ``probe`` detects a silently broken connection and a pooler that
-    changed the session.
+    """A connection that receives notifications. ``probe`` detects a silently broken connection, and a pooler that
+    replaced the session.
     """
 
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:

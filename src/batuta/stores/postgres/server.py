@@ -1,8 +1,8 @@
 """Access to a PostgreSQL server, either directly or through a pooler that gives every transaction another session.
 
 Behind such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So the driver sends no
-start-up parameters, names no prepared statements, begins every transaction with its own ``SET LOCAL``, and needs a
-direct address for ``LISTEN``.
+start-up parameters, names no prepared statements, and begins every transaction with its own ``SET LOCAL``.
+``LISTEN`` needs a direct address.
 
 ``?pooler=transaction`` in the address declares a pooler; ``?pooler=none`` declares that there is none. Without
 either, the first connection detects a pooler, because a pooler refuses or ignores the driver's start-up parameters.

@@ -21,7 +21,9 @@ from batuta.stores.sql.queries import load_queries
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
-    """Return how far the database's clock is ahead of the caller's ``now``. Zero if ``is_own``: then the caller's clock is used."""
+    """Return how far the database's clock is ahead of ``now``. With ``is_own`` the caller's clock is used, so the
+    result is zero.
+    """
     return timedelta(0) if is_own else await read_clock(within) - now
 
 
@@ -112,7 +114,7 @@ class SqlSwitches:
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
-        """Return a switch, or None if no operator has set it. Inside a transaction that claims, the value is valid
+        """Return a switch, or None if no operator has set it. Inside the transaction of a claim, the value is valid
         until the transaction ends.
         """
         row = await (within or self._database).one(self._queries.switch, key=key)

@@ -77,8 +77,8 @@ _ABANDONED: list[sqlite3.Connection] = []
 def close(connection: sqlite3.Connection, file: OpenFile) -> None:
     """Close a connection without damaging a file that replaced the open file.
 
-    If the database file was replaced, write the old log back into the old file and delete the log, because SQLite
-    would apply it to the new file. If only the log was lost, keep the connection open until the process ends.
+    If the database file was replaced, write the old log back into the old file and delete the log. Otherwise SQLite
+    would apply the log to the new file. If only the log was lost, keep the connection open until the process ends.
     """
     if file.find_loss() is None:
         connection.close()

@@ -3,9 +3,9 @@
 A process can keep reading and writing an unlinked file, but no other process finds its data. So after each COMMIT,
 before it acknowledges, the writer compares the device and inode of the path with those of the open file.
 
-The write-ahead log (``-wal``) and its index (``-shm``) are compared as well. SQLite opens them by name, so a process
-that starts after one of them was deleted shares nothing with the processes that hold the old file. If the path is a
-symbolic link, SQLite keeps both files next to the target of the link.
+The write-ahead log (``-wal``) and its index (``-shm``) are compared as well. SQLite opens them by name. So a process
+that starts after one was deleted shares nothing with the processes that hold the old file. If the path is a symbolic
+link, SQLite keeps both files next to the target of the link.
 """
 
 import os

@@ -1,13 +1,13 @@
 """Corrects a queue on SQLite after the clock of its machine was set back.
 
-Every instant in the table comes from that clock. After the clock is set back by an hour, items that were due wait
-for an hour, and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any
-process recorded, so that any process detects the step, even one that starts after it. The correction subtracts the
-step from the waits that it made longer:
+Every instant in the table comes from that clock. If the clock is set back by an hour, due items wait for an hour,
+and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any process
+recorded, so that any process detects the step, even one that starts after it. The correction subtracts the step from
+the waits that it made longer:
 
 - an item that was due before the step is due now;
 - a wait that began in the clock's future (the row was created or last claimed after the current time) is moved back by the step.
-  A wait that began earlier is kept: it may date from before the clock was set forward, and at worst it ends late, not early;
+  A wait that began earlier is kept, because the clock may have been set forward since. At worst such a wait ends late, not early;
 - an item with an instant chosen by the application keeps it (``fixed_times``), unless the item was created and became due in
   the future of the clock.
 

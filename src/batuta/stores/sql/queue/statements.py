@@ -248,8 +248,8 @@ def _stage_condition(table: QueueTable) -> str:
 
 
 def _stage_of_dead(table: QueueTable) -> str:
-    """Return the SQL expression for the stage of a dead row: the stage in which it failed, or the first stage if that
-    stage was removed.
+    """Return the SQL expression for the stage of a dead row. It is the stage in which the row failed, or the first
+    stage if that stage was removed.
     """
     stages = ", ".join(f"'{stage}'" for stage in table.ready)
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
