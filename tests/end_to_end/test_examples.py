@@ -52,7 +52,7 @@ async def test_pulse_runs_until_a_switch_holds_it(
         assert isinstance(await pulse.pulse(), Idle)
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("beat at")
-    assert said[1] == "held: switch pulse.pause is on, turned by me: almoço"
+    assert said[1] == "held: switch pulse.pause is on, set by me: almoço"
 
 
 async def test_reports_run_and_are_logged(

@@ -77,7 +77,7 @@ def discard(
             problem=Reason("discard_what", "it is not clear what to discard"),
             next_step=Reason(
                 "discard_what_next",
-                "give the id of a dead item, or --waiting to cancel those that wait in a queue that no worker serves",
+                "give the id of a dead item, or --waiting to cancel the items that wait in a queue that no worker serves",
             ),
         )
     if id is not None:
@@ -192,7 +192,7 @@ async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], 
                 problem=Reason("queue_served", "queue {queue} is served", queue=source),
                 next_step=Reason(
                     "queue_served_next",
-                    "only items of a queue that no worker serves are moved or cancelled; `batuta queue list` names those",
+                    "only items of a queue that no worker serves are moved or cancelled; `batuta queue list` lists such queues",
                 ),
             )
         through, total = await _open_stranded(ctx, source), 0

@@ -155,7 +155,9 @@ def make_job(
     name if an option is invalid.
     """
     if not _NAME.match(name):
-        raise InvalidJob(job=name, why=Reason("job_name", "a name is written in small letters, digits and underscores"))
+        raise InvalidJob(
+            job=name, why=Reason("job_name", "a name consists of lower-case letters, digits and underscores")
+        )
     cron = _parse(name, schedule)
     every = period(cron, zone)
     job = Job(
@@ -181,7 +183,7 @@ def make_job(
             job=name,
             why=Reason(
                 "job_category",
-                "'{category}' is not a category: small letters, digits and underscores",
+                "'{category}' is not a category: use lower-case letters, digits and underscores",
                 category=category,
             ),
         )
@@ -204,9 +206,7 @@ def _span(job: str, what: str, given: timedelta | float) -> timedelta:
     if not timedelta(0) < span <= longest:
         raise InvalidJob(
             job=job,
-            why=Reason(
-                "job_span", "its {what} must be longer than nothing and at most {longest}", what=what, longest=longest
-            ),
+            why=Reason("job_span", "its {what} must be positive and at most {longest}", what=what, longest=longest),
         )
     return span
 
@@ -218,5 +218,5 @@ def _one_of(kind: type[Choice], word: str, job: str, what: str) -> Choice:
         known = " | ".join(kind)
         raise InvalidJob(
             job=job,
-            why=Reason("job_word", "its {what} is '{word}' and can be {known}", what=what, word=word, known=known),
+            why=Reason("job_word", "its {what} is '{word}', but must be {known}", what=what, word=word, known=known),
         ) from None

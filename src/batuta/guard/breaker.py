@@ -23,13 +23,13 @@ from batuta.kernel.reasons import Reason, define
 
 CIRCUIT_OPEN = define("circuit_open", "circuit open: {circuit}, {why}")
 CIRCUIT_OPEN_ELSEWHERE = define("circuit_open_elsewhere", "circuit open: {circuit}")
-CIRCUIT_PROBED = define("circuit_probed", "circuit open: {circuit} is being tried by another caller")
+CIRCUIT_PROBED = define("circuit_probed", "circuit open: {circuit} is being tested by another call")
 CIRCUIT_AWAY = define("circuit_away", "cannot read circuit {circuit}")
-ASKED_TO_WAIT = define("asked_to_wait", "{circuit} asked to be left alone until then")
+ASKED_TO_WAIT = define("asked_to_wait", "{circuit} requested a pause (Retry-After)")
 FAILURES = define("failures_in_a_row", "{count} failures in a row, the last {error}")
-PROBE_DUE = define("probe_due", "{reset} are over: one call may try")
+PROBE_DUE = define("probe_due", "the reset of {reset} has passed: one call may test the service")
 PROBE_WORKED = define("probe_worked", "the probe worked")
-PROBE_ANSWERED = define("probe_answered", "the probe was answered ({error})")
+PROBE_ANSWERED = define("probe_answered", "the service responded to the probe ({error})")
 PROBE_LATE = define("probe_late", "the probe timed out")
 PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
@@ -80,7 +80,7 @@ class CircuitRule:
             raise InvalidName(
                 name=self.name,
                 kind="circuit",
-                why=Reason("circuit_probe", "its probe ends after more than nothing and within a day"),
+                why=Reason("circuit_probe", "its probe_within must be positive and at most a day"),
             )
 
     @property

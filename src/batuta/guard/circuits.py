@@ -36,7 +36,7 @@ class Circuits:
     def add(self, rule: CircuitRule) -> None:
         if rule.name in self._rules:
             raise InvalidName(
-                name=rule.name, kind="circuit", why=Reason("circuit_taken", "another circuit is called that")
+                name=rule.name, kind="circuit", why=Reason("circuit_taken", "another circuit has this name")
             )
         self._rules[rule.name] = rule
 

@@ -20,7 +20,7 @@ from batuta.kernel.reasons import Reason, define
 LONGEST_WINDOW = timedelta(days=366)
 USE_WITHIN = timedelta(minutes=1)
 RATE_LIMIT = define("rate_limit", "rate limit {limit}: {most} in {per}")
-RATES_AWAY = define("rates_away", "cannot reserve: the rates cannot be read")
+RATES_AWAY = define("rates_away", "cannot read the rate limits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,13 @@ class Limit:
             raise InvalidName(
                 name=self.name,
                 kind="limit",
-                why=Reason("limit_least", "it allows at least one; a switch stops everything"),
+                why=Reason("limit_least", "it must allow at least one; to stop everything, use a switch"),
             )
         if not timedelta(0) < self.per <= LONGEST_WINDOW:
             raise InvalidName(
                 name=self.name,
                 kind="limit",
-                why=Reason("limit_window", "its window is longer than nothing and at most a year"),
+                why=Reason("limit_window", "its window must be positive and at most a year"),
             )
 
     def of(self, whom: str) -> "Limit":

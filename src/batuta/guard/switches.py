@@ -18,11 +18,11 @@ RECHECK_AFTER = timedelta(seconds=1)
 SWITCH_ON = define("switch_on", "switch {switch} is on{turned}")
 SWITCH_OFF = define("switch_off", "switch {switch} is off{turned}")
 # The fact ``turned`` of the reasons above, for a switch that an operator set; it is empty in the default position.
-TURNED_BY = define("turned_by", ", turned by {by}")
-TURNED_BY_WHY = define("turned_by_why", ", turned by {by}: {said}")
+TURNED_BY = define("turned_by", ", set by {by}")
+TURNED_BY_WHY = define("turned_by_why", ", set by {by}: {said}")
 NOT_SAID = ("", "-")  # stored reasons that contain no information
 SWITCH_AWAY = define("switch_away", "cannot read switch {switch}")
-SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} cannot be read: turn it again")
+SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} is unreadable: set it again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ class HealthAggregator:
 
     def add(self, check: Check) -> None:
         if check.name in self._checks:
-            raise InvalidName(name=check.name, kind="check", why="another check is called that already")
+            raise InvalidName(name=check.name, kind="check", why="another check has this name")
         if check.section not in self._sections:
             raise unknown("section", check.section, self._sections)
         question = Question(check.ask, check.timeout, self._clock, f"the check of {check.name}")
@@ -90,7 +90,7 @@ class HealthAggregator:
         kept = Cached(lambda: self._document(question), self._clock, page.kept)
         for name in (page.name, *page.aliases):
             if name in self._pages:
-                raise InvalidName(name=name, kind="health page", why="another page is called that already")
+                raise InvalidName(name=name, kind="health page", why="another page has this name")
             self._pages[name] = kept
 
     async def look(self, *, fresh: bool = False) -> Assessment:

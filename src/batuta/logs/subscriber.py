@@ -128,7 +128,7 @@ def _render(value: object) -> object:
 
 def _child_silent(event: events.ChildSilent) -> Line:
     why = f" ({event.state})" if event.state else ", its stack is requested"
-    return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: it is ended", logging.ERROR)
+    return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: ending it", logging.ERROR)
 
 
 def _child_end_line(event: events.ChildEnded) -> Line:
@@ -137,14 +137,14 @@ def _child_end_line(event: events.ChildEnded) -> Line:
     if event.exit_code == EXIT_AGAIN:
         return Line(f"child {event.role} restarts at its own request")
     how = f": {event.how}" if event.how else ""
-    again = "" if event.again_in is None else f"; again in {event.again_in.total_seconds():.1f} s"
-    return Line(f"child {event.role} ended{' badly' if event.exit_code else ''}{how}{again}", logging.WARNING)
+    again = "" if event.again_in is None else f"; restart in {event.again_in.total_seconds():.1f} s"
+    return Line(f"child {event.role} ended{' with an error' if event.exit_code else ''}{how}{again}", logging.WARNING)
 
 
 def _child_looping(event: events.ChildLooping) -> Line:
     often = f"{event.ends} times in {brief(event.within)}"
     return Line(
-        f"[WATCHDOG] {event.role} ended {often}: crash loop, tried again every {brief(event.again_every)}",
+        f"[WATCHDOG] {event.role} ended {often}: crash loop, restarted every {brief(event.again_every)}",
         logging.ERROR,
     )
 
@@ -172,8 +172,8 @@ def _shutdown_phase(event: events.ShutdownPhase) -> Line:
 
 
 _PHASES: Mapping[str, tuple[str, int]] = {
-    Phase.QUIET: ("nothing new is claimed; waiting for ticks in flight", logging.INFO),
-    Phase.FINISH: ("waiting for running work to end", logging.INFO),
+    Phase.QUIET: ("no new work is claimed; waiting for ticks in progress", logging.INFO),
+    Phase.FINISH: ("waiting for work in progress to end", logging.INFO),
     Phase.CANCEL: ("cancelling work that still runs", logging.WARNING),
     Phase.HAND_BACK: ("releasing unfinished work for other processes", logging.WARNING),
 }
@@ -251,7 +251,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ChildSilent: _child_silent,
     events.ChildEnded: _child_end_line,
     events.ChildLooping: _child_looping,
-    events.ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} lives: the crash loop is over"),
+    events.ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} works again: the crash loop ended"),
     events.LoopFailed: _loop_failure_line,
     events.LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
     events.LoopRecovered: lambda event: Line("loop recovered"),

@@ -30,8 +30,13 @@ DUMPED = re.compile(
     r'(?:Current thread|Thread) 0x[0-9a-f]+|  File ".*", line \d+ in |  <(?:no Python frame|tstate )|  \.\.\.$'
 )
 # Kernel states (proc(5)) in which a process does not respond, as shown to operators.
-STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk or a mount", "R": "busy"}
-STOPPED = STATES["T"]
+STOPPED = Reason("process_stopped", "stopped")
+STATES = {
+    "T": STOPPED,
+    "t": STOPPED,
+    "D": Reason("process_in_kernel", "waiting for a disk or a mount"),
+    "R": Reason("process_busy", "busy"),
+}
 
 
 class ChildProcess(asyncio.SubprocessProtocol):
@@ -174,7 +179,7 @@ def exit_reason(exit_code: int) -> Reason:
     try:
         return KILLED_BY(signal=signal.Signals(-exit_code).name)
     except ValueError:
-        return KILLED_BY(signal=f"signal {-exit_code}")
+        return KILLED_BY(signal=Reason("signal_number", "signal {number}", number=-exit_code))
 
 
 SCRIPT = """trap '' HUP INT TERM

@@ -162,8 +162,8 @@ LOOKING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1
 MEGABYTE = 1024 * 1024
 
 
-TOO_LARGE = define("process_too_large", "holds {megabytes} MB, more than {most}")
-TOO_OLD = define("process_too_old", "has run for {age}, longer than {longest}")
+TOO_LARGE = define("process_too_large", "uses {megabytes} MB, more than the limit of {most}")
+TOO_OLD = define("process_too_old", "has run for {age}, longer than the limit of {longest}")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, co
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import main_thread_alone
 
-UNKILLABLE = define("unkillable", "silent for {silent} after it was killed, in state {state}")
+UNKILLABLE = define("unkillable", "did not end within {silent} after SIGKILL, in state {state}")
 SILENT_FOR = define("silent_for", "silent for {silent}, {how}")
 SILENT_IN = define("silent_in", "silent for {silent} ({state}), {how}")
 NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")

@@ -63,7 +63,7 @@ def _encode(result: Json) -> dict[str, Json]:
     if not isinstance(result, Mapping):
         return {"details": mask_text(result, LONGEST_ERROR)}
     sent = json_object(result, LARGEST_DETAILS)
-    return {"details": "left out: they are longer than 1 MB"} if sent is None else sent
+    return {"details": "omitted: they are longer than 1 MB"} if sent is None else sent
 
 
 def outcome_word(outcome: Outcome) -> str:
@@ -137,11 +137,13 @@ class JobEndpoints:
     ) -> None:
         """Register a handler. ``manual`` marks an endpoint that deliberately has no schedule."""
         if not _FORM.match(name):
-            raise InvalidName(name=name, kind="job endpoint", why="it is written in small letters and hyphens")
+            raise InvalidName(
+                name=name, kind="job endpoint", why="it consists of lower-case letters, digits and hyphens"
+            )
         if name in self._endpoints:
-            raise InvalidName(name=name, kind="job endpoint", why="another handler has it already")
+            raise InvalidName(name=name, kind="job endpoint", why="another handler has this name")
         if timeout <= timedelta(0):
-            raise InvalidName(name=name, kind="job endpoint", why="its timeout must be longer than nothing")
+            raise InvalidName(name=name, kind="job endpoint", why="its timeout must be positive")
         self._endpoints[name] = Endpoint(
             name=name, handler=handler, timeout=timeout, manual=manual, apart_by=apart_by, finished=finished
         )

@@ -79,8 +79,8 @@ class JobCalls(Protocol):
 # Another process may run a call again if its lease was not renewed for this long.
 CALL_LEASE = timedelta(seconds=15)
 LONGEST_CALL = timedelta(hours=1)
-DEADLINE_PASSED = define("deadline_passed", "the deadline had passed before the call came")
-WRONG_ANSWER = define("wrong_answer", "the handler returned {type}, which is not an answer of a job")
+DEADLINE_PASSED = define("deadline_passed", "the deadline had passed before the call arrived")
+WRONG_ANSWER = define("wrong_answer", "the handler returned {type}, which is not an outcome")
 
 
 @dataclass(frozen=True, slots=True)

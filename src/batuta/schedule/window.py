@@ -85,11 +85,11 @@ class Window:
 
     def __post_init__(self) -> None:
         if not timedelta(0) < self.lasts <= DAY:
-            raise ValueError(Reason("window_length", "a window is open for more than nothing and at most a day"))
+            raise ValueError(Reason("window_length", "the length of a window must be positive and at most a day"))
         if not self.days or not self.days <= frozenset(range(7)):
             raise ValueError("a window opens on some days from 0 (Sunday) to 6")
         if self.opens.tzinfo is not None:
-            raise ValueError("a window opens at a wall time; its zone is given when it is asked")
+            raise ValueError("a window opens at a wall time without a zone: pass the zone to is_open or next_open")
 
     def is_open(self, instant: datetime, zone: ZoneInfo) -> bool:
         return self.closes(instant, zone) is not None

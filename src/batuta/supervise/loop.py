@@ -116,7 +116,7 @@ class LoopPolicy:
 
     def __post_init__(self) -> None:
         if min(self.every, self.stuck_after, self.healthy_after, self.backoff, self.backoff_cap) <= timedelta(0):
-            raise ValueError("a loop's every, stuck_after, healthy_after and backoff must be longer than nothing")
+            raise ValueError("a loop's every, stuck_after, healthy_after and backoff must be positive")
         if self.max_failures < 1:
             raise ValueError("a loop must be allowed at least one failure")
         if self.max_restarts < 1:
@@ -134,7 +134,7 @@ class FunctionLoop:
     def __init__(self, name: str, function: Callable[[], Awaitable[Pace | None]]) -> None:
         if not name or name != name.strip():
             raise InvalidName(
-                name=name, kind="loop", why=Reason("loop_name", "it must have letters and no space around them")
+                name=name, kind="loop", why=Reason("loop_name", "it must be a name without spaces around it")
             )
         if not inspect.iscoroutinefunction(function):
             raise InvalidName(
@@ -165,7 +165,7 @@ class ObjectLoop:
     def __init__(self, name: str, ticking: Any) -> None:
         if not name or name != name.strip():
             raise InvalidName(
-                name=name, kind="loop", why=Reason("loop_name", "it must have letters and no space around them")
+                name=name, kind="loop", why=Reason("loop_name", "it must be a name without spaces around it")
             )
         if not inspect.iscoroutinefunction(getattr(ticking, "tick", None)):
             raise InvalidName(

@@ -76,9 +76,7 @@ class Supervisor:
 
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
         if any(running.loop.name == loop.name for running in (*self._running, self._watchdog)):
-            raise InvalidName(
-                name=loop.name, kind="loop", why=Reason("loop_taken", "another loop is called that already")
-            )
+            raise InvalidName(name=loop.name, kind="loop", why=Reason("loop_taken", "another loop has this name"))
         self._running.append(Running(loop, policy))
 
     @property

@@ -115,7 +115,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         (
             ("queue", "show", "default", "--limit", "x"),
             "--limit não aceita 'x': escreva um número inteiro. Veja `batuta queue show --help`",
-            "--limit does not take 'x': Input should be a valid integer, unable to parse string as an integer."
+            "--limit does not accept 'x': Input should be a valid integer, unable to parse string as an integer."
             " See `batuta queue show --help`",
         ),
         (
@@ -146,7 +146,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         (
             ("pause", "all", "--for", "2x"),
             "--for não aceita esse valor: escreva como em 30m, 2h, 1d … 36500d. Veja `batuta pause --help`",
-            "--for does not take that: write it as in 30m, 2h, 1d … 36500d. See `batuta pause --help`",
+            "--for does not accept that value: write it as in 30m, 2h, 1d … 36500d. See `batuta pause --help`",
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),
@@ -352,5 +352,5 @@ async def _execute(url: str, statement: str) -> None:
 def test_option_that_belongs_before_the_command_is_reported_as_such(batuta: Command) -> None:
     code, _, err = batuta("jobs", "--lang", "en")
     assert code == 2
-    assert "the option --lang stands before the command" in err
+    assert "the option --lang comes before the command" in err
     assert "Quantos workers" in batuta("up", "--help")[1]

@@ -23,9 +23,9 @@ async def nothing() -> None: ...
     [
         ("61 * * * *", {}, "job 'teste' cannot be scheduled: '61 * * * *' is not a schedule: '61' is not a minute"),
         ("0 0 30 2 *", {}, "would never fire"),
-        ("* * * * *", {"timeout": -1}, "its timeout must be longer than nothing"),
-        ("* * * * *", {"catch_up": "sometimes"}, "its catch_up is 'sometimes' and can be skip | latest | all"),
-        ("* * * * *", {"overlap": "maybe"}, "its overlap is 'maybe' and can be skip | allow"),
+        ("* * * * *", {"timeout": -1}, "its timeout must be positive"),
+        ("* * * * *", {"catch_up": "sometimes"}, "its catch_up is 'sometimes', but must be skip | latest | all"),
+        ("* * * * *", {"overlap": "maybe"}, "its overlap is 'maybe', but must be skip | allow"),
         ("* * * * *", {"window": "manha"}, "no window is called 'manha'"),
         ("* * * * *", {"category": "Relatório"}, "'Relatório' is not a category"),
     ],
@@ -50,7 +50,7 @@ def test_duration_out_of_range_is_refused_in_one_sentence(work: Batuta, options:
     (what,) = options
     with pytest.raises(InvalidJob) as refused:
         work.job("* * * * *", name="teste", **options)(nothing)  # type: ignore[arg-type]
-    assert f"its {what} must be longer than nothing and at most {most}. Correct it" in str(refused.value)
+    assert f"its {what} must be positive and at most {most}. Correct it" in str(refused.value)
 
 
 def test_durations_in_range_are_accepted(work: Batuta) -> None:
@@ -66,7 +66,7 @@ def test_two_jobs_with_the_same_name_are_refused(work: Batuta) -> None:
 
 
 def test_name_that_does_not_fit_into_a_row_or_an_address_is_refused(work: Batuta) -> None:
-    with pytest.raises(InvalidJob, match="small letters"):
+    with pytest.raises(InvalidJob, match="lower-case letters"):
         work.job("* * * * *", name="Meu Job")(nothing)
 
 

@@ -146,7 +146,7 @@ def test_every_caller_waits_until_the_retry_after_of_the_service(clock: FakeCloc
     retry_at = clock.now() + 20 * SECOND
     circuit = after(fresh(RULE, "evolution"), clock, EffectReport(Effect.BROKE, "HTTP 429", retry_at))
     assert circuit.state is CLOSED
-    assert answer(circuit, clock.now(), 0.0) == Hold(retry_at, "evolution asked to be left alone until then")
+    assert answer(circuit, clock.now(), 0.0) == Hold(retry_at, "evolution requested a pause (Retry-After)")
     assert answer(circuit, retry_at, 0.0) == Pass()
     sooner = after(circuit, clock, EffectReport(Effect.BROKE, "HTTP 429", clock.now() + SECOND))
     assert sooner.wait_until == retry_at

@@ -40,7 +40,7 @@ async def test_switch_that_was_never_set_has_its_default(clock: FakeClock) -> No
 
 async def test_switch_that_is_on_holds_with_who_set_it_and_why(clock: FakeClock) -> None:
     verdict = await SwitchGuard(switches=DictSwitches(switch(clock, True)), key="pausa").admit(clock.now())
-    assert verdict == Hold(clock.now() + RECHECK_AFTER, "switch pausa is on, turned by ana: feriado")
+    assert verdict == Hold(clock.now() + RECHECK_AFTER, "switch pausa is on, set by ana: feriado")
 
 
 async def test_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:

@@ -163,7 +163,7 @@ async def test_reservation_and_business_row_commit_together(rates: SqlRates, dat
 async def test_unavailable_database_admits_nothing(ids: Ids, clock: FakeClock) -> None:
     nowhere = connect("sqlite:///nowhere/none.db", SystemClock())
     guard = RateGuard(rates=SqlRates(nowhere, ids, clock, own_time=True), limits=(PER_HOUR,))
-    assert await guard.admit(clock.now()) == Hold(clock.now() + SECOND, "cannot reserve: the rates cannot be read")
+    assert await guard.admit(clock.now()) == Hold(clock.now() + SECOND, "cannot read the rate limits")
 
 
 async def test_unsent_effect_returns_its_token_and_an_uncertain_one_does_not(rates: SqlRates, clock: FakeClock) -> None:

@@ -185,13 +185,13 @@ def test_failed_subscriber_is_logged_with_its_event(stream: io.StringIO) -> None
 
 def test_watchdog_lines_contain_its_keyword(stream: io.StringIO) -> None:
     silent = log_line(stream, ChildSilent("worker-2", 7, 31 * SECOND, "stopped"))
-    assert silent["event"] == "[WATCHDOG] worker-2 silent for 31 s (stopped): it is ended"
+    assert silent["event"] == "[WATCHDOG] worker-2 silent for 31 s (stopped): ending it"
     looping = log_line(stream, ChildLooping("api", 5, 600 * SECOND, 60 * SECOND))
-    assert looping["event"] == "[WATCHDOG] api ended 5 times in 10 min: crash loop, tried again every 60 s"
+    assert looping["event"] == "[WATCHDOG] api ended 5 times in 10 min: crash loop, restarted every 60 s"
     assert silent["level"] == looping["level"] == "error"
 
 
 def test_end_of_a_child_is_logged_with_its_cause_and_stack(stream: io.StringIO) -> None:
     line = log_line(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
-    assert line["event"] == "child worker ended badly: killed by SIGABRT; again in 1.0 s"
+    assert line["event"] == "child worker ended with an error: killed by SIGABRT; restart in 1.0 s"
     assert line["stack"] == 'File "a.py", line 1 in f'

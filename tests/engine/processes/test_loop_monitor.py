@@ -184,12 +184,12 @@ async def test_process_that_is_too_large_or_too_old_is_recycled_once(clock: Fake
     size = 201 * MEGABYTE
     await recycler.tick()
     await recycler.tick()
-    assert reasons == ["holds 201 MB, more than 200"]
+    assert reasons == ["uses 201 MB, more than the limit of 200"]
     old = Recycler(most_megabytes=None, longest=timedelta(hours=2), clock=clock, recycle=reasons.append)
     await old.tick()
     await clock.advance(timedelta(hours=2, seconds=1))
     await old.tick()
-    assert reasons[1:] == ["has run for 2 h, longer than 2 h"]
+    assert reasons[1:] == ["has run for 2 h, longer than the limit of 2 h"]
 
 
 async def test_watchdog_thread_runs_while_the_event_loop_is_blocked(

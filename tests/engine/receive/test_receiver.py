@@ -209,7 +209,7 @@ def test_duplicate_handler_name_and_zero_timeout_are_refused() -> None:
     endpoints.add("heartbeat", None)  # type: ignore[arg-type]
     with pytest.raises(InvalidName, match="another handler"):
         endpoints.add("heartbeat", None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidName, match="longer than nothing"):
+    with pytest.raises(InvalidName, match="must be positive"):
         endpoints.add("other", None, timeout=timedelta(0))  # type: ignore[arg-type]
     assert endpoints.nearest("hartbeat") == "heartbeat"
 

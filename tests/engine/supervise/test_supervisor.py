@@ -193,7 +193,7 @@ def test_two_loops_with_the_same_name_are_refused(supervisor: Supervisor) -> Non
 @pytest.mark.parametrize("nothing", ["every", "stuck_after", "backoff"])
 def test_policy_with_a_zero_duration_is_refused(nothing: str) -> None:
     times = {"every": timedelta(seconds=1), "stuck_after": timedelta(seconds=1), nothing: timedelta(0)}
-    with pytest.raises(ValueError, match="longer than nothing"):
+    with pytest.raises(ValueError, match="must be positive"):
         LoopPolicy(**times)  # type: ignore[arg-type]
 
 

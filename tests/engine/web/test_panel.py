@@ -76,7 +76,7 @@ async def test_every_job_of_the_catalogue_is_listed(julia_url: str) -> None:
     async with work:
         html = (await ask(create_app(julia_of(work)), "/painel")).text
     assert [entry.name for entry in CATALOGUE if entry.continuo and f'id="linha-{entry.name}"' not in html] == []
-    assert "nenhum scheduler foi visto" in html or "Nenhum scheduler foi visto ainda" in html
+    assert "nenhum agendador foi visto" in html or "Nenhum agendador foi visto ainda" in html
 
 
 async def test_summary_names_the_worst_problem_and_its_jobs_first(panel: Panel) -> None:
@@ -156,7 +156,7 @@ async def test_last_24_hours_have_a_lane_per_category_and_a_shape_per_outcome(pa
     assert len(lanes) == 4
     sync = next(lane for lane in lanes if "categoria=sync" in lane)
     assert all(f'class="o-{outcome}"' in sync for outcome in ("success", "failed", "running"))
-    assert "<title>08:45–09:00: 1 ok, 1 falha, 1 rodando</title>" in sync
+    assert "<title>08:45–09:00: 1 ok, 1 falha, 1 em execução</title>" in sync
     assert "1 perdida" in next(lane for lane in lanes if "categoria=campanha" in lane)
 
 
@@ -184,7 +184,7 @@ async def test_job_of_another_profile_has_its_page(julia_url: str) -> None:
     async with work:
         answer = await ask(create_app(julia_of(work)), "/painel/tarefas/processar_campanhas_manha")
     assert answer.status_code == 200
-    assert "Não está no perfil em vigor (continuo)" in answer.text
+    assert "Não está no perfil ativo (continuo)" in answer.text
 
 
 async def test_executions_are_paged_to_the_oldest(panel: Panel) -> None:

@@ -38,7 +38,7 @@ ZONE = ZoneInfo("America/Sao_Paulo")
 NOW = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 PHONE = "5511900000001"
 HOUR = timedelta(hours=1)
-HELD = Hold(NOW, "switch is off, turned by somebody: -")
+HELD = Hold(NOW, "switch is off, set by an operator: -")
 ENOUGH = Medico()
 PRODUCTION = {"app_env": "production", "api_token": "x" * 40, "secret_key": "y" * 40}
 RULES = RegrasDeEnvio(zone=ZONE, is_production=True, is_simulated=False)
