@@ -1,4 +1,4 @@
-"""Computes figures from marks and verdicts from figures. Nothing here measures."""
+"""Computes figures from marks and verdicts from figures. This module does not measure."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -27,7 +27,7 @@ FROM counted"""
 
 
 def drain_alone(stand: Stand, jobs: int) -> float:
-    """Drain the same rows, enqueued in the same way, in an otherwise empty table."""
+    """Drain rows that are enqueued as in ``drain_among``, in an otherwise empty table."""
     _fill(stand, jobs, 0)
     return drain(stand, 0, jobs).rate
 

@@ -108,7 +108,7 @@ class Decision:
 
 class AlertStore(Protocol):
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
-        """Take or renew the lease. Return False if another process holds it."""
+        """Take or renew the hub's lease. Return False if another process holds it."""
         ...
 
     async def decide(

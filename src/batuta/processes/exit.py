@@ -1,6 +1,6 @@
 """The end of a process: the signals that request it, and a time limit for threads and tasks that do not end.
 
-    work ended ───▶ tasks are cancelled, threads are awaited ──▶ exit
+    work ended ────▶ tasks are cancelled, threads are awaited ──▶ exit
                  └── one of them still runs after 3 s ───────────▶ exit, and report which one
 
 SIGTERM and Ctrl-C request an orderly end; the second signal ends the process immediately. SIGHUP never forces the

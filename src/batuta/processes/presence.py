@@ -4,8 +4,7 @@ Each lease owner has one empty file, named after the owner, in a folder of this 
 contains the process; the kernel reports whether that process has ended (``kernel.identity``). If the folder cannot
 be used, leases expire instead.
 
-    presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ remove the file
-after a minute
+    presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ delete it at 60 s
 
 ``CrashWatch`` recovers several times, because the database may execute a statement of the process after its end, and
 recovery skips locked rows. The file stays for a minute because each role recovers its own kind of leases. A check

@@ -1,7 +1,7 @@
 """The parent of a process tree: starts children, receives their heartbeats, kills silent children and restarts ended
 ones.
 
-    due ──▶ [ starting ] ── heartbeat ───▶ [ living ] ── silent for too long ──▶ [ SIGABRT, for a stack ] ── 3 s ──▶ killed
+    due ──▶ [ starting ] ── heartbeat ───▶ [ living ] ── silent for too long ──▶ [ SIGABRT for a stack ] ── 3 s ──▶ killed
      ▲                           │ ends        │ ends                                  │ ends                        │
      └── the wait that restarts.decide_restart gives ◀─────────────────────────────────┴─────────────────────────────┘
 

@@ -1,7 +1,6 @@
 """Five-field cron in any time zone, correct on the days on which the clocks change.
 
-    minute  hour  day-of-month  month  day-of-week        names (JAN, SUN, DOM), lists, ranges, steps; 7 is Sunday
-too
+    minute  hour  day-of-month  month  day-of-week        names (JAN, SUN, DOM), lists, ranges, steps; 0 and 7: Sunday
 
 As in Debian's cron, a day matches if either day field matches, provided that both are restricted. When the clocks
 change:
@@ -214,7 +213,7 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Return the instant of a wall time: the first of two, or the end of the gap that contains it."""
+    """Return the instant of a wall time: the first one if the clocks repeat it, the end of the gap if they skip it."""
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant

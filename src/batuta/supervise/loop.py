@@ -97,7 +97,7 @@ def drain_of(loop: Loop) -> Drain | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPolicy:
-    """How often a loop ticks, when it counts as stuck, and how many failures end its process."""
+    """Settings of a loop: how often it ticks, when it counts as stuck, and how many failures end its process."""
 
     every: timedelta  # rest after Idle()
     stuck_after: timedelta  # longest time between two records of progress before the watchdog acts

@@ -3,9 +3,10 @@
     stop ──▶ quiet ──▶ finish ──▶ cancel ──▶ hand back ──▶ deadline
              5 %, at most 1 s  to 90 %    to 95 %     to 100 % of the grace
 
-quiet      no new work is claimed; a loop without a drain is cancelled, a tick in progress may end finish
-handlers and runs in progress may end; their leases are renewed cancel     work that still runs is cancelled hand
-back  unfinished work is released for other processes, without counting an attempt or a crash
+    quiet      no new work is claimed; a loop without a drain is cancelled, a tick in progress may end
+    finish     handlers and runs in progress may end; their leases are renewed
+    cancel     work that still runs is cancelled
+    hand back  unfinished work is released for other processes, without counting an attempt or a crash
 
 A loop whose tick does not end in time loses only its own time; the other loops keep theirs.
 """
