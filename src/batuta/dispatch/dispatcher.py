@@ -207,7 +207,7 @@ class Dispatcher:
         """
         try:
             return compute(self._timetable[name])
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one schedule, the others must fire
+        except Exception as error:  # noqa: BLE001 - no error in one schedule may stop the others
             self._events.emit(ScheduleFailed(name, error))
             return None
 

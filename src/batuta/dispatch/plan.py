@@ -35,7 +35,7 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """Return every rule that may hold the job: the global pause, its category's, its own, and then its other switches."""
+    """Return every rule that may hold the job: the pauses of everything, its category and itself, then its switches."""
     pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 

@@ -170,7 +170,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Tests one part that a process needs. ``needed`` tells whether the process cannot work without the part."""
+    """Tests one part that a process needs. ``needed`` is true if the process cannot work without the part."""
 
     ask: Callable[[], Awaitable[Part]]
     needed: bool

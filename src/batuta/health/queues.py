@@ -167,9 +167,7 @@ class _PeriodicQuery:
 
 
 def judge_unserved(found: Iterable[Unserved], living_loops: Collection[str], now: datetime) -> Report:
-    """Report items of queues that no process serves. During a deployment another release may serve them; then its
-    worker's loop is alive.
-    """
+    """Report items of queues that no process serves. A queue that another release still serves is not reported."""
     by_queue: dict[str, list[Unserved]] = {}
     for each in found:
         if f"worker:{each.queue}" not in living_loops:

@@ -252,9 +252,9 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """Report a missing scheduler. ``known_since`` is the instant since which runs are expected of this database; None
     means never.
 
-    The start of the oldest running process limits how long a scheduler could have run, so a restart after a night
-    raises no alert about the last tick of the day before. A scheduler that replaced another one gets one more
-    heartbeat of time, because it writes its first heartbeat before its first tick.
+    The oldest running process shows how long a scheduler could have run. So a restart after a night raises no alert about
+    the last tick of the day before. A scheduler that replaced another one gets one more heartbeat of time, because it
+    writes its first heartbeat before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

@@ -28,7 +28,7 @@ from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity
 from batuta.supervise.loop import FOR_EVER, Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import temporary_folder
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder is this user's alone, and checked to be
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder below it must belong to this user, which is checked
 ANNOUNCING = LoopPolicy(
     every=timedelta(seconds=2),
     stuck_after=timedelta(minutes=1),

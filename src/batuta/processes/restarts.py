@@ -113,7 +113,7 @@ def decide_restart(
     chance: float,
     budget: Budget,
 ) -> RestartDecision:
-    """Decide whether and when to restart a child that ended. ``was_ready`` tells whether a child of this role was ready
+    """Decide whether and when to restart a child that ended. ``was_ready`` is true if a child of this role was ready
     before. ``ends`` and ``passed`` are monotonic seconds.
     """
     counted = (*count_recent(ends, passed, budget), passed)

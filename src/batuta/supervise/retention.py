@@ -57,7 +57,7 @@ class Pruned:
 
 
 async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
-    """Delete batches until no expired row remains or the time is over. At least one batch with rows is deleted."""
+    """Delete batches until no expired row remains or the time has run out. At least one batch with rows is deleted."""
     pruned = 0
     for retention in retentions:
         batch = BATCH

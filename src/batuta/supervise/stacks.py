@@ -145,4 +145,4 @@ def temporary_folder() -> Path:
     try:
         return Path(tempfile.gettempdir())
     except OSError:
-        return Path("/tmp")  # noqa: S108 - nothing is written there: it cannot be
+        return Path("/tmp")  # noqa: S108 - no folder is writable, so nothing is written there

@@ -222,7 +222,7 @@ class Supervisor:
             self._events.emit(TaskDeaf(str(deaf.facts["loop"]), str(deaf.facts["what"]), str(deaf.facts["stack"])))
             stop.set()
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a loop meets, its neighbours go on
+        except Exception as error:  # noqa: BLE001 - no error of one loop may stop the others
             if (treated := _take_treatment(running)) is not None:
                 return self._note_restart(running, treated, stop)
             if _cancels():  # cancelled by the shutdown: the error is a consequence

@@ -1,7 +1,7 @@
 """Access rules. Every route needs authorisation, except the few paths listed here.
 
-A caller is the bearer of a token, a browser with a session that a token opened, or, in development, a program on the
-same machine, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or
+A caller is the bearer of a token or a browser with a session that a token opened. In development a program on the same
+machine needs no token, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or
 Sec-Fetch-Site reveals them, the Host header reveals DNS rebinding, and our forms contain a CSRF token.
 """
 

@@ -60,7 +60,7 @@ class RequestAccounting:
 
         try:
             await self._app(scope, receive, sending)
-        except Exception as error:  # noqa: BLE001 - any error of a route is answered and logged, once
+        except Exception as error:  # noqa: BLE001 - any error of a route becomes a response and one log line
             self._events.emit(RequestCrashed(scope["method"], route_of(scope), error, request_id_of(scope)))
             if status is None:
                 await answer(Request(scope), 500, "crashed")(scope, receive, sending)

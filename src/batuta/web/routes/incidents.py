@@ -21,7 +21,7 @@ router = APIRouter(tags=["incidents"], route_class=AuthoriseFirst)
 def _refuse_bool(value: object) -> object:
     """Refuse ``true`` and ``false``, which pydantic would accept as 1 and 0."""
     if isinstance(value, bool):
-        raise ValueError("a score is a number")  # noqa: TRY004 - pydantic turns it into an answer
+        raise ValueError("a score is a number")  # noqa: TRY004 - pydantic turns it into a response
     return value
 
 
