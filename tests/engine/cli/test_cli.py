@@ -89,7 +89,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
     monkeypatch.chdir(elsewhere)
     code, _, err = batuta("--lang", "en", "grupos", "status")
     assert (code, one_sentence(err)) == (2, True)
-    assert f"'grupos' in {elsewhere}" in err
+    assert f"there is no command 'grupos', and {elsewhere} has no application" in err
     assert "go to its folder" in err
     assert "[tool.batuta] app" in err
     assert "'program:not_work'" in batuta("--lang", "en", "--app", "program:not_work", "grupos")[2]

@@ -58,7 +58,7 @@ def test_dead_items_are_listed_without_arguments_retried_and_discarded(batuta: C
     assert (items[first]["name"], items[first]["error"]) == ("normaliza", "wrong document")
     assert "00000-0000" not in shown
     assert batuta("queue", "retry", "default", first)[0] == 0
-    assert "prontos 1" in batuta("queue", "list")[1]
+    assert "aguardando 1" in batuta("queue", "list")[1]
     assert batuta("queue", "discard", "default", first)[0] == 1  # the item is live again
     assert batuta("queue", "discard", "default", second)[0] == 0
     assert json.loads(batuta("queue", "show", "default", "--json")[1])["items"] == []
