@@ -29,8 +29,9 @@ HEAD = """# The queue's SQL
 
 Written from the code by `python3 dev.py check --fix`; a test keeps it current. Do not edit it by hand.
 
-The statements of the table `tasks`, as PostgreSQL and SQLite get them; only line breaks and indentation are added here. Another
-`QueueTable` gets the same statements with its own columns. Statements for groups are left out: `tasks` has no groups.
+This page shows the SQL statements for the table `tasks` on PostgreSQL and SQLite, with line breaks added. For another
+`QueueTable` the statements are the same, with the columns of that table. Statements for groups are left out, because `tasks` has
+no groups.
 """
 SECTIONS = {
     "postgres": """## PostgreSQL

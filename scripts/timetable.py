@@ -17,10 +17,10 @@ FILE = Path(__file__).parents[1] / "docs" / "jobs-schedule.md"
 MONDAY = date(2026, 1, 5)
 # A job with more fires per day than this is shown with its schedule instead of a list of times.
 OFTEN = 6
-HEAD = """# Schedule de jobs
+HEAD = """# Horários das tarefas agendadas
 
-Escrito a partir do catálogo (`app/composition/jobs.py`) por `python3 dev.py check --fix`; um teste o mantém verdadeiro.
-Horários de Brasília. O mesmo na linha de comando: `batuta schedule`, `batuta schedule compare continuo janelas`.
+`python3 dev.py check --fix` gera esta página a partir do catálogo (`app/composition/jobs.py`), e um teste a compara com o código.
+Os horários são de Brasília. Na linha de comando: `batuta schedule`, `batuta schedule compare continuo janelas`.
 """
 
 
@@ -40,7 +40,7 @@ def _jobs(profile: Profile) -> list[Job]:
 
 def _overview(timetables: dict[Profile, list[Job]]) -> Iterator[str]:
     yield "## Visão geral\n"
-    yield "| categoria | " + " | ".join(f"{each}: jobs | {each}: por dia" for each in PROFILES) + " |"
+    yield "| categoria | " + " | ".join(f"{each}: tarefas | {each}: disparos por dia" for each in PROFILES) + " |"
     yield "|---|" + "---:|---:|" * len(PROFILES)
     for categoria in dict.fromkeys(job.category for jobs in timetables.values() for job in jobs):
         cells = [_cells([job for job in jobs if job.category == categoria]) for jobs in timetables.values()]
@@ -58,7 +58,7 @@ def _windows() -> Iterator[str]:
     yield "| janela | abre | dura | dias |\n|---|---|---|---|"
     for name, window in WINDOWS.items():
         yield f"| {name} | {window.opens:%H:%M} | {window.lasts} | seg–sex |"
-    yield "\nFora delas nenhuma campanha começa. `batuta windows set manha 11:00` muda uma janela, com efeito em até um segundo."
+    yield "\nFora delas nenhuma campanha começa. `batuta windows set manha 11:00` altera uma janela, com efeito em até um segundo."
 
 
 def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
@@ -75,17 +75,17 @@ def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
     yield "\nContínuo:"
     for job in sorted(jobs, key=lambda each: (-times.get(each.name, 0), each.name)):
         if times.get(job.name, 0) > OFTEN:
-            yield f"- {job.name} ({job.cron.text}): {times[job.name]} vezes"
+            yield f"- {job.name} ({job.cron.text}): {times[job.name]} vezes por dia"
     yield "```"
 
 
 def _comparison(found: Comparison) -> Iterator[str]:
     yield "\n## Redução de ruído\n"
-    yield "Disparos por dia (uma semana ÷ 7), calculados dos crons.\n"
-    yield "| job | continuo | janelas | diferença |\n|---|---:|---:|---:|"
+    yield "Disparos por dia: os de uma semana, divididos por sete, calculados a partir das expressões cron.\n"
+    yield "| tarefa | continuo | janelas | diferença |\n|---|---:|---:|---:|"
     for change in found.per_job:
         yield _row(change.job, change)
-    yield _row("**os jobs que mudam**", found.changed)
+    yield _row("**as tarefas que mudam**", found.changed)
     yield _row("**o catálogo inteiro**", found.all)
     yield "\n| hora | continuo | janelas |\n|---|---:|---:|"
     for change in found.per_hour:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from app.main import build
+from app.settings import Settings
 from batuta import Batuta
+from batuta.config import load_settings
 from batuta.jobs import JobOptions
+from batuta.runlog.log import Controls
 from batuta.stores.sql.database import DIALECTS, Dialect
 from scripts import queue_sql, timetable
 from scripts.reference import FILE, document
@@ -179,6 +183,18 @@ def test_table_lists_every_option(document: str, heading: str, options: set[str]
         (ROOT / "docs" / document).read_text(encoding="utf-8").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
     )
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == options
+
+
+def test_documents_state_how_many_jobs_of_julia_are_not_implemented() -> None:
+    registry = build(load_settings(Settings, {})).work.registry
+    jobs = list(registry.timetable(Controls(profile="continuo")).values())
+    missing = sum(not job.finished for job in jobs)
+    stated = {
+        "app/README.md": f"Of the {len(jobs)} jobs of the [timetable](../docs/jobs-schedule.md), {missing} are",
+        "CHANGELOG.md": f"{missing} of the {len(jobs)} jobs of the timetable are not implemented",
+        "docs/seeds.md": f"{len(jobs) - missing} of {len(jobs)} jobs have a handler",
+    }
+    assert [name for name, text in stated.items() if text not in (ROOT / name).read_text(encoding="utf-8")] == []
 
 
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
