@@ -126,7 +126,7 @@ async def _stages(url: str, folder: Path) -> None:
                 assert (row["estagio"], stages) == ("feita", set(STAGES)), row
         hanging = sum(row["estagio"] not in ("feita", "erro") for row in rows.values())
         tally = Tally(items=items, lost=hanging, doubled=doubled, effects=len(effects), in_vain=0)
-        figures.record_items(tally, f"{running.runs().total()} stages begun, {5 * items} needed at most")
+        figures.record_items(tally, f"{running.runs().total()} runs for {5 * items} stages")
 
 
 def _key(n: int, items: int) -> str:
