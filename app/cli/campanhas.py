@@ -192,6 +192,8 @@ def _print(ctx: CliContext, document: dict[str, Any]) -> None:
             ctx.say(texts(f"cli.campanhas.{instant}", at=ctx.moment(document[instant])))
     if document["erro"]:
         ctx.say(f"  → {ctx.texts().reason(document['erro'])}")
+    if document["espera"]:
+        ctx.say(f"  → {texts('cli.campanhas.espera', why=texts.reason(document['espera']))}")
     if document["ninguem_recebeu"]:
         ctx.say(f"  → {texts('cli.campanhas.ninguem')}")
     counts = ("destinatarios", "enfileiradas", "na_fila", "enviados", "entregues", "respostas", "em_duvida")

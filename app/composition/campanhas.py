@@ -36,10 +36,11 @@ def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Cam
     """Build the campaigns. ``work`` must have the queue FILA_MENSAGENS."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
+    held = partial(_find_held_types, work)
     return Campaigns(
-        campanhas=Campanhas(work.database, messages.mensagens, inicio, work.ids, work.clock, wake),
+        campanhas=Campanhas(work.database, messages.mensagens, inicio, held, work.ids, work.clock, wake),
         inicio=inicio,
-        loop=CampaignLoop(inicio, partial(_find_held_types, work)),
+        loop=CampaignLoop(inicio, held),
         jobs=CampaignJobs(inicio),
     )
 

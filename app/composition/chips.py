@@ -8,6 +8,7 @@ from app.contexts.chips.jobs import ChipJobs
 from app.contexts.chips.pool import Pool
 from app.contexts.chips.saude import ChipHealth
 from app.contexts.chips.service import Chips
+from app.contexts.comum.disjuntor import Disjuntor
 from app.contexts.comum.whatsapp import WhatsApp
 from app.contexts.medicos.validacao import Validacao
 from batuta import Batuta
@@ -42,7 +43,7 @@ def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> Chip
         chips=chips,
         pool=pool,
         health=ChipHealth(work.database, pool, work.circuits, zone, clock, has_gateway=line is not None),
-        jobs=ChipJobs(work.database, line, pool, chips, messages.eventos, zone, clock),
+        jobs=ChipJobs(work.database, line, Disjuntor(work.circuits, clock), pool, chips, messages.eventos, zone, clock),
         validacao=Validacao(work.database, line, work.circuits, work.switches, zone, clock),
     )
 

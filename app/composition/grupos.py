@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from app.contexts.comum.disjuntor import Disjuntor
 from app.contexts.conversas.service import Conversas
 from app.contexts.esteira.esteira import Ritmo, esteira
 from app.contexts.esteira.jobs import GroupJobs
@@ -138,7 +139,9 @@ def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None
     """
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(
-        nomes_dos_grupos=NomesDosGrupos(work.database, line, dicionario, work.clock),
+        nomes_dos_grupos=NomesDosGrupos(
+            work.database, line, Disjuntor(work.circuits, work.clock), dicionario, work.clock
+        ),
         recuperacao=Recuperacao(work.database, queue, work.ids, work.zone, work.clock),
     )
 

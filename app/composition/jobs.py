@@ -31,6 +31,8 @@ WINDOWS: Final = {
     "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # follow-ups, feedback
 }
 SAME: Final = "same"
+# Agreed with operators for every job of the day, also for one that runs twice.
+DAILY_SLA: Final = timedelta(hours=25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Entry:
     window: str | None = None
     replaces: str | None = None  # the job of the other timetable that this job replaces
     catch_up: CatchUp = CatchUp.LATEST
+    sla: timedelta | None = None  # None: by the distance between two fires
 
     @property
     def path(self) -> str:
@@ -70,12 +73,12 @@ def followup(part: str, janelas: str) -> Entry:
     return Entry(f"{whole}_{part}", "followup", None, janelas, whole.replace("_", "-"), replaces=whole)
 
 
-def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None) -> Entry:
+def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None, sla: timedelta | None = None) -> Entry:
     """Return a catalogue entry for a job that acts without an operator. A missed fire is skipped, because a late run
     would act at an unintended hour.
     """
     endpoint = endpoint or f"executar-{name.replace('_', '-')}"
-    return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP)
+    return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP, sla=sla)
 
 
 # fmt: off
@@ -112,7 +115,7 @@ CATALOGUE: Final = (
     Entry("processar_confirmacao_plantao", "confirmacao", "0 * * * *"),
     # Jobs that act without an operator
     gatilho("oferta_autonoma", "0 * * * *", "oferta_automatica_enabled"),
-    gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled"),
+    gatilho("discovery_autonomo", "0 9,14 * * 1-5", "discovery_automatico_enabled", sla=DAILY_SLA),
     gatilho("reativacao_autonoma", "0 10 * * 1", "reativacao_automatica_enabled"),
     gatilho("feedback_autonomo", "0 11 * * *", "feedback_automatico_enabled"),
     gatilho(
@@ -207,6 +210,7 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
                     window=entry.window,
                     replaces=entry.replaces,
                     catch_up=entry.catch_up,
+                    sla=entry.sla,
                     finished=endpoint is not None and endpoint.finished,
                 )
 

@@ -117,7 +117,6 @@ def add_guards(work: Batuta, settings: Settings) -> None:
     """Declare the circuit breakers of the services that Julia calls, and the limits of its messages."""
     work.circuit("evolution", failures=5, reset=300, longest_reset=1800, probe_within=60)
     work.circuit(CIRCUIT, failures=3, reset=60, longest_reset=300, probe_within=60)
-    work.circuit("supabase", failures=5, reset=30, longest_reset=120, probe_within=30)
     work.circuit("chip:*", failures=3, reset=300, longest_reset=1800, probe_within=60)
     work.observability.behind["chip"] = "evolution"
     for limit in limits(settings).todos:

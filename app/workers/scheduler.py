@@ -1,11 +1,18 @@
-"""The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the timetable of ``SCHEDULE_PROFILE``."""
+"""The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the timetable in force.
 
+An operator's choice (``batuta schedule use``) comes first, then ``SCHEDULE_PROFILE``.
+"""
+
+import asyncio
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from app.composition.jobs import timetable
+from app.composition.jobs import Profile, timetable
+from app.main import build
 from app.settings import Settings
+from batuta import Batuta, BatutaError
 from batuta.config import environment, load_settings
 
 if TYPE_CHECKING:
@@ -13,9 +20,31 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name == "JOBS":  # built on first access, because it depends on the environment
-        return timetable(load_settings(Settings, environment(), Path(".env")).schedule_profile)
+    if name == "JOBS":  # depends on the environment and the database: built on access
+        return timetable(_profile(load_settings(Settings, environment(), Path(".env"))))
     raise AttributeError(name)
+
+
+def _profile(settings: Settings) -> Profile:
+    """Return the profile in force; without a readable database, the one of the settings."""
+    work = build(settings).work
+    try:
+        # In a thread of its own: the importing program may run an event loop.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, _read_profile(work)).result()
+    except BatutaError:
+        return settings.schedule_profile
+
+
+async def _read_profile(work: Batuta) -> Profile:
+    """Read the profile without creating or migrating the database."""
+    if not await work.database.exists():
+        return cast("Profile", work.registry.first)
+    await work.connections.open()
+    try:
+        return cast("Profile", work.registry.profile(await work.controls.read()))
+    finally:
+        await work.close()
 
 
 if __name__ == "__main__":

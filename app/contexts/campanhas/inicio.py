@@ -87,13 +87,19 @@ class Inicio:
         held_types = await held() if due and held is not None else ()
         for row in due:
             tipo = row["tipo_campanha"]
-            why = JOB_HELD() if tipo in held_types else espera(await self._rules(self._database, tipo), now)
+            why = await self.por_que_espera(tipo, held_types)
             if why is not None:
                 done = replace(done, esperam={**done.esperam, row["id"]: why})
                 continue
             done = await self._start_due(row, done)
         going = await self._database.one(self._queries.going)
         return done if going is None else replace(done, concluidas=await self._conclude())
+
+    async def por_que_espera(self, tipo: str, held_types: Collection[str]) -> str | None:
+        """Return why a campaign of this type waits now; None: it may start or continue."""
+        if tipo in held_types:
+            return JOB_HELD()
+        return espera(await self._rules(self._database, tipo), self._clock.now())
 
     async def conhecidos(self, ids: Sequence[str]) -> int:
         row = await self._database.one(self._queries.known, clientes=AsJson(list(ids)))

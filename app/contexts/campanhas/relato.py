@@ -36,6 +36,7 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
         **campanha_em_palavras(row, zone),
         "corpo": row["corpo"],
         "audience_filters": row["audience_filters"],
+        "espera": progresso.espera,
         "progresso": {
             "destinatarios": row["total_destinatarios"],
             "enfileiradas": progresso.enfileiradas,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from app.contexts.campanhas.inicio import Inicio
+from app.contexts.campanhas.inicio import Held, Inicio
 from app.contexts.campanhas.model import (
     FROM,
     LONGEST_NAME,
@@ -66,6 +66,7 @@ class Progresso:
     canceladas: Mapping[str, int]
     erros: Mapping[str, int]
     excluidos: Mapping[str, int]
+    espera: str | None  # why a due campaign does not start, or a started one does not continue
 
 
 class Campanhas:
@@ -74,14 +75,16 @@ class Campanhas:
         database: Database,
         mensagens: Mensagens,
         inicio: Inicio,
+        held: Held,
         ids: Ids,
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """``wake`` is called when held messages may be sent again."""
+        """``held`` returns the types of campaign whose job is held. ``wake`` is called when held messages may be sent again."""
         self._database = database
         self._mensagens = mensagens
         self._inicio = inicio
+        self._held = held
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
         self._wake = wake
@@ -156,16 +159,28 @@ class Campanhas:
             people = await reading.all(self._queries.recipients, id=id)
             messages = await reading.all(self._queries.messages, id=id)
             doubts = await reading.one(self._queries.doubts, id=id)
+        na_fila = sum(each["quantas"] for each in messages if each["status"] in ("pendente", "processando"))
         return Progresso(
             campanha=dict(row),
             enfileiradas=sum(each["quantas"] for each in messages),
-            na_fila=sum(each["quantas"] for each in messages if each["status"] in ("pendente", "processando")),
+            na_fila=na_fila,
             em_duvida=0 if doubts is None else doubts["quantas"],
             bloqueadas=_count_by_outcome(messages, "bloqueada"),
             canceladas=_count_by_outcome(messages, "cancelada"),
             erros=_count_by_outcome(messages, "erro"),
             excluidos={each["motivo"]: each["quantos"] for each in people if each["situacao"] == "excluido"},
+            espera=await self._why_it_waits(row, na_fila),
         )
+
+    async def _why_it_waits(self, row: Row, na_fila: int) -> str | None:
+        match row["status"]:
+            case StatusDaCampanha.AGENDADA if row["agendar_para"] <= self._clock.now():
+                pass
+            case StatusDaCampanha.ATIVA if na_fila:
+                pass
+            case _:
+                return None
+        return await self._inicio.por_que_espera(row["tipo_campanha"], await self._held())
 
     async def destinatarios(
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int

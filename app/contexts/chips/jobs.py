@@ -21,6 +21,7 @@ from app.contexts.chips.sincronia import (
     find_unlisted,
     plan,
 )
+from app.contexts.comum.disjuntor import Disjuntor
 from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
 from app.contexts.operacao.service import Eventos
 from batuta import Done, Failed, Outcome, Partial, Skipped
@@ -35,6 +36,7 @@ NUMBER_TAKEN = define("numero_repetido", "{instance} has the number of another c
 NO_ACTIVE_CHIP = define("sem_chip_ativo", "no chip is active: nothing could be sent")
 NO_LINE_SEEN = define("linhas_sem_resposta", "no connection could be checked ({why}): nothing was changed")
 DISCONNECTED = define("desconectados", "disconnected: {instances}")
+CHECK_AGAIN = define("desconectados_aguardando", "disconnected at this check, counted from the next one: {instances}")
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
@@ -49,6 +51,7 @@ class ChipJobs:
         self,
         database: Database,
         line: WhatsApp | None,
+        gateway: Disjuntor,
         pool: Pool,
         chips: Chips,
         eventos: Eventos,
@@ -58,6 +61,7 @@ class ChipJobs:
         """``line`` is None if no gateway is configured."""
         self._database = database
         self._line = line
+        self._gateway = gateway
         self._pool = pool
         self._chips = chips
         self._eventos = eventos
@@ -69,13 +73,13 @@ class ChipJobs:
         if self._line is None:
             return Skipped(NO_LINE())
         asked_at = self._clock.now()
-        instances = await self._line.instances()
+        instances = await self._gateway.ask("fetchInstances", self._line.instances)
         if isinstance(instances, Unavailable):
             return Failed(NOTHING_CHANGED(why=instances.why))
         chips = await self._pool.list_known(self._database)
         if chips and not instances:
             return Failed(NO_INSTANCE(count=len(chips)))
-        asked = {chip.instance: await self._line.connection(chip.instance) for chip in find_unlisted(chips, instances)}
+        asked = {chip.instance: await self._connection(chip.instance) for chip in find_unlisted(chips, instances)}
         made = plan(chips, instances, asked)
         async with self._database.transaction() as transaction:
             done = Counter([await self._change(transaction, made, each, asked_at) for each in made.changes])
@@ -133,7 +137,7 @@ class ChipJobs:
         if not senders:
             return Skipped(NO_ACTIVE_CHIP())
         asked_at = self._clock.now()
-        answers = [(chip, await self._line.connection(chip.instance)) for chip in senders]
+        answers = [(chip, await self._connection(chip.instance)) for chip in senders]
         silent = [chip.instance for chip, answer in answers if isinstance(answer, Unavailable)]
         if len(silent) == len(answers):
             why = next(answer.why for _, answer in answers if isinstance(answer, Unavailable))
@@ -142,16 +146,23 @@ class ChipJobs:
         await self._record_states(looked, asked_at)
         shut = [chip for chip, is_open in looked if not is_open]
         down = [chip.instance for chip in shut if chip.failures + 1 >= COUNTS_FROM]
+        waiting = [chip.instance for chip in shut if chip.instance not in down]
         details: dict[str, Json] = {
-            "status": "desconectado" if down else "desconectado_aguardando" if shut else "ok",
+            "conexao": "desconectado" if down else "desconectado_aguardando" if shut else "ok",
             "conectados": len(looked) - len(shut),
-            "aguardando": len(shut) - len(down),
+            "aguardando": len(waiting),
             "desconectados": len(down),
             "sem_resposta": len(silent),
         }
         wrong = [DISCONNECTED(instances=", ".join(down))] if down else []
+        wrong += [CHECK_AGAIN(instances=", ".join(waiting))] if waiting else []
         wrong += [NO_ANSWER_ABOUT(instances=", ".join(silent))] if silent else []
         return Partial(join(wrong), len(looked), details) if wrong else Done(items=len(looked), result=details)
+
+    async def _connection(self, instance: str) -> Conexao | Unavailable:
+        assert self._line is not None
+        line = self._line
+        return await self._gateway.ask("connectionState", lambda: line.connection(instance))
 
     async def _record_states(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
         now = self._clock.now()

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from app.contexts.chips.api import Emissor, Emissores, rank
 from app.contexts.comum.conteudo import hash_do_texto
+from app.contexts.comum.disjuntor import GATEWAY
 from app.contexts.comum.whatsapp import (
     Banned,
     Disconnected,
@@ -53,7 +54,6 @@ from batuta.queues import ItemHandler, Lease, after_seconds
 from batuta.reasons import RATE_LIMIT, Reason, define
 from batuta.sql import Database, Restored, Transaction, blind_restores
 
-GATEWAY: Final = "evolution"
 # How long a decision is valid. A call that has not begun by then is not made, and its intent is deleted.
 CALL_WITHIN: Final = LEAVES_WITHIN
 # Longer than a send may take: a reservation counts against the limits until then.

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
+from app.contexts.comum.disjuntor import Disjuntor
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.leitura_grupos.api import UFS, Texto, Vocabulario, cidades
 from app.contexts.nomes.api import Dicionario
@@ -45,10 +46,13 @@ def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
 
 
 class NomesDosGrupos:
-    def __init__(self, database: Database, line: Line | None, dicionario: Dicionario, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, line: Line | None, gateway: Disjuntor, dicionario: Dicionario, clock: Clock
+    ) -> None:
         """``line`` is None if no gateway is configured."""
         self._database = database
         self._line = line
+        self._gateway = gateway
         self._dicionario = dicionario
         self._clock = clock
         self._queries = load_queries(GroupNameQueries, Path(__file__).parent / "nomes_dos_grupos.sql", database.dialect)
@@ -63,13 +67,16 @@ class NomesDosGrupos:
         for row in due:
             if row["instance"] is None or self._clock.now() >= call.deadline - MARGIN:
                 continue
-            found = await self._line.group(row["instance"], row["jid"])
+            found = await self._group(self._line, row["instance"], row["jid"])
             if isinstance(found, Unavailable) and not found.not_found:
                 return Partial(found.why, items=counts["nomeados"], result=_json(counts))
             named = await self._keep(row["id"], None if isinstance(found, Unavailable) else found.nome)
             counts["nomeados" if named is not None else "sem_nome"] += 1
             counts["com_regiao"] += bool(named)
         return Done(items=counts["nomeados"], result=_json(counts))
+
+    async def _group(self, line: Line, instance: str, jid: str) -> Grupo | Unavailable:
+        return await self._gateway.ask("findGroupInfos", lambda: line.group(instance, jid))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
         """Store the name and the time. Return the region, "" if the name implies none, or None if the group has no

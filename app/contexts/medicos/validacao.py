@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.disjuntor import GATEWAY
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp, circuit_of
 from app.contexts.mensagens.api import PAUSES, SAFE_MODE
 from batuta import Done, Failed, Outcome, Partial, Skipped
@@ -35,7 +36,6 @@ AT_MOST: Final = 50
 LEASE: Final = timedelta(minutes=10)
 AGAIN_AFTER: Final = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
 HOURS: Final = Window(opens=time(8), lasts=timedelta(hours=12), days=frozenset(range(7)))
-GATEWAY: Final = "evolution"
 
 
 class Switches(Protocol):

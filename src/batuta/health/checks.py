@@ -108,6 +108,8 @@ def judge_jobs(healths: Collection[JobHealth]) -> Report:
     reports.append(_group_report(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
     reports.append(_group_report(Severity.WARNING, "jobs.failing", "jobs_failing", failing, min(10, 3 * len(failing))))
     reports.append(_group_report(Severity.INFO, "jobs.partial", "jobs_partial", partly, 0))
+    unfinished = [health for health in healths if health.state is JobState.UNFINISHED]
+    reports.append(_group_report(Severity.INFO, "jobs.unfinished", "jobs_unfinished", unfinished, 1))
     return merge_reports(reports)
 
 

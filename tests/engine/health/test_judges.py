@@ -324,8 +324,9 @@ def test_one_finding_silences_the_others_when_every_job_is_stale() -> None:
     }
 
 
-def test_unfinished_jobs_raise_no_finding() -> None:
-    assert judge_jobs([health(f"job{n}", stale=True, finished=False) for n in range(30)]) == Report()
+def test_unfinished_jobs_raise_one_finding_and_keep_the_score_below_perfect() -> None:
+    report = judge_jobs([health(f"job{n}", stale=True, finished=False) for n in range(30)])
+    assert (severities(report), report.lost) == ({"jobs.unfinished": Severity.INFO}, 1)
 
 
 def circuit(name: str, state: CircuitState) -> Circuit:
@@ -400,7 +401,8 @@ def test_critical_job_that_is_late_because_it_fails_is_reported_once() -> None:
 
 def test_held_or_unfinished_job_does_not_count_as_failing() -> None:
     assert severities(judge_jobs([health("a", failures=9, held="held: switch pause.job.a is on"), health("b")])) == {}
-    assert judge_jobs([health("a", failures=9, finished=False), health("b")]) == Report()
+    report = judge_jobs([health("a", failures=9, finished=False), health("b")])
+    assert severities(report) == {"jobs.unfinished": Severity.INFO}
 
 
 def test_repeatedly_stuck_loop_is_reported_and_a_single_restart_is_not() -> None:

@@ -688,6 +688,8 @@ async def test_campaign_starts_only_in_the_window_of_its_type_under_janelas(offi
     assert isinstance(answer, Done)
     assert isinstance(answer.result, dict)
     assert answer.result["esperam"] == {str(afternoon): "outside the campaign's window"}
+    seen = await office.campanhas.progresso(afternoon)
+    assert progresso_em_palavras(seen, office.work.zone)["espera"] == "outside the campaign's window"
     assert (await office.status(morning), await office.status(afternoon)) == ("ativa", "agendada")
     await office.clock.advance(3 * HOUR)
     await office.starts()

@@ -216,12 +216,14 @@ async def test_one_failed_check_is_ignored_and_the_second_in_a_row_counts(chips:
     await add_chip(chips.database)
     chips.line.state = Conexao.CLOSE
     first = await chips.run("verificar_whatsapp")
-    assert (type(first), details(first)["status"]) == (Done, "desconectado_aguardando")
+    assert isinstance(first, Partial)
+    assert "counted from the next one: julia-sim" in first.reason
+    assert details(first)["conexao"] == "desconectado_aguardando"
     assert (await chips.chip())["evolution_connected"] is True
     # Another process, after a restart, knows of the first failure.
     again = Chips(chips.work, chips.clock, chips.line)
     second = await again.run("verificar_whatsapp")
-    assert (type(second), details(second)["status"]) == (Partial, "desconectado")
+    assert (type(second), details(second)["conexao"]) == (Partial, "desconectado")
     assert ((await chips.chip())["evolution_connected"], (await chips.chip())["status"]) == (False, "active")
     await chips.run("verificar_whatsapp")
     events = await rows(chips.database, "SELECT event_type FROM business_events")
@@ -233,16 +235,33 @@ async def test_successful_check_resets_the_count_of_failures(chips: Chips) -> No
     for state in (Conexao.CLOSE, Conexao.OPEN, Conexao.CLOSE):
         chips.line.state = state
         last = await chips.run("verificar_whatsapp")
-    assert details(last)["status"] == "desconectado_aguardando"
+    assert details(last)["conexao"] == "desconectado_aguardando"
     assert ((await chips.chip())["conexao_falhas"], (await chips.chip())["evolution_connected"]) == (1, True)
+
+
+@pytest.mark.parametrize("job", ["sincronizar_chips", "verificar_whatsapp"])
+async def test_failing_requests_open_the_circuit_and_an_open_circuit_holds_them(chips: Chips, job: str) -> None:
+    await add_chip(chips.database)
+    chips.line.listed = chips.line.state = Unavailable("HTTP 503", permanent=True)
+    for _ in range(5):
+        assert isinstance(await chips.run(job), Failed)
+    (found,) = [each for each in await chips.work.circuits.look() if each.name == "evolution"]
+    assert (found.state, found.failures) == ("open", 5)
+    chips.line.listed, chips.line.state = [instance()], Conexao.OPEN
+    held = await chips.run(job)
+    assert isinstance(held, Failed)
+    assert "circuit open: evolution" in held.error
+    chips.clock.step(timedelta(minutes=5, seconds=1))
+    assert isinstance(await chips.run(job), Done)
+    (found,) = [each for each in await chips.work.circuits.look() if each.name == "evolution"]
+    assert found.state == "closed"
 
 
 async def test_check_without_an_answer_changes_nothing(chips: Chips) -> None:
     await add_chip(chips.database)
     await add_chip(chips.database, "outra")
     chips.line.state = Unavailable("HTTP 500")
-    for _ in range(3):
-        assert isinstance(await chips.run("verificar_whatsapp"), Failed)
+    assert isinstance(await chips.run("verificar_whatsapp"), Failed)
     assert ((await chips.chip())["conexao_falhas"], (await chips.chip())["evolution_connected"]) == (0, True)
     chips.line.states = {"outra": Conexao.OPEN}
     partly = await chips.run("verificar_whatsapp")

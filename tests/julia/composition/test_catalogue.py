@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,30 @@ def test_list_can_be_imported_as_plain_mappings_and_follows_the_profile(tmp_path
         )
         assert [line for line in done.stdout.splitlines() if line.startswith(f"{name} ")]
         assert len(done.stdout.splitlines()) == len(timetable(profile))  # type: ignore[arg-type]
+
+
+def test_list_follows_the_profile_that_an_operator_chose(tmp_path: Path) -> None:
+    environment = {
+        **os.environ, "SCHEDULE_PROFILE": "continuo", "DATABASE_URL": f"sqlite:///{tmp_path / 'julia.db'}",
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+    }  # fmt: skip
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    choose = "import sys; from batuta.cli import main; sys.exit(main(['--app', 'app.main:work', *sys.argv[1:]]))"
+    run("-c", choose, "migrate")
+    run("-c", choose, "schedule", "use", "janelas")
+    program = "from app.workers.scheduler import JOBS; print(*(job['name'] for job in JOBS))"
+    assert "processar_campanhas_fim" in run("-c", program)
+
+
+def test_sla_of_a_job_of_the_day_is_25_hours(work: Batuta) -> None:
+    of = {job.name: job.sla for job in work.registry}
+    assert of["discovery_autonomo"] == of["report_manha"] == timedelta(hours=25)
 
 
 def test_every_scheduled_endpoint_exists_and_handlers_are_scheduled_or_manual(work: Batuta) -> None:

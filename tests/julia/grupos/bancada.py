@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from app.composition.grupos import Groups, add_groups
-from app.composition.julia import migrations
+from app.composition.julia import add_guards, migrations
 from app.composition.mensagens import build_messages
 from app.contexts.comum.telefone import address
 from app.contexts.esteira.leituras import Leitor
@@ -133,6 +133,7 @@ async def bancada(
     """``around``: wraps every call of a stage's handler."""
     values = Settings(database_url=url, **settings)
     work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=values)
+    add_guards(work, values)
     instead: dict[str, Handler] = {}
     add = work.add_pipeline
 

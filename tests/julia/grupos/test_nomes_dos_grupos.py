@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from app.contexts.comum.disjuntor import Disjuntor
 from app.contexts.comum.whatsapp import NO_LINE, Grupo, Unavailable
 from app.contexts.grupos.nomes_dos_grupos import AGAIN_AFTER, NomesDosGrupos, regiao_de
 from app.contexts.leitura_grupos.api import Vocabulario
@@ -31,7 +32,9 @@ class Line:
 
 
 def nomes_dos_grupos(mesa: Bancada, line: Line | None) -> NomesDosGrupos:
-    return NomesDosGrupos(mesa.work.database, line, mesa.groups.dicionario, mesa.clock)
+    return NomesDosGrupos(
+        mesa.work.database, line, Disjuntor(mesa.work.circuits, mesa.clock), mesa.groups.dicionario, mesa.clock
+    )
 
 
 def call(mesa: Bancada) -> JobCall:

@@ -83,7 +83,7 @@ async def test_every_circuit_is_listed_including_ones_that_never_failed(julia: J
     await julia.fail("evolution", 5)
     await julia.fail("chip:7", 1)
     found = (await julia.get("/health/circuits"))["circuits"]
-    assert set(found) == {"chip:7", "claude", "evolution", "supabase"}
+    assert set(found) == {"chip:7", "claude", "evolution"}
     assert set(found["evolution"]) >= CIRCUIT_FIELDS
     assert found["claude"]["estado"] == "closed"
     assert found["claude"]["tempo_reset_atual"] == 60
