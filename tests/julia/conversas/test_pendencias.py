@@ -1,7 +1,7 @@
 """Listeners hear of each inbound message once; a message that none answers waits for a person. On both databases."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from batuta.sql import Transaction
 from batuta.testing import FakeClock
 from tests.command import Command
 from tests.julia.conversas.test_duvidas import HIDDEN, JULIA, PHONE, WITHOUT_NINTH, receive
-from tests.julia.tables import add_doctor, one, rows, write
+from tests.julia.tables import add_doctor, one, prune, rows, write
 
 
 @pytest.fixture
@@ -158,6 +158,16 @@ async def test_operator_resolves_once_and_the_audit_log_keeps_it(julia: Julia) -
     assert (noted["actor"], noted["action"], noted["subject"]) == (
         "ana", "pendencia.resolver", f"pendencia:{pending.id}",
     )  # fmt: skip
+
+
+async def test_old_resolved_entries_are_pruned_and_open_ones_stay(julia: Julia, clock: FakeClock) -> None:
+    await receive(julia, "oi", message_id="m1")
+    (first,) = await julia.messages.pendencias.listar(limite=10)
+    await julia.messages.pendencias.resolver(first.id, por="ana", motivo="-")
+    await receive(julia, "olá", message_id="m2")
+    later = clock.now() + timedelta(seconds=1)
+    assert await prune(julia.work.database, "conversas", before=later) == {"pendencias": 1}
+    assert await julia.messages.pendencias.quantas() == 1
 
 
 async def test_health_reports_messages_that_wait_for_a_person(julia: Julia) -> None:

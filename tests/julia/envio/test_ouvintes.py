@@ -18,12 +18,11 @@ DAY = timedelta(days=1)
 
 
 class Listener:
-    """Remembers each call, and whether the row was already settled in the same transaction."""
+    """Remembers each call."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self) -> None:
         self.heard: list[tuple[str, MensagemEncerrada]] = []
         self.fails = False
-        self.office = office
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
         self._hear("enviada", mensagem)
@@ -43,7 +42,7 @@ class Listener:
 
 @pytest.fixture
 def listener(office: Office) -> Listener:
-    made = Listener(office)
+    made = Listener()
     julia_of(office.work).messages.ouvintes.registrar([Tipo.FOLLOWUP_1], made)
     return made
 
