@@ -7,7 +7,7 @@ from typing import Final
 
 from app.contexts.leitura_conversas.classes import WANTS_PERSON, classify
 from app.contexts.leitura_conversas.irritacao import irritation
-from app.contexts.leitura_conversas.lexico import WORDS, fold, one_slip, terms
+from app.contexts.leitura_conversas.lexico import fold, known_words, one_slip, terms
 from app.contexts.leitura_conversas.optout import CERTO, NAO, PROVAVEL, Indicio, cessation
 from app.contexts.leitura_conversas.padroes import named, pattern
 from app.contexts.leitura_conversas.retirada import withdrawal
@@ -267,7 +267,7 @@ _LONG_KEYWORDS: Final = terms("parar cancelar remover excluir descadastrar")
 def _is_split(said: Sequence[Palavra]) -> bool:
     """Return whether the words are one keyword written in pieces: "pa rar", "sa ir"."""
     whole = "".join(each.texto for each in said)
-    if len(said) == 1 and not said[0].marcas and said[0].texto not in WORDS:
+    if len(said) == 1 and not said[0].marcas and said[0].texto not in known_words():
         return any(one_slip(whole, each) for each in _LONG_KEYWORDS)
     in_pieces = any(len(each.texto) <= 2 or not each.marcas for each in said)
     return 1 < len(said) <= 4 and len(whole) <= _LONGEST_SPLIT and in_pieces and _KEYWORDS.get(fold(whole)) is CERTO

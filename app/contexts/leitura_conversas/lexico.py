@@ -4,7 +4,7 @@ corrected.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
@@ -60,7 +60,8 @@ def _forms(verb: str) -> Iterator[tuple[str, str]]:
         yield "_PP", stem + _PARTICIPLES[ending] + gender
 
 
-def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
+@cache
+def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
     """Load the lexicon. Return folded words with their meanings, and every spelling with its folded word."""
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
@@ -74,8 +75,8 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
                 is_statement = name == "INCOMODAR" and verb.endswith("ar") and form == verb[:-1]
                 found.setdefault(fold(form), set()).add("INCOMODA" if is_statement else name + suffix)
                 spellings[form] = fold(form)
-    for name, words in read["palavras"].items():
-        for word in words:
+    for name, listed in read["palavras"].items():
+        for word in listed:
             found.setdefault(fold(word), set()).add(name)
             spellings[word] = fold(word)
     # A word in a pattern is known: it is never corrected to another word, and one typing error in it is corrected.
@@ -87,7 +88,11 @@ def _load() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
     return {word: frozenset(names) for word, names in found.items()}, spellings
 
 
-WORDS, _SPELLINGS = _load()
+def known_words() -> dict[str, frozenset[str]]:
+    """Return the folded words with their meanings. The lexicon is loaded on first use: most processes read no message."""
+    return _lexicon()[0]
+
+
 # Abbreviations and the word that they stand for in patterns.
 _ALIASES: Final = {
     **dict.fromkeys(("n", "nn", "naum", "nau", "naun", "noa", "naao"), "nao"),
@@ -105,17 +110,15 @@ def _shorter(word: str) -> set[str]:
     return {word[:at] + word[at + 1 :] for at in range(len(word))}
 
 
-def _neighbours(written: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+@cache
+def _neighbours() -> dict[str, list[tuple[str, str]]]:
     """Index spellings, folded and unfolded, by each form that results from removing one letter."""
     index: dict[str, list[tuple[str, str]]] = {}
-    for spelling, word in sorted(written.items()):
-        if len(spelling) >= _LONG_ENOUGH + (not WORDS[word]):
+    for spelling, word in sorted(_lexicon()[1].items()):
+        if len(spelling) >= _LONG_ENOUGH + (not known_words()[word]):
             for key in {spelling, *_shorter(spelling)}:
                 index.setdefault(key, []).append((spelling, word))
     return index
-
-
-_NEIGHBOURS: Final = _neighbours(_SPELLINGS)
 
 
 @lru_cache(maxsize=16_384)
@@ -124,20 +127,20 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
     if _LAUGHTER.fullmatch(word):
         return "riso", frozenset(("RISO",))
     plain = _ALIASES.get(word) or fold(word)
-    if plain in WORDS:
-        return plain, WORDS[plain]
+    if plain in known_words():
+        return plain, known_words()[plain]
     if any(each.isdigit() or each in "@$" for each in word):
         return _with_digits(word, plain)
     if len(plain) < _LONG_ENOUGH - 1 or len(plain) > _LONGEST_WORD:
         return plain, frozenset()
     for tried in (plain, word):
-        near = {each for key in (tried, *_shorter(tried)) for each in _NEIGHBOURS.get(key, ())}
+        near = {each for key in (tried, *_shorter(tried)) for each in _neighbours().get(key, ())}
         close = sorted(
             (each for each in near if each[0][0] == tried[0] and one_slip(tried, each[0]) and _may_be(tried, each)),
-            key=lambda each: (not WORDS[each[1]] & _KEY, each),
+            key=lambda each: (not known_words()[each[1]] & _KEY, each),
         )
         if close:
-            return close[0][1], WORDS[close[0][1]]
+            return close[0][1], known_words()[close[0][1]]
     return plain, frozenset()
 
 
@@ -145,7 +148,7 @@ def _may_be(tried: str, near: tuple[str, str]) -> bool:
     """Return whether a similar known word may replace the written word. Only a keyword of the grammar may replace a
     short word.
     """
-    return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(WORDS[near[1]] & _KEY))
+    return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
 
 
 _KEY: Final = frozenset(
@@ -167,13 +170,13 @@ _KEY: Final = frozenset(
 
 def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
     keyword = fold(word.translate(_LEET))
-    if WORDS.get(keyword, frozenset()) & {"SAIR", "STOP", "PARAR", "CANCELAR", "TIRAR"}:
-        return keyword, WORDS[keyword]
+    if known_words().get(keyword, frozenset()) & {"SAIR", "STOP", "PARAR", "CANCELAR", "TIRAR"}:
+        return keyword, known_words()[keyword]
     if plain.isdigit() or re.fullmatch(r"\d+[a-z]{1,3}\d*", plain):
         return plain, frozenset(("NUM",))
     swapped = fold(word.translate(_LEET))
-    if swapped in WORDS and len(swapped) > 2:
-        return swapped, WORDS[swapped]
+    if swapped in known_words() and len(swapped) > 2:
+        return swapped, known_words()[swapped]
     return plain, frozenset(("NUM",)) if plain[:1].isdigit() else frozenset()
 
 
@@ -210,4 +213,4 @@ def split_glued(letters: str) -> tuple[str, ...]:
 
 
 def _is_piece(piece: str) -> bool:
-    return (len(piece) > 1 and bool(WORDS.get(fold(piece)))) or piece in ("o", "a", "e")
+    return (len(piece) > 1 and bool(known_words().get(fold(piece)))) or piece in ("o", "a", "e")

@@ -9,7 +9,7 @@ sentences that lack them.
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -29,10 +29,21 @@ class Escrita(Protocol):
 
 
 class Padrao:
+    """A pattern, translated on first use: most processes read no message."""
+
     def __init__(self, written: str) -> None:
-        pieces = [match[0] for match in _PIECE.finditer(written) if not match[0].isspace()]
-        self._compiled = re.compile("".join(_translate(pieces)))
-        self._needs = tuple(_needs(pieces))
+        self._written = written
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile("".join(_translate(self._pieces())))
+
+    @cached_property
+    def _needed(self) -> tuple[frozenset[str], ...]:
+        return tuple(_needs(self._pieces()))
+
+    def _pieces(self) -> list[str]:
+        return [match[0] for match in _PIECE.finditer(self._written) if not match[0].isspace()]
 
     def search(self, frase: Escrita) -> re.Match[str] | None:
         return self._compiled.search(frase.escrita) if self._may_match(frase) else None
@@ -45,7 +56,7 @@ class Padrao:
         return self._compiled.finditer(frase.escrita) if self._may_match(frase) else iter(())
 
     def _may_match(self, frase: Escrita) -> bool:
-        return not any(need.isdisjoint(frase.chaves) for need in self._needs)
+        return not any(need.isdisjoint(frase.chaves) for need in self._needed)
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.contexts.leitura_conversas.lexico import WORDS, fold, meanings, split_glued, terms
+from app.contexts.leitura_conversas.lexico import fold, known_words, meanings, split_glued, terms
 
 LONGEST: Final = 65_536
 # A sentence without any full stop is read in pieces of this many words.
@@ -104,7 +104,7 @@ _QUOTES: Final = str.maketrans("“”„«»‘’´`–—•", '"""""\'\'\'\'
 
 def _unstar(match: re.Match[str]) -> str:
     """Replace a star that stands for a vowel: "p*rar"."""
-    found = [word for vowel in "aeiou" if WORDS.get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
+    found = [word for vowel in "aeiou" if known_words().get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
     return found[0] if found else match[0]
 
 
@@ -156,7 +156,7 @@ def _words(piece: str) -> Iterator[Palavra]:
         yield Palavra("mais", meanings("mais")[1])
         return
     word, marks = meanings(piece)
-    if marks or word in WORDS or len(piece) < 7 or not piece.isalpha() or not piece.isascii():
+    if marks or word in known_words() or len(piece) < 7 or not piece.isalpha() or not piece.isascii():
         yield Palavra(word, marks)
         return
     pieces = split_glued(piece)
