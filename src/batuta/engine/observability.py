@@ -138,7 +138,7 @@ class Observability:
         self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heartbeat: Heartbeat | None = None
     ) -> Supervisor:
         """Build a supervisor for the role's own loops and the observing loops. ``heartbeat`` is a heartbeat that runs
-        in another thread; None adds one to the loops.
+        in another thread; None adds a heartbeat to the loops.
         """
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)

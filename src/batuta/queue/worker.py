@@ -137,7 +137,7 @@ class Worker:
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
     def _free_places(self) -> int:
-        """Return how many items to claim. Zero while an item has reserved the process to run alone."""
+        """Return how many items to claim. The result is zero while an item has reserved the process to run alone."""
         free = min(self._policy.portion, self._policy.limit - len(self._running))
         return max(0, free) if self._isolation.may_claim else 0
 

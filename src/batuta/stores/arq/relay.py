@@ -56,7 +56,7 @@ class _Sent:
     """A call that awaits its outcome. ``ran`` is its time in progress so far; ``seen_at`` is when it was last observed
     in progress.
 
-    ``is_taken``: Redis records that this relay reads the outcome, so that only this relay may settle the task.
+    ``is_taken`` is true if Redis records that this relay reads the outcome, so that only this relay may settle the task.
     """
 
     lease: Lease

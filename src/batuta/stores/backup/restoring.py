@@ -127,7 +127,7 @@ class DatabaseId:
         return None if row is None else str(row["setting"])
 
     async def settle(self, transaction: Transaction, *, now: datetime) -> str:
-        """Return the id of the database, and create it if it is missing."""
+        """Return the id of the database, and create the id if it is missing."""
         found = await self.read(transaction)
         if found is not None or self._ids is None:
             return found or ""

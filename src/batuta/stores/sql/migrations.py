@@ -191,7 +191,7 @@ class Marker:
         self._queries = load_queries(MarkerQueries, STATEMENTS / "marker.sql", database.dialect)
 
     async def set_once(self, *, now: datetime) -> None:
-        """Mark the database if it is unmarked. Without a project, do nothing."""
+        """Mark the database with the project if it is unmarked. If no project is set, do nothing."""
         project = self._mark.project
         if project is not None:
             await self._database.run(self._queries.settle, name=self._mark.key, setting=AsJson(project), now=now)

@@ -488,8 +488,8 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """Return a query for the last checked priority. It returns no row if there are no further priorities, so that the
-    parts joined to it do not run.
+    """Return a query for the last checked priority. The query returns no row if there are no further priorities; then
+    the subqueries joined to it do not run.
     """
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"
