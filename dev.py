@@ -37,13 +37,13 @@ TEST_PHASES = (
 
 WORDS = {
     "run": "start the whole system on loopback and print its address",
-    "test": "all of check and every test; with a path or -k, those tests alone",
-    "check": "format, lint, types, import contracts; --fix mends what can be mended",
-    "bench": "measure store, scheduler and queue, beside raw drivers and peers; --quick for a first look",
-    "faults": "the long fault runs, about an hour, or some of their files; --write puts their figures into docs/faults.md",
+    "test": "check and every test; with a path or -k, only those tests",
+    "check": "format, lint, types, import contracts, documents; --fix corrects what it can",
+    "bench": "measure store, scheduler and queue, next to raw drivers and other queues; --quick for a first impression",
+    "faults": "the long fault runs, about an hour, or some of their files; --write updates the figures in docs/faults.md",
     "demo": "a small campaign through the simulated WhatsApp, in under a minute",
     "wheel": "build the wheel of the library into dist/",
-    "setup": "make the environment and stop",
+    "setup": "create the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",
 }
 
@@ -55,10 +55,10 @@ def main(arguments: list[str]) -> int:
         return 0
     if word not in WORDS:
         near = difflib.get_close_matches(word, WORDS, n=1)
-        return refuse(f"dev.py knows no word '{word}'{f': did you mean {near[0]}?' if near else '.'}\n\n{usage()}")
+        return refuse(f"dev.py has no command '{word}'{f': did you mean {near[0]}?' if near else '.'}\n\n{usage()}")
     if sys.version_info < (3, 11):
         return refuse(
-            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `python3.11 dev.py {word}`."
+            f"Python 3.11 or newer is required, this is {sys.version.split()[0]}: run `python3.11 dev.py {word}`."
         )
     os.chdir(ROOT)
     words = {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "demo": demo}
@@ -231,7 +231,7 @@ def ensure(lock_file: Path) -> None:
     try:
         make_environment(lock_file)
     except OSError as error:
-        sys.exit(f"dev.py: the environment could not be made: {error}. {pip_hint()}")
+        sys.exit(f"dev.py: the environment could not be created: {error}. {pip_hint()}")
     stamps[lock_file].write_text(wanted)
 
 
@@ -305,8 +305,8 @@ def pip_hint() -> str:
     if not has_pip:
         return f"{sys.executable} has no pip: install it (Debian: apt install python3-pip) and run this again."
     return (
-        "The lines above say why; most often the package index was not reached or the folder is read-only. "
-        "Run this again when that is mended."
+        "The lines above show why; most often the package index is unreachable or the folder is read-only. "
+        "Run this again after that is fixed."
     )
 
 

@@ -27,8 +27,8 @@ QUEUE_LIMIT = 1_200
 WHAT = ("store", "scheduler", "queue")
 NO_POSTGRES = """
 ########################################################################################
-#  NOT MEASURED: no PostgreSQL on this machine. What stands above is SQLite alone.     #
-#  Set BATUTA_PG_BIN to the folder that holds initdb, and run this again.              #
+#  NOT MEASURED: no PostgreSQL on this machine. The figures above are SQLite only.     #
+#  Set BATUTA_PG_BIN to the folder that contains initdb, and run this again.           #
 ########################################################################################
 """
 
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.folder
     effort = QUICK if options.quick else FULL
     if not folder.is_dir() or filesystem(folder) in MEMORY_FILESYSTEMS:
-        return refuse(f"{folder} is no folder on a disk, and only there a sync is real: name one with --folder")
+        return refuse(f"{folder} is not a folder on a disk, where a sync is real: choose one with --folder")
     started = time.monotonic()
     what = options.what or WHAT
     try:
@@ -47,12 +47,10 @@ def main(arguments: list[str]) -> int:
         if "queue" in what:
             measure_queue(folder, options)
     except (TimeoutError, RowsLost) as error:
-        return refuse(
-            str(error) or f"it did not come to an end within {LIMIT:.0f} s: look at what else the machine does"
-        )
+        return refuse(str(error) or f"it did not end within {LIMIT:.0f} s: check what else runs on the machine")
     except (KeyboardInterrupt, asyncio.CancelledError):
-        return refuse("stopped before its end; the figures above are whole, the others were not taken")
-    print(f"{time.monotonic() - started:.0f} s in all")
+        return refuse("stopped early; the figures above are complete, the others were not measured")
+    print(f"{time.monotonic() - started:.0f} s in total")
     return 0
 
 
@@ -60,13 +58,13 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
     parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler, queue (default: all)")
     parser.add_argument(
-        "--quick", action="store_true", help="a minute or two, for a first look: short and so less steady"
+        "--quick", action="store_true", help="a minute or two, for a first impression: shorter and less stable"
     )
     # /var/tmp survives a restart, so it is on a disk. PostgreSQL's user can read it, unlike a home folder.
     where = "a folder on the disk to measure (default: %(default)s)"
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
-    parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="of the queue's contenders only these")
-    parser.add_argument("--million", action="store_true", help="the queue among a million rows, too: some minutes more")
+    parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="only these contenders of the queue")
+    parser.add_argument("--million", action="store_true", help="also the queue among a million rows: some minutes more")
     return parser.parse_args(arguments)
 
 
@@ -108,7 +106,7 @@ def stopped(number: int, frame: FrameType | None) -> None:
 
 
 def overdue(number: int, frame: FrameType | None) -> None:
-    raise TimeoutError(f"the queue's part did not come to an end within {QUEUE_LIMIT} s")
+    raise TimeoutError(f"the queue's part did not end within {QUEUE_LIMIT} s")
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:

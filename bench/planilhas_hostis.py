@@ -24,7 +24,7 @@ from tests.julia.agendamentos.test_planilhas_hostis import hostile, with_sheet
 
 MOST_MIB, MOST_SECONDS = 150, 5.0
 # A harmless file with the largest number of rows, for comparison.
-LARGEST = "(as many rows as may be)"
+LARGEST = "(the largest number of rows)"
 HERE = Path(__file__).parents[1]
 
 
@@ -62,7 +62,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
     yield "formatted empty cells", with_sheet("".join(cells.format(n) for n in range(60_000, 160_000)))
     texts = (chance.randbytes(10_000).hex() for _ in range(200))
     yield "texts of 20,000 characters", xlsx([HEADER, *(patient(n, Observações=text) for n, text in enumerate(texts))])
-    yield "a header that stands twice", xlsx([[*HEADER, "Nome do Paciente"], [*patient(), "Outra"]])
+    yield "a header that occurs twice", xlsx([[*HEADER, "Nome do Paciente"], [*patient(), "Outra"]])
     yield "days from 1904", xlsx([HEADER, patient(Data=46092)], workbook='<workbookPr date1904="1"/>')
     noted = (patient(n, Observações=chance.randbytes(8).hex()) for n in range(MOST_ROWS - 1))
     yield LARGEST, xlsx([HEADER, *noted])

@@ -125,7 +125,7 @@ async def measure(opening: Opening, workload: Workload, seconds: float) -> Rates
         rates = await workload(contender, rows, seconds)
         acknowledged, found = next(rows.fresh), await contender.count()
     if found != acknowledged:
-        raise RowsLost(f"{acknowledged} rows were acknowledged and {found} are there")
+        raise RowsLost(f"{acknowledged} rows were acknowledged and {found} exist")
     return rates
 
 
@@ -159,7 +159,7 @@ async def reads_beside_a_writer(contender: Contender, rows: Rows, seconds: float
         writing = tasks.create_task(contender.insert_until(started + seconds, rows.fresh))
         reads = await rate(lambda: contender.read(next(rows.loaded)), READERS, seconds)
     writes = writing.result() / (time.perf_counter() - started)
-    return {f"reads, {READERS} tasks, beside a busy writer": reads, "what that writer wrote meanwhile": writes}
+    return {f"reads, {READERS} tasks, beside a busy writer": reads, "writes of that writer meanwhile": writes}
 
 
 WORKLOADS: tuple[Workload, ...] = (

@@ -222,10 +222,10 @@ async def _vagas(show: Show) -> list[str]:
         what = f"{texts.day(row['data'])} {period:8} {row['hospital_raw']}, {row['especialidade_raw']}, {price}"
         status = texts.get(f"estado.vaga.{row['status']}", row["status"])
         show.conclude("vaga", what=what, status=status, count=row["qtd_fontes"])
-    wrong = [] if stages <= {"finalizado", "descartado"} else [f"groups: rows are left at {', '.join(sorted(stages))}"]
+    wrong = [] if stages <= {"finalizado", "descartado"} else [f"groups: rows remain at {', '.join(sorted(stages))}"]
     most = max((row["qtd_fontes"] for row in rows), default=0)
     if most != len(GROUPS):
-        wrong.append("groups: what all of them forwarded is not one vaga with a source for each")
+        wrong.append("groups: the offer that all groups forwarded is not one vaga with one source per group")
     return wrong
 
 

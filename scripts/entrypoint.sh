@@ -1,5 +1,5 @@
 #!/bin/sh
-# One image, every service: RUN_MODE picks the role this process becomes.
+# One image for every service: RUN_MODE selects the role of this process.
 set -eu
 
 refuse() {
@@ -14,7 +14,7 @@ case "${RUN_MODE:-}" in
     *) refuse "RUN_MODE cannot be '$RUN_MODE'" ;;
 esac
 
-# exec, so that the signals that ask for an orderly end reach the role itself and not a shell.
+# exec, so that signals for an orderly end reach the role instead of a shell.
 if command -v batuta >/dev/null 2>&1; then
     exec batuta "$role" "$@"
 fi

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         stale = [
             file for file, text in documents.items() if not file.exists() or file.read_text(encoding="utf-8") != text
         ]
-        print(*(f"{file} is not what the code says: run `python3 dev.py check --fix`" for file in stale), sep="\n")
+        print(*(f"{file} is out of date: run `python3 dev.py check --fix`" for file in stale), sep="\n")
         return 1 if stale else 0
     for file, text in documents.items():
         file.write_text(text, encoding="utf-8")
@@ -57,8 +57,8 @@ def document() -> str:
 
 def _settings() -> Iterator[str]:
     yield "## Settings\n"
-    yield "A setting is an environment variable or a line of `.env` in the working folder; the environment wins. `NAME_FILE`"
-    yield "names a file that holds the value of `NAME`. An empty value means unset. An unknown `BATUTA_*` name is an error.\n"
+    yield "A setting is an environment variable or a line of `.env` in the working folder; the environment has precedence. `NAME_FILE`"
+    yield "names a file that contains the value of `NAME`. Empty means unset. An unknown `BATUTA_*` name is an error.\n"
     engine = EngineSettings.model_fields
     yield from _settings_of("Engine", engine)
     yield from _settings_of(
@@ -109,10 +109,10 @@ def _words(command: Any, name: str) -> Iterator[tuple[str, str]]:
 def _exit_codes() -> Iterator[str]:
     yield "## Exit codes\n"
     yield "| code | meaning |\n|---|---|"
-    yield "| 0 | success |\n| 1 | the command ran and found or met a problem |"
+    yield "| 0 | success |\n| 1 | the command ran and found a problem |"
     yield "| 2 | the command did not run: arguments, configuration or schema are wrong; a restart does not help |"
-    yield "| 75 | the process drained and asks for a restart |"
-    yield "| 130 | interrupted with Ctrl-C |\n| 128 + n | ended at once by a second signal n |"
+    yield "| 75 | the process drained and requests a restart |"
+    yield "| 130 | interrupted with Ctrl-C |\n| 128 + n | ended immediately by a second signal n |"
 
 
 def _http() -> Iterator[str]:

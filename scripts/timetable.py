@@ -86,7 +86,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
     for change in found.per_job:
         yield _row(change.job, change)
     yield _row("**as tarefas que mudam**", found.changed)
-    yield _row("**o catálogo inteiro**", found.all)
+    yield _row("**todas as tarefas agendadas**", found.all)
     yield "\n| hora | continuo | janelas |\n|---|---:|---:|"
     for change in found.per_hour:
         yield f"| {change.job}h | {change.before:.1f} | {change.after:.1f} |"

@@ -47,7 +47,7 @@ class Comportamento:
         changes: dict[str, object] = {}
         for name, value in wanted.items():
             if name not in known:
-                raise Unheard(f"there is no '{name}'; there are {', '.join(known)}")
+                raise Unheard(f"unknown setting '{name}'; the settings are {', '.join(known)}")
             changes[name] = _like(known[name], value, name)
         return replace(self, **changes)  # type: ignore[arg-type]
 
@@ -62,12 +62,12 @@ def _like(before: object, value: Json, name: str) -> object:
         case ((int() | float()), (int() | float())) if not isinstance(before, bool) and not isinstance(value, bool):
             most = 1.0 if name in SHARES else 1e6
             if not 0 <= value <= most:
-                raise Unheard(f"{name} is between 0 and {most:g}")
+                raise Unheard(f"{name} must be between 0 and {most:g}")
             return type(before)(value)
         case tuple(), list() if all(isinstance(each, str) for each in value):
             return tuple(value)
         case _:
-            raise Unheard(f"{name} is like {before!r}")
+            raise Unheard(f"{name} must be a value like {before!r}")
 
 
 SHARES = frozenset(

@@ -67,7 +67,7 @@ class Controle:
     async def receipts(self, request: Request) -> Response:
         after = request.query_params.get("depois", "0")
         if not after.isdecimal():
-            raise HTTPException(400, "depois is the number of a receipt")
+            raise HTTPException(400, "depois must be the number of a receipt")
         left = (each for each in self._vida.receipts if each.n > int(after))
         return JSONResponse([asdict(each) for each in islice(left, PAGE)])
 
@@ -80,13 +80,13 @@ class Controle:
             case {"flap": int(times)}:
                 every = body.get("every", 1.0)
                 if not 0 < times <= MOST_AT_ONCE or not isinstance(every, int | float) or every < 0:
-                    raise HTTPException(400, "flap is how often, every how many seconds")
+                    raise HTTPException(400, "flap must be a number of times, and every a number of seconds")
                 self._vida.flap(instance, times, float(every))
             case {"state": ("open" | "connecting" | "close") as state}:
                 code = body.get("code")
                 self._vida.connection(instance, state, code if isinstance(code, int) else None)
             case _:
-                raise HTTPException(400, "say a state (open, connecting, close, with a code) or flap")
+                raise HTTPException(400, "send a state (open, connecting, or close with a code) or flap")
         return JSONResponse({"instance": instance.name, "state": instance.state})
 
     async def message(self, request: Request) -> Response:
@@ -96,7 +96,7 @@ class Controle:
                 hidden = body.get("hidden") is True
                 id = self._vida.writes(self._instance(body.get("instance")), number, text, hidden=hidden)
             case _:
-                raise HTTPException(400, "say who writes (number) and what (text)")
+                raise HTTPException(400, "send the sender (number) and the message (text)")
         return JSONResponse({"id": id}, 201)
 
     async def group(self, request: Request) -> Response:
@@ -104,7 +104,7 @@ class Controle:
         instance, group, text = self._instance(body.get("instance")), body.get("group"), body.get("text")
         times = body.get("messages", 1)
         if not isinstance(times, int) or not 0 < times <= MOST_AT_ONCE:
-            raise HTTPException(400, f"messages is how many, up to {MOST_AT_ONCE}")
+            raise HTTPException(400, f"messages must be a number up to {MOST_AT_ONCE}")
         ids = [
             self._vida.group_talks(
                 instance,
@@ -120,7 +120,7 @@ class Controle:
         if name is None and known:
             return next(iter(known.values()))
         if not isinstance(name, str) or name not in known:
-            raise HTTPException(404, f"no instance is called that; there are {', '.join(known)}")
+            raise HTTPException(404, f"no instance has this name; the instances are {', '.join(known)}")
         return known[name]
 
 
@@ -128,10 +128,10 @@ async def _body(request: Request) -> Mapping[str, Json]:
     try:
         return await json_object(request)
     except NotAnObject:
-        raise HTTPException(400, "the body is a JSON object") from None
+        raise HTTPException(400, "the body must be a JSON object") from None
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    content = {"status": error.status_code, "title": error.detail, "detail": "GET / lists what there is"}
+    content = {"status": error.status_code, "title": error.detail, "detail": "GET / lists the simulated services"}
     return JSONResponse(content, error.status_code, media_type="application/problem+json")

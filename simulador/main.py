@@ -94,11 +94,11 @@ def keeper(app: Starlette, clock: Clock) -> Supervisor:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _problem(error.status_code, error.detail, "GET / lists what there is")
+    return _problem(error.status_code, error.detail, "GET / lists the simulated services")
 
 
 async def _breakdown(request: Request, error: Exception) -> Response:
-    return _problem(500, "The simulator broke", "its log says where; this is a mistake in it")
+    return _problem(500, "The simulator failed", "this is a defect of the simulator; its log shows where")
 
 
 def _problem(status: int, title: str, detail: str) -> Response:

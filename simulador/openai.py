@@ -17,7 +17,7 @@ NOTHING: dict[str, Json] = {"eh_oferta": False, "confianca": 0.9, "vagas": []}
 class OpenAI:
     name = "openai"
     path = "/openai"
-    line = "OpenAI-compatible: POST /openai/v1/chat/completions; PUT /openai/respostas says what comes next"
+    line = "OpenAI-compatible: POST /openai/v1/chat/completions; PUT /openai/respostas sets the next answers"
 
     def __init__(self, clock: Clock) -> None:
         self.recebidos = Recebidos(clock)
@@ -43,22 +43,22 @@ class OpenAI:
         try:
             body = await json_object(request)
         except NotAnObject:
-            return _error(400, "no JSON object")
+            return _error(400, "the body must be a JSON object")
         listed = body.get("respostas")
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            return _error(400, "respostas: a list of objects is wanted")
+            return _error(400, "respostas must be a list of objects")
         self._next = deque(each for each in listed if isinstance(each, dict))
         return Response(status_code=204)
 
     async def complete(self, request: Request) -> Response:
         if not request.headers.get("authorization", "").startswith("Bearer "):
-            return _error(401, "no key")
+            return _error(401, "the API key is missing")
         try:
             body = await json_object(request)
         except NotAnObject:
-            return _error(400, "no JSON object")
+            return _error(400, "the body must be a JSON object")
         if not isinstance(body.get("messages"), list) or not isinstance(body.get("model"), str):
-            return _error(400, "model and messages are wanted")
+            return _error(400, "model and messages are required")
         self.recebidos.record(body=dict(body))
         behaviour = self._next_behaviour()
         seconds = behaviour.get("seconds", 0)

@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
         show("SQLite", compared(checkouts, options.repeats, lambda name, n: f"sqlite:///{inside}/{name}{n}.db"))
     with postgres_server(durable=True, within=options.folder) as server:
         if server is None:
-            print("NOT MEASURED: PostgreSQL. Set BATUTA_PG_BIN to the folder that holds initdb.")
+            print("NOT MEASURED: PostgreSQL. Set BATUTA_PG_BIN to the folder that contains initdb.")
             return 1
         show("PostgreSQL", compared(checkouts, options.repeats, lambda name, n: server.url(server.create())))
     return 0

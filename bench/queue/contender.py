@@ -106,7 +106,7 @@ def run(make: Callable[[Assignment], Contender]) -> None:
         case "inside":
             print(json.dumps(asyncio.run(_latency(contender.working_inside(), assignment))))
         case word:
-            sys.exit(f"no such word: {word}")
+            sys.exit(f"unknown command: {word}")
 
 
 async def _enqueue(

@@ -76,9 +76,9 @@ class Contest:
 
     def why_not(self, entry: Entry) -> str | None:
         if entry.peer is not None and not entry.python.exists():
-            return "it is not installed: `python3 dev.py bench queue` tries to"
+            return "it is not installed: run `python3 dev.py bench queue`, which tries to install it"
         if entry.kept is Kept.POSTGRES and self.postgres is None:
-            return "no PostgreSQL on this machine: set BATUTA_PG_BIN to the folder that holds initdb"
+            return "no PostgreSQL on this machine: set BATUTA_PG_BIN to the folder that contains initdb"
         if entry.kept is Kept.REDIS and self.redis is None:
             return "no Redis on this machine: install redis-server"
         return None

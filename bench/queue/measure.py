@@ -47,7 +47,7 @@ class Stand:
         for worker in range(workers):
             env = {"BENCH_WORKER": str(worker), "BENCH_TUNED": str(int(tuned)), "BENCH_TRACE": str(int(traced))}
             pids.append(self.processes.start(self.command("work"), self.env | env, ROOT).pid)
-        self.processes.wait_for(lambda: self.marks.are_ready(workers), "a worker stands at the gate", 30)
+        self.processes.wait_for(lambda: self.marks.are_ready(workers), "a worker waits at the gate", 30)
         return pids
 
 
@@ -91,7 +91,7 @@ def drain(stand: Stand, first: int, end: int, *, to_the_last: bool = True) -> Dr
     marks = list(stand.marks.between(first, end))
     rate, jobs = drain_rate(marks), after.begun - before.begun
     if rate is None or not jobs:
-        raise ContenderFailed("too few jobs to tell a rate from")
+        raise ContenderFailed("too few jobs to compute a rate")
     took = settled_at - min(at for at, _ in marks)
     return Drain(
         jobs=len(marks),

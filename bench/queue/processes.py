@@ -69,7 +69,7 @@ class Processes:
             if any(process.poll() is not None for process in self._running):
                 raise ContenderFailed(f"a worker ended: {last_line(self._errors.read_bytes())}")
             if time.monotonic() > ends:
-                raise ContenderFailed(f"not within {longest:.0f} s: {what}")
+                raise ContenderFailed(f"did not happen within {longest:.0f} s: {what}")
             time.sleep(every)
 
     def stop(self) -> None:
@@ -97,7 +97,7 @@ class Processes:
 
 def last_line(said: bytes) -> str:
     lines = said.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"
 
 
 def cpu_seconds(pid: int) -> float:

@@ -47,7 +47,7 @@ class OutputMux:
 
     def say(self, name: str, line: str) -> None:
         """Queue a line of the process ``name``. Never blocks."""
-        if self._dropped and not self._put(f"… {self._dropped} lines dropped: the terminal did not take them in time"):
+        if self._dropped and not self._put(f"… {self._dropped} lines dropped: the terminal was too slow"):
             self._dropped += 1
             return
         self._dropped = 0 if self._put(self._prefix(name) + line) else self._dropped + 1

@@ -35,7 +35,7 @@ class JobRegistry:
         """Declare a job in these profiles, or in every profile if ``profiles`` is None."""
         if job.window is not None and job.window not in self.windows:
             raise InvalidJob(
-                job=job.name, why=Reason("job_no_window", "no window is called '{window}'", window=job.window)
+                job=job.name, why=Reason("job_no_window", "there is no window '{window}'", window=job.window)
             )
         for profile in self.profiles if profiles is None else profiles:
             jobs = self._jobs[self.require_profile(profile)]

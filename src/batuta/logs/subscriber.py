@@ -283,7 +283,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.FireExplained: _fire_line,
     events.TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
     events.TimetableStandsBy: lambda event: Line(
-        "scheduler stands by: a more recent version runs; stop this one when the deployment is complete",
+        "scheduler stands by: a more recent release runs; stop this one when the deployment is complete",
         logging.WARNING,
     ),
     events.ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),

@@ -100,7 +100,7 @@ class Readings(Collector):
 def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
     running = _gauge("job_running", "Runs in progress", "job")
     stale = _gauge(
-        "job_stale", "1: a fire was expected, its SLA is over, and no successful run has started since", "job"
+        "job_stale", "1: a fire was expected, its SLA has passed, and no successful run has started since", "job"
     )
     held = _gauge("job_held", "1: a switch, a pause or a closed window holds the job", "job")
     last_day = _gauge("job_last_day_runs", "Fires of the last 24 hours by status", "job", "status")
@@ -120,7 +120,7 @@ def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
 
 
 def queue_metrics(depths: Mapping[str, Depth]) -> Sequence[Metric]:
-    items = _gauge("queue_items", "Items by state; due: ready, and their time has come", "queue", "state")
+    items = _gauge("queue_items", "Items by state; due: ready and not delayed", "queue", "state")
     oldest = _gauge("queue_oldest_due_age_seconds", "Wait of the oldest due item; 0: no item is due", "queue")
     for queue, depth in depths.items():
         for state in ("due", "later", "running", "dead"):
@@ -131,7 +131,7 @@ def queue_metrics(depths: Mapping[str, Depth]) -> Sequence[Metric]:
 
 def transaction_metrics(oldest: OpenTransaction | None) -> Sequence[Metric]:
     age = _gauge("database_oldest_transaction_seconds", "Age of the transaction that keeps dead rows; 0: there is none")
-    since = _gauge("database_transactions_since_oldest", "Transactions since that one began; 0: there is none")
+    since = _gauge("database_transactions_since_oldest", "Transactions since the oldest one began; 0: there is none")
     age.add_metric([], 0 if oldest is None else oldest.lasts.total_seconds())
     since.add_metric([], 0 if oldest is None else oldest.transactions_since)
     return (age, since)

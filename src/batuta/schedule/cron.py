@@ -154,7 +154,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
             last = high  # 5/10 means: from 5 to the end in steps of 10
         if step == 0 or first > last:
             raise InvalidCron(
-                cron=cron, why=Reason("cron_empty", "'{part}' holds no {field}", part=part, field=_field_name(name))
+                cron=cron, why=Reason("cron_empty", "'{part}' contains no {field}", part=part, field=_field_name(name))
             )
         found |= set(range(first, last + 1, step))
     return found

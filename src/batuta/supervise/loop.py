@@ -124,7 +124,7 @@ class LoopPolicy:
         if self.stuck_after <= self.longest_call:
             raise ValueError(
                 f"stuck_after ({brief(self.stuck_after)}) must be longer than the longest call"
-                f" ({brief(self.longest_call)}): raise it, shorten the call's time limit, or note progress within it"
+                f" ({brief(self.longest_call)}): raise it, shorten the call's time limit, or record progress within it"
             )
 
 

@@ -116,7 +116,7 @@ class FastClock:
     def step(self, by: timedelta) -> None:
         """Move the wall clock for every process that reads the file ``steps``."""
         if self.steps is None:
-            raise ValueError("a clock without a file for its steps cannot be put forward or back")
+            raise ValueError("a clock without a file for its steps cannot be moved")
         written = self.steps.with_suffix(".next")
         written.write_text(str(self._step_offset() + by.total_seconds()))
         written.replace(self.steps)

@@ -69,7 +69,7 @@ def test_stopped_terminal_blocks_no_process_and_dropped_lines_are_counted() -> N
     mux.say("api", "last")
     mux.close()
     lines = out.getvalue().splitlines()
-    assert lines == ["first", *map(str, range(10)), "… 5 lines dropped: the terminal did not take them in time", "last"]
+    assert lines == ["first", *map(str, range(10)), "… 5 lines dropped: the terminal was too slow", "last"]
 
 
 class ClosedTerminal(Terminal):

@@ -26,7 +26,7 @@ async def nothing() -> None: ...
         ("* * * * *", {"timeout": -1}, "its timeout must be positive"),
         ("* * * * *", {"catch_up": "sometimes"}, "its catch_up is 'sometimes', but must be skip | latest | all"),
         ("* * * * *", {"overlap": "maybe"}, "its overlap is 'maybe', but must be skip | allow"),
-        ("* * * * *", {"window": "manha"}, "no window is called 'manha'"),
+        ("* * * * *", {"window": "manha"}, "there is no window 'manha'"),
         ("* * * * *", {"category": "Relatório"}, "'Relatório' is not a category"),
     ],
 )
