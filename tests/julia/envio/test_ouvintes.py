@@ -184,6 +184,24 @@ async def test_messages_wait_while_a_person_has_the_conversation(office: Office,
     assert (await office.message(written))["status"] == "enviada"
 
 
+async def test_takeover_between_decision_and_intent_holds_the_message(
+    office: Office, doctor: str, chip: str, mensagens: Mensagens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await put(office, doctor)
+    breaker = office.work.circuits.breaker("evolution")
+    admit = breaker.admit
+
+    async def person_takes_over(now: datetime) -> Any:
+        async with office.work.database.transaction() as transaction:
+            await mensagens.travar(transaction, doctor)
+        await take_over(office, doctor)
+        return await admit(now)
+
+    monkeypatch.setattr(breaker, "admit", person_takes_over)
+    await office.works()
+    assert (office.line.receipts, (await office.message(id))["status"]) == ([], "pendente")
+
+
 async def test_held_messages_do_not_expire_while_a_person_has_the_conversation(office: Office, doctor: str) -> None:
     id = await put(office, doctor)
     await take_over(office, doctor)
