@@ -3,42 +3,41 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, dataclass_transform
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
 class Event:
-    """Base class of every event."""
+    """Base class of every event. A subclass is a frozen dataclass without a decorator."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessStarted(Event):
     role: str
     version: str
     local_time: datetime  # in the application's zone, so that an operator can compare it with a wall clock
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessServing(Event):
     role: str
     address: str
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessDraining(Event):
     """The process received a stop request: it takes no new work, and work in progress may finish."""
 
     role: str
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessEnded(Event):
     role: str
     reason: str
     failed: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessHeld(Event):
     """The shutdown finished, but ``what`` (threads or tasks that are still running) keeps the process alive, so the
     process exits by force.
@@ -48,20 +47,17 @@ class ProcessHeld(Event):
     what: str
 
 
-@dataclass(frozen=True, slots=True)
 class ChildStarted(Event):
     role: str
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
 class ChildReady(Event):
     role: str
     pid: int
     took: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class ChildSilent(Event):
     """A child process sent no heartbeat for too long, and the parent kills it. ``state`` is the cause, if known."""
 
@@ -71,7 +67,6 @@ class ChildSilent(Event):
     state: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class ChildEnded(Event):
     role: str
     pid: int
@@ -81,7 +76,6 @@ class ChildEnded(Event):
     stack: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class ChildLooping(Event):
     """A child process ends after every start. From now on the parent restarts it once per ``again_every``."""
 
@@ -91,7 +85,6 @@ class ChildLooping(Event):
     again_every: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class ChildRecovered(Event):
     """A child process runs again after a crash loop of ``ends`` exits."""
 
@@ -99,7 +92,6 @@ class ChildRecovered(Event):
     ends: int
 
 
-@dataclass(frozen=True, slots=True)
 class LoopFailed(Event):
     loop: str
     error: BaseException
@@ -107,7 +99,6 @@ class LoopFailed(Event):
     again_in: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class LoopAbandoned(Event):
     """A loop failed too often in a row; its process ends."""
 
@@ -116,14 +107,12 @@ class LoopAbandoned(Event):
     failures: int
 
 
-@dataclass(frozen=True, slots=True)
 class LoopRecovered(Event):
     loop: str
     failures: int
     down_for: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class LoopStuck(Event):
     """A loop recorded no progress for longer than ``limit`` and is being stopped. ``stack`` shows where the loop is."""
 
@@ -133,7 +122,6 @@ class LoopStuck(Event):
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
 class LoopRestarted(Event):
     """A stuck loop was stopped and restarted. ``restarts`` counts the restarts without a healthy period between them."""
 
@@ -144,7 +132,6 @@ class LoopRestarted(Event):
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
 class TaskDeaf(Event):
     """A task ignored every cancellation, so its process drains and ends."""
 
@@ -153,7 +140,6 @@ class TaskDeaf(Event):
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
 class EventLoopBlocked(Event):
     """The event loop does not respond to the watchdog thread; after ``limit`` the watchdog ends the process. ``stack``
     is None in the first event of a block.
@@ -164,14 +150,12 @@ class EventLoopBlocked(Event):
     stack: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class EventLoopAnswers(Event):
     """The event loop responds again after a block."""
 
     silent_for: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class StackFound(Event):
     """A process of this role ended without a message and left a stack trace in its file."""
 
@@ -180,7 +164,6 @@ class StackFound(Event):
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessRecycled(Event):
     """A process grew too large or too old, so it drains, ends and is restarted."""
 
@@ -188,7 +171,6 @@ class ProcessRecycled(Event):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
 class ShutdownPhase(Event):
     """A shutdown enters a phase (see ``supervise.shutdown``). ``loops`` are the loops it waits for; ``left`` is the
     time until the deadline.
@@ -199,7 +181,6 @@ class ShutdownPhase(Event):
     left: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class LoopEnded(Event):
     """A loop ended at shutdown. ``drained`` is False if the deadline interrupted its tick or its drain, or if its drain failed."""
 
@@ -210,7 +191,6 @@ class LoopEnded(Event):
 # Imported here under their own names, because this module lists all events.
 
 
-@dataclass(frozen=True, slots=True)
 class SwitchChanged(Event):
     key: str
     on: bool
@@ -219,13 +199,11 @@ class SwitchChanged(Event):
     until: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
 class MigrationApplied(Event):
     migration: str
     took: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class RequestAnswered(Event):
     method: str
     route: str  # the template, never the path: a path may carry a phone number
@@ -234,7 +212,6 @@ class RequestAnswered(Event):
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class RequestCrashed(Event):
     method: str
     route: str
@@ -242,7 +219,6 @@ class RequestCrashed(Event):
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class JobAnswered(Event):
     endpoint: str
     outcome: str
@@ -251,13 +227,11 @@ class JobAnswered(Event):
     took: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class JobCrashed(Event):
     endpoint: str
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
 class JobsRegistered(Event):
     """A scheduler registered its timetable. ``changed`` are the jobs that are new or have another schedule."""
 
@@ -266,7 +240,6 @@ class JobsRegistered(Event):
     changed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionStarted(Event):
     job: str
     category: str
@@ -277,7 +250,6 @@ class ExecutionStarted(Event):
     late: timedelta  # time between the instant of the fire and its delivery
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionEnded(Event):
     job: str
     category: str
@@ -289,7 +261,6 @@ class ExecutionEnded(Event):
     took: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionCrashed(Event):
     """The target of a run raised an unexpected error."""
 
@@ -297,7 +268,6 @@ class ExecutionCrashed(Event):
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionLost(Event):
     """Another scheduler took the run over, so the result of this process was not written."""
 
@@ -306,7 +276,6 @@ class ExecutionLost(Event):
     status: str
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionTakenOver(Event):
     """The process that owned a run stopped working on it. If ``again`` is true, the run is delivered again with the
     same idempotency key; otherwise the run is abandoned.
@@ -319,7 +288,6 @@ class ExecutionTakenOver(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class FireExplained(Event):
     """A fire was skipped or missed. ``status`` is the recorded state, and ``reason`` is the cause."""
 
@@ -330,7 +298,6 @@ class FireExplained(Event):
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class TimetableActivated(Event):
     """The schedules of this release fire from now on. ``before`` is the previously active timetable, if any."""
 
@@ -338,7 +305,6 @@ class TimetableActivated(Event):
     before: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class TimetableStandsBy(Event):
     """This scheduler fires nothing and only finishes its runs, because a scheduler of a more recent release is alive."""
 
@@ -346,7 +312,6 @@ class TimetableStandsBy(Event):
     behind: str
 
 
-@dataclass(frozen=True, slots=True)
 class ScheduleFailed(Event):
     """The schedule of one job cannot be computed. The other jobs are not affected."""
 
@@ -354,20 +319,17 @@ class ScheduleFailed(Event):
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
 class ClockStepped(Event):
     """The wall clock was set back by ``by``."""
 
     by: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class ControlSet(Event):
     control: str
     by: str
 
 
-@dataclass(frozen=True, slots=True)
 class ItemsClaimed(Event):
     """A worker claimed a batch of items and starts them. ``waited`` holds, for each item, the seconds since it was due."""
 
@@ -375,7 +337,6 @@ class ItemsClaimed(Event):
     waited: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ItemsSettled(Event):
     """A batch of items was settled. ``counts`` holds the items per outcome; ``lost`` counts the items whose lease
     another worker held. ``took`` holds the seconds of each handler that ended since the previous event of this kind.
@@ -387,7 +348,6 @@ class ItemsSettled(Event):
     took: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class ItemOverdue(Event):
     """An item exceeded its time limit, and the worker stops its handler."""
 
@@ -396,14 +356,12 @@ class ItemOverdue(Event):
     limit: timedelta
 
 
-@dataclass(frozen=True, slots=True)
 class ItemCrashed(Event):
     queue: str
     item: str
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
 class ItemLost(Event):
     """The lease of an item ended before its worker finished, so the worker's result was not written."""
 
@@ -411,7 +369,6 @@ class ItemLost(Event):
     item: str
 
 
-@dataclass(frozen=True, slots=True)
 class TaskThreadsStuck(Event):
     """The number of threads of a synchronous task function that run beyond the time limit has changed to ``stuck``."""
 
@@ -419,7 +376,6 @@ class TaskThreadsStuck(Event):
     stuck: int
 
 
-@dataclass(frozen=True, slots=True)
 class ItemsRescued(Event):
     """Expired leases of items were released. ``dead`` counts the items that became dead after repeated worker crashes.
     ``proven`` is true if the worker's process is proven to have ended.
@@ -431,7 +387,6 @@ class ItemsRescued(Event):
     proven: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class CircuitMoved(Event):
     """A circuit breaker opened, half-opened for a probe, or closed."""
 
@@ -442,7 +397,6 @@ class CircuitMoved(Event):
     failures: int
 
 
-@dataclass(frozen=True, slots=True)
 class AlertRaised(Event):
     """Health checks raised an alert. ``kind`` is ``alert`` or ``recovery``."""
 
@@ -452,7 +406,6 @@ class AlertRaised(Event):
     says: str  # a sentence of the engine's texts, without personal data
 
 
-@dataclass(frozen=True, slots=True)
 class AlertSent(Event):
     kind: str
     cause: str
@@ -460,7 +413,6 @@ class AlertSent(Event):
     sink: str
 
 
-@dataclass(frozen=True, slots=True)
 class AlertFailed(Event):
     """A sink did not accept an alert. The delivery is retried up to a limit."""
 
@@ -470,14 +422,12 @@ class AlertFailed(Event):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
 class PingFailed(Event):
     """The ping to the dead man's switch failed."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
 class IncidentChanged(Event):
     """An incident opened because health became critical, or was resolved because health recovered."""
 
@@ -486,13 +436,11 @@ class IncidentChanged(Event):
     causes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class SettingWarned(Event):
     name: str
     nearest: str
 
 
-@dataclass(frozen=True, slots=True)
 class SubscriberFailed(Event):
     subscriber: str
     event: str
