@@ -47,21 +47,6 @@ class RemainingHolds:
     every_job: bool  # whether every one of these jobs is still held
 
 
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("pause", help=texts("cli.pause.help"))(pause)
-    cli.command("resume", help=texts("cli.resume.help"))(resume)
-    group = typer.Typer(help=texts("cli.switch.help"), no_args_is_help=True)
-    group.command("list", help=texts("cli.switch.list_help"))(show)
-    group.command("on", help=texts("cli.switch.on_help"))(on)
-    group.command("off", help=texts("cli.switch.off_help"))(off)
-    cli.add_typer(group, name="switch")
-    circuit_commands = typer.Typer(help=texts("cli.circuits.help"), invoke_without_command=True)
-    circuit_commands.callback()(circuits)
-    circuit_commands.command("reset", help=texts("cli.circuits.reset_help"))(reset)
-    cli.add_typer(circuit_commands, name="circuits")
-    cli.command("limits", help=texts("cli.limits.help"))(limits)
-
-
 def pause(
     context: typer.Context, word: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False
 ) -> None:

@@ -10,16 +10,9 @@ from batuta.engine import backup as backups
 from batuta.engine.backup import PAGES, Progress, RestoreReport
 from batuta.stores.backup.archive import Manifest
 from batuta.stores.sql.migrations import Migration
-from batuta.texts import Texts
 
 File = Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False)]
 Force = Annotated[bool, typer.Option("--force", help="restore although processes seem to run")]
-
-
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("migrate", help=texts("cli.migrate.help"))(migrate)
-    cli.command("backup", help=texts("cli.backup.help"))(backup)
-    cli.command("restore", help=texts("cli.restore.help"))(restore)
 
 
 def backup(context: typer.Context, file: File, as_json: JsonFlag = False) -> None:

@@ -28,10 +28,6 @@ class Finding:
     next_step: str | None = None
 
 
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("doctor", help=texts("cli.doctor.help"))(doctor)
-
-
 def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     findings = wait_for(examine(ctx))

@@ -12,7 +12,6 @@ from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_f
 from batuta.health.alerts import Incident, IncidentStats, stats
 from batuta.health.finding import WHOLE, Assessment, Grade, Severity
 from batuta.kernel.clock import brief
-from batuta.texts import Texts
 from batuta.texts.findings import describe_findings, message_of, next_step_of
 
 COLOURS = {Grade.HEALTHY: "green", Grade.ATTENTION: "yellow", Grade.DEGRADED: "dark_orange", Grade.CRITICAL: "red"}
@@ -22,11 +21,6 @@ SIGNS = {
     Severity.WARNING: ("!", "yellow"),
     Severity.INFO: ("·", "dim"),
 }
-
-
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("health", help=texts("cli.health.help"))(health)
-    cli.command("incidents", help=texts("cli.incidents.help"))(incidents)
 
 
 def health(context: typer.Context, as_json: JsonFlag = False) -> None:

@@ -40,12 +40,6 @@ EVER = datetime.max.replace(tzinfo=UTC)
 LongestList = Annotated[int, typer.Option("--limit", min=1, max=1000)]
 
 
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("jobs", help=texts("cli.jobs.help"))(jobs)
-    cli.command("run", help=texts("cli.run.help"))(run)
-    cli.command("executions", help=texts("cli.executions.help"))(executions)
-
-
 def jobs(
     context: typer.Context, profile: Annotated[str | None, typer.Option("--profile")] = None, as_json: JsonFlag = False
 ) -> None:

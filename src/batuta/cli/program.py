@@ -6,7 +6,7 @@ the parameter that it names and the typed words.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,11 @@ from typer._click import exceptions
 from typer._click.exceptions import NoArgsIsHelpError
 
 from batuta import __version__
-from batuta.cli import controls, database, doctor, health, jobs, queues, roles, timetable, tokens, up, workers
+from batuta.cli import controls, database, doctor, health, jobs, queues, timetable, tokens, up, workers
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, make_cli_context
+from batuta.cli.roles import make_placeholder, role_command
 from batuta.config import reason_of
+from batuta.engine.extension import Command, Extension
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
 from batuta.kernel.suggestions import nearest
 from batuta.texts import Texts
@@ -28,6 +30,38 @@ from batuta.texts import Texts
 # An example for formats: every part has two digits.
 _EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - typed dates have no zone
 WIDEST = 100
+
+# The engine's commands, in the order of the help. The entry "" of a group runs if no other word follows.
+COMMANDS: Mapping[str, Command] = {
+    "migrate": database.migrate,
+    "backup": database.backup,
+    "restore": database.restore,
+    "doctor": doctor.doctor,
+    "health": health.health,
+    "incidents": health.incidents,
+    "token": {"create": tokens.create, "list": tokens.show, "revoke": tokens.revoke},
+    "jobs": jobs.jobs,
+    "run": jobs.run,
+    "executions": jobs.executions,
+    "pause": controls.pause,
+    "resume": controls.resume,
+    "switch": {"list": controls.show, "on": controls.on, "off": controls.off},
+    "circuits": {"": controls.circuits, "reset": controls.reset},
+    "limits": controls.limits,
+    "schedule": {"": timetable.show, "use": timetable.use, "compare": timetable.compare_profiles},
+    "windows": {"list": timetable.list_windows, "set": timetable.set_window},
+    "queue": {
+        "list": queues.list_queues,
+        "show": queues.show,
+        "retry": queues.retry,
+        "discard": queues.discard,
+        "rehome": queues.rehome,
+        "unstick": queues.unstick,
+    },
+    "workers": workers.workers,
+    "up": up.up,
+    **{name: role_command(name) for name in ("api", "scheduler", "worker")},
+}
 
 
 def translate(command: Any, texts: Texts) -> Any:
@@ -286,10 +320,33 @@ def tree(ctx: CliContext) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)
-    for part in (database, doctor, health, tokens, jobs, controls, timetable, queues, workers, up, roles):
-        part.add_to(cli, texts)
-    roles.add_roles_of_app(cli, ctx)
+    for name, command in COMMANDS.items():
+        _add_command(cli, texts, name, command)
+    if ctx.unloaded is None:
+        _add_commands_of_app(cli, texts, ctx.work().extension)
     return cli
+
+
+def _add_commands_of_app(cli: typer.Typer, texts: Texts, extension: Extension) -> None:
+    commands = {role.name: role_command(role.name) for role in extension.roles} | dict(extension.commands)
+    for name, command in commands.items():
+        _add_command(cli, texts, name, command)
+    for name in extension.later:
+        cli.command(name, help=texts("cli.later.help"))(make_placeholder(name))
+
+
+def _add_command(cli: typer.Typer, texts: Texts, name: str, command: Command) -> None:
+    help = texts(f"cli.{name}.help")
+    if not isinstance(command, Mapping):
+        cli.command(name, help=help)(command)
+        return
+    group = typer.Typer(help=help, no_args_is_help="" not in command, invoke_without_command="" in command)
+    for word, each in command.items():
+        if word:
+            group.command(word, help=texts(f"cli.{name}.{word}_help"))(each)
+        else:
+            group.callback()(each)
+    cli.add_typer(group, name=name)
 
 
 def _is_text(word: str) -> bool:

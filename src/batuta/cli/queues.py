@@ -23,16 +23,6 @@ ACTION_BATCH = 1000
 MOST_STEPS = 10_000
 
 
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    group = typer.Typer(help=texts("cli.queue.help"), no_args_is_help=True)
-    for name, command in (
-        ("list", list_queues), ("show", show), ("retry", retry), ("discard", discard), ("rehome", rehome),
-        ("unstick", unstick),
-    ):  # fmt: skip
-        group.command(name, help=texts(f"cli.queue.{name}_help"))(command)
-    cli.add_typer(group, name="queue")
-
-
 def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     found, stranded = wait_for(_count_queues(ctx))

@@ -6,7 +6,7 @@ A role without its own API serves ``/metrics`` and ``/health`` at BATUTA_METRICS
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Annotated, TextIO
@@ -17,7 +17,7 @@ from batuta import __version__
 from batuta.cli.context import FAILED, REFUSED, CliContext, cli_context
 from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses
 from batuta.engine.batuta import Batuta
-from batuta.engine.extension import Command, Role
+from batuta.engine.extension import Role
 from batuta.engine.process import ProcessLimits, guard_process
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
@@ -32,7 +32,6 @@ from batuta.processes.tree import die_with_parent
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.supervisor import Supervisor
-from batuta.texts import Texts
 
 SIDECAR_GRACE = timedelta(seconds=1)
 
@@ -75,34 +74,6 @@ CLOSES_WITHIN = timedelta(seconds=2)
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
 Named = Annotated[str | None, typer.Option("--named", hidden=True, help="what the parent calls this process")]
-
-
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    for name in ("api", "scheduler", "worker"):
-        cli.command(name, help=texts(f"cli.{name}.help"))(_command(name))
-
-
-def add_roles_of_app(cli: typer.Typer, ctx: CliContext) -> None:
-    if ctx.unloaded is not None:
-        return
-    extension = ctx.work().extension
-    for role in extension.roles:
-        cli.command(role.name, help=ctx.texts()(f"cli.{role.name}.help"))(_command(role.name))
-    for name, command in extension.commands.items():
-        _add_command(cli, ctx, name, command)
-    for name in extension.later:
-        cli.command(name, help=ctx.texts()("cli.later.help"))(_make_placeholder(name))
-
-
-def _add_command(cli: typer.Typer, ctx: CliContext, name: str, command: Command) -> None:
-    texts = ctx.texts()
-    if not isinstance(command, Mapping):
-        cli.command(name, help=texts(f"cli.{name}.help"))(command)
-        return
-    group = typer.Typer(help=texts(f"cli.{name}.help"), no_args_is_help=True)
-    for word, each in command.items():
-        group.command(word, help=texts(f"cli.{name}.{word}_help"))(each)
-    cli.add_typer(group, name=name)
 
 
 def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
@@ -186,7 +157,7 @@ async def supervise(
         await supervisor.run(stop, grace)
 
 
-def _command(name: str) -> Callable[..., None]:
+def role_command(name: str) -> Callable[..., None]:
     def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
         if child_of is not None and not die_with_parent(child_of):
             raise typer.Exit(FAILED)
@@ -262,7 +233,7 @@ async def run_role(
     work.events.emit(ProcessEnded(role, "asked to" if stop.is_set() else "nothing left to do", failed=False))
 
 
-def _make_placeholder(name: str) -> Callable[..., None]:
+def make_placeholder(name: str) -> Callable[..., None]:
     def command(context: typer.Context) -> None:
         ctx = cli_context(context)
         known = ", ".join(sorted(roles_of(ctx.work(), ctx.settings())))

@@ -12,7 +12,6 @@ from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, 
 from batuta.dispatch.plan import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.window import decode_window, encode_window
-from batuta.texts import Texts
 
 # A job with more fires per day than this is shown with its schedule instead of a list of times.
 MOST_LISTED = 6
@@ -21,18 +20,6 @@ MOST_LISTED = 6
 FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
 DAY = ["%Y-%m-%d", "%d/%m/%Y"]
 ProfileOption = Annotated[str | None, typer.Option("--profile")]
-
-
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    group = typer.Typer(help=texts("cli.schedule.help"), invoke_without_command=True)
-    group.callback()(show)
-    group.command("use", help=texts("cli.schedule.use_help"))(use)
-    group.command("compare", help=texts("cli.schedule.compare_help"))(compare_profiles)
-    cli.add_typer(group, name="schedule")
-    windows = typer.Typer(help=texts("cli.windows.help"), no_args_is_help=True)
-    windows.command("list", help=texts("cli.windows.list_help"))(list_windows)
-    windows.command("set", help=texts("cli.windows.set_help"))(set_window)
-    cli.add_typer(windows, name="windows")
 
 
 def show(

@@ -10,15 +10,6 @@ from batuta.access import Scope, Token, mint
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
-from batuta.texts import Texts
-
-
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    group = typer.Typer(help=texts("cli.token.help"), no_args_is_help=True)
-    group.command("create", help=texts("cli.token.create_help"))(create)
-    group.command("list", help=texts("cli.token.list_help"))(show)
-    group.command("revoke", help=texts("cli.token.revoke_help"))(revoke)
-    cli.add_typer(group, name="token")
 
 
 def create(

@@ -26,7 +26,6 @@ from batuta.supervise.loop import FOR_EVER, LoopPolicy
 from batuta.supervise.shutdown import MARGIN
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
-from batuta.texts import Texts
 
 PARENT = "up"
 PAGES = "/painel"
@@ -37,10 +36,6 @@ TREE_POLICY = LoopPolicy(
 ANNOUNCING = replace(TREE_POLICY, every=timedelta(milliseconds=200))
 
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
-
-
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command(PARENT, help=texts("cli.up.help"))(up)
 
 
 def up(context: typer.Context, workers: Workers = None) -> None:

@@ -23,10 +23,6 @@ AllFlag = Annotated[bool, typer.Option("--all", help="Also processes that ended 
 StacksFlag = Annotated[bool, typer.Option("--stacks", help="Show the stack of each restarted loop or process.")]
 
 
-def add_to(cli: typer.Typer, texts: Texts) -> None:
-    cli.command("workers", help=texts("cli.workers.help"))(workers)
-
-
 def workers(
     context: typer.Context, everyone: AllFlag = False, stacks: StacksFlag = False, as_json: JsonFlag = False
 ) -> None:
