@@ -14,7 +14,7 @@ from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
-from batuta.queue.outcome import HANDLER_CRASHED, Failed, RetryPolicy, Settlement, TimedOut, after_seconds
+from batuta.queue.outcome import HANDLER_CRASHED, Failed, Settlement, TimedOut, after_seconds
 from batuta.queue.running import Running
 
 _NEVER = after_seconds([])
@@ -36,25 +36,21 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
     """Return the item's settlement and the error to log. ``crash`` is the reason that is recorded if the application
     code raised.
     """
-    policy = running.handler
+    policy, attempt = running.handler, running.lease.attempt
     match called:
         case Returned(value=outcome):
             try:
-                settlement = _settle(running, outcome, policy.retry)
+                settlement = policy.settlement_of(attempt, outcome)
                 refuse_unstorable(settlement.result, "task result", max_result)
             except UnstorableValue as error:
                 # The handler has already run, so a retry would return the same value and repeat the effects.
-                return _settle(running, Failed(reason_of_error(error), permanent=True), policy.retry), error
+                return policy.settlement_of(attempt, Failed(reason_of_error(error), permanent=True)), error
             except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
                 return decide(running, Raised(error), crash, max_result)
             return settlement, None
         case Raised(error=error):
-            return _settle(running, Failed(crash(error=name_of(error))), policy.retry), error
+            return policy.settlement_of(attempt, Failed(crash(error=name_of(error)))), error
         case Late(error=why):
-            return _settle(running, TimedOut(why), policy.retry if policy.retry_timeout else _NEVER), None
+            return policy.settlement_of(attempt, TimedOut(why), None if policy.retry_timeout else _NEVER), None
         case _:
             assert_never(called)
-
-
-def _settle(running: Running, outcome: object, retry: RetryPolicy) -> Settlement:
-    return running.handler.with_retention(running.handler.settle(running.lease, outcome, retry))

@@ -1,6 +1,5 @@
 """Settings of an item handler: time limit, retries, and retention of finished items."""
 
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,10 +8,6 @@ from typing import Any
 from batuta.kernel.reasons import Reason, define
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import DEFAULT_RETRY, Failed, Outcome, RetryPolicy, Settlement, Snooze, settle
-
-
-def _settle(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
-    return settle(lease.attempt, outcome, retry, random.random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +20,14 @@ class ItemHandler:
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = DEFAULT_RETRY
     retry_timeout: bool = False  # a call that took too long is likely to take too long again
-    settle: Callable[[Lease, Any, RetryPolicy], Settlement] = _settle
+    settle: Callable[[int, Any, RetryPolicy], Settlement] = settle  # takes the attempt, the outcome and the policy
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
     traceparent: Callable[[Lease], object] = lambda lease: None  # trace context of the caller that enqueued the item
 
-    def with_retention(self, settlement: Settlement) -> Settlement:
+    def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
+        """Return the settlement of an outcome, with the retention of an item that ended. ``retry`` replaces the policy."""
+        settlement = self.settle(attempt, outcome, retry or self.retry)
         if settlement.state is ItemState.READY:
             return settlement
         keep = self.keep_dead if settlement.state is ItemState.DEAD else self.keep
@@ -82,8 +79,8 @@ def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None,
     return ItemHandler(handle=handle, settle=_settle_untried, keep_dead=timedelta(days=30))
 
 
-def _settle_untried(lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
-    return _settle(lease, outcome, retry)._replace(untried=True)
+def _settle_untried(attempt: int, outcome: Outcome, retry: RetryPolicy) -> Settlement:
+    return settle(attempt, outcome, retry)._replace(untried=True)
 
 
 def _unknown_since(error: str | None) -> datetime | None:

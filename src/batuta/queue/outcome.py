@@ -17,6 +17,7 @@ interprets them: ``settle`` for items, ``Pipeline.settle`` for stages, ``ending_
 A stage may also move its item: ``Next``, ``Jump``, ``FanOut``.
 """
 
+import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -251,7 +252,9 @@ class Settlement(NamedTuple):
         return isinstance(self.effect, Writes)
 
 
-def settle(attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[[], float]) -> Settlement:
+def settle(
+    attempt: int, outcome: Outcome, retry: RetryPolicy, chance: Callable[[], float] = random.random
+) -> Settlement:
     match outcome:
         case Done(result=result, emit=emit, effect=effect):
             return Settlement(state=ItemState.DONE, result=result, follow_ups=emit, effect=effect)

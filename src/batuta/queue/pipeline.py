@@ -1,9 +1,9 @@
 """Pipelines: queue tables whose items pass through stages. The outcome of a stage decides the settlement of its item."""
 
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import assert_never
 
 from batuta.kernel.errors import InvalidName
@@ -17,7 +17,6 @@ from batuta.queue.outcome import (
     ItemEffect,
     Jump,
     Next,
-    Outcome,
     Partial,
     RetryPolicy,
     Settlement,
@@ -70,10 +69,10 @@ class Pipeline:
             timeout=stage.timeout,
             retry=stage.retry,
             retry_timeout=True,
-            settle=lambda lease, outcome, retry: self.settle(stage, lease, outcome, retry),
+            settle=partial(self.settle, stage),
         )
 
-    def settle(self, stage: Stage, lease: Lease, outcome: StageOutcome, retry: RetryPolicy) -> Settlement:
+    def settle(self, stage: Stage, attempt: int, outcome: StageOutcome, retry: RetryPolicy) -> Settlement:
         match outcome:
             case Next(effect=effect):
                 return self._settlement_to(self._next_stage(stage), effect)
@@ -84,14 +83,11 @@ class Pipeline:
                 made = tuple(self._item(item, following) for item in items)
                 return Settlement(state=ItemState.DONE, follow_ups=made, effect=effect)
             case Skipped():
-                return self._settle_here(lease, outcome, retry)._replace(stage=self.dropped)
+                return settle(attempt, outcome, retry)._replace(stage=self.dropped)
             case Done() | Partial() | Snooze() | Failed() | TimedOut() | Cancelled():
-                return self._settle_here(lease, outcome, retry)
+                return settle(attempt, outcome, retry)
             case _:
                 assert_never(outcome)
-
-    def _settle_here(self, lease: Lease, outcome: Outcome, retry: RetryPolicy) -> Settlement:
-        return settle(lease.attempt, outcome, retry, random.random)
 
     def _settlement_to(self, stage: str | None, effect: ItemEffect | None) -> Settlement:
         if stage is None:

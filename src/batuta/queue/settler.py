@@ -292,7 +292,7 @@ class Settler:
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
         handler = self._handler_of(lease) or ItemHandler(handle=_nothing)
-        return handler.with_retention(handler.settle(lease, Failed(why), handler.retry))
+        return handler.settlement_of(lease.attempt, Failed(why))
 
     def _split(self, endings: Endings) -> None:
         """Split a batch that timed out: settle fewer items in the next transactions, until the settlement that times

@@ -139,7 +139,7 @@ async def test_finished_item_is_kept_for_its_retention(machine: Machine) -> None
     id = await machine.tasks.enqueue("f")
     (lease,) = (await machine.queue.settle_and_claim([], ANN, 10)).leases
     handler = ItemHandler(handle=_nothing, keep=timedelta(days=30))
-    ended = handler.with_retention(settle(1, Cancelled(), after_seconds([]), lambda: 0.5))
+    ended = handler.settlement_of(1, Cancelled(), after_seconds([]))
     await machine.queue.settle_and_claim([(lease, ended)], ANN, 0)
     row = await machine.row()
     assert row["expires_at"] == row["finished_at"] + timedelta(days=30)

@@ -56,7 +56,7 @@ def test_every_outcome_has_a_meaning_for_every_consumer(
     retry, lease = after_seconds([60]), Lease("a", 1, 1, {})
     pipeline = Pipeline(table=TABLE, stages=(Stage(name="one", handle=handle, retry=retry),), dropped="dropped")
     assert settle(1, outcome, retry, lambda: 0.5).state is state
-    moved = pipeline.settle(pipeline.stages[0], lease, outcome, retry)
+    moved = pipeline.settle(pipeline.stages[0], lease.attempt, outcome, retry)
     assert (moved.state, moved.stage) == (state, stage)
     assert ending_of(outcome).status is status
     assert (reply_status(outcome), reply_body(outcome)["status"], outcome_word(outcome)) == (code, said, word)
