@@ -8,6 +8,7 @@ set back, is watched longer. A run that was handed back, or whose process is pro
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job
@@ -42,34 +43,26 @@ def _key(run: SilentRun) -> tuple[str, int, datetime]:
     return run.id, run.attempt, run.lease_until
 
 
+@dataclass(eq=False)
 class Reaper:
     name = "reaper"
 
-    def __init__(
-        self,
-        log: ExecutionLog,
-        runner: Runner,
-        job_of: Callable[[str], Job | None],
-        clock: Clock,
-        events: Events,
-        lease_holder: LeaseHolder,
-        registry: JobRegistry,
-    ) -> None:
-        """Create a reaper. ``job_of`` returns a job by its name, or None if this release does not declare it."""
-        self.wakeup = Wakeup()
-        self._log = log
-        self._runner = runner
-        self._job_of = job_of
-        self._clock = clock
-        self._events = events
-        self._lease_holder = lease_holder
-        self._registry = registry
-        self._silence: SilenceDetector[tuple[str, int, datetime]] = SilenceDetector(lease_holder.lease / 3)
+    log: ExecutionLog
+    runner: Runner
+    job_of: Callable[[str], Job | None]  # returns None for a job that this release does not declare
+    clock: Clock
+    events: Events
+    lease_holder: LeaseHolder
+    registry: JobRegistry
+    wakeup: Wakeup = field(default_factory=Wakeup, init=False)
+
+    def __post_init__(self) -> None:
+        self._silence: SilenceDetector[tuple[str, int, datetime]] = SilenceDetector(self.lease_holder.lease / 3)
 
     async def tick(self) -> Pace:
         silent = await self._find_silent()
-        watched = self._silence.look([_key(run) for run in silent], self._clock.monotonic())
-        ripe = [run for run in silent if may_take_over(run, watched[_key(run)], self._lease_holder.lease)]
+        watched = self._silence.look([_key(run) for run in silent], self.clock.monotonic())
+        ripe = [run for run in silent if may_take_over(run, watched[_key(run)], self.lease_holder.lease)]
         await self._take_over(ripe, lambda run: reasons.HANDED_BACK() if run.owner is None else reasons.SILENT())
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
@@ -81,35 +74,35 @@ class Reaper:
         return await self._take_over(found, lambda run: reasons.DEAD())
 
     async def _find_silent(self, owners: Collection[str] = ()) -> Sequence[SilentRun]:
-        found = await self._log.silent(self._lease_holder, self._registry.names, REAP_BATCH, owners)
-        held = {execution.id for execution in self._runner.running_executions()}
+        found = await self.log.silent(self.lease_holder, self.registry.names, REAP_BATCH, owners)
+        held = {execution.id for execution in self.runner.running_executions()}
         return [run for run in found if run.id not in held]
 
     async def _take_over(self, runs: Sequence[SilentRun], why: Callable[[SilentRun], str]) -> int:
         if not runs:
             return 0
         # Read the switches before taking a run over: a scheduler that cannot read them cannot decide about the run.
-        ledger = await self._log.look()
+        ledger = await self.log.look()
         causes = {run.id: why(run) for run in runs}
-        with self._runner.expecting():
-            taken = await self._log.take_over(runs, self._lease_holder)
+        with self.runner.expecting():
+            taken = await self.log.take_over(runs, self.lease_holder)
             for execution in taken:
                 await self._look_after(execution, ledger, causes[execution.id])
         return len(taken)
 
     async def _look_after(self, execution: Execution, ledger: Ledger, reason: str) -> None:
-        job = self._job_of(execution.job)
-        windows = self._registry.windows_now(ledger.controls)
+        job = self.job_of(execution.job)
+        windows = self.registry.windows_now(ledger.controls)
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
         # A manual run is not repeated: the operator no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
         reason = reason if again else _why_abandoned(reason, execution, job, held)
-        self._events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again, reason))
+        self.events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again, reason))
         if job is not None and again:
-            self._runner.start(execution, job, execution.params)
+            self.runner.start(execution, job, execution.params)
             return
-        await self._log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
+        await self.log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
 
 
 def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str | None) -> str:

@@ -11,7 +11,7 @@ The dead man's switch pings an outside service while the dispatcher works; when 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -136,109 +136,100 @@ class AlertStore(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class AlertHub:
     name = "alerts"
 
-    def __init__(
-        self,
-        owner: str,
-        aggregator: HealthAggregator,
-        store: AlertStore,
-        sinks: Callable[[], Sequence[Sink]],
-        policy: AlertPolicy,
-        wording: Wording,
-        clock: Clock,
-        events: Events,
-        now: Callable[[], datetime | None],
-    ) -> None:
-        self.wakeup = Wakeup()
-        self._owner = owner
-        self._aggregator = aggregator
-        self._store = store
-        self._make_sinks = sinks
+    owner: str
+    aggregator: HealthAggregator
+    store: AlertStore
+    make_sinks: Callable[[], Sequence[Sink]]
+    policy: AlertPolicy
+    wording: Wording
+    clock: Clock
+    events: Events
+    now: Callable[[], datetime | None]
+    wakeup: Wakeup = field(default_factory=Wakeup, init=False)
+
+    def __post_init__(self) -> None:
         self._sinks: dict[str, Sink] | None = None
-        self._policy = policy
-        self._wording = wording
-        self._clock = clock
-        self._events = events
-        self._now = now
-        self._quiet_until = clock.monotonic() + SETTLING.total_seconds()
+        self._quiet_until = self.clock.monotonic() + SETTLING.total_seconds()
         self._look_at = 0.0
         self._decided_last = False
         self._unstored: list[UnstoredAlert] = []
 
     async def tick(self) -> Pace:
-        if (left := self._quiet_until - self._clock.monotonic()) > 0:
-            return Idle(self._clock.now() + timedelta(seconds=left))
+        if (left := self._quiet_until - self.clock.monotonic()) > 0:
+            return Idle(self.clock.now() + timedelta(seconds=left))
         try:
             await self._remember()
-            self._decided_last = await self._store.lead(self._owner, HUB_LEASE, now=self._now())
-            if self._decided_last and self._clock.monotonic() >= self._look_at:
+            self._decided_last = await self.store.lead(self.owner, HUB_LEASE, now=self.now())
+            if self._decided_last and self.clock.monotonic() >= self._look_at:
                 await self._look()
         except StoreError:
             self._look_at = 0.0
             if self._decided_last:
-                await self._alert_without_store(await self._aggregator.look(fresh=True))
+                await self._alert_without_store(await self.aggregator.look(fresh=True))
             raise
         return Idle()
 
     async def _look(self) -> None:
-        assessment = await self._aggregator.look(fresh=True)
-        decision = await self._store.decide(
-            self._owner,
+        assessment = await self.aggregator.look(fresh=True)
+        decision = await self.store.decide(
+            self.owner,
             HUB_LEASE,
             list(self._all_sinks()),
             lambda before: self._decide(assessment, before),
-            now=self._now(),
+            now=self.now(),
         )
         self._decided_last = decision is not None
         if decision is not None:
             sent = await self._deliver()
             is_calm = not (assessment.findings or decision.said.alerted or sent)
-            self._look_at = self._clock.monotonic() + (CALM.total_seconds() if is_calm else 0)
+            self._look_at = self.clock.monotonic() + (CALM.total_seconds() if is_calm else 0)
 
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(
-            said=decide_alerts(assessment, before.alerted, self._policy, self._wording, before.now),
+            said=decide_alerts(assessment, before.alerted, self.policy, self.wording, before.now),
             incident=change_incident(assessment, before.seen, before.incident),
             seen=LastSeen(status=assessment.grade.value, score=assessment.score),
         )
 
     async def _remember(self) -> None:
         if self._unstored:
-            await self._store.remember(self._unstored)
+            await self.store.remember(self._unstored)
             self._unstored = []
 
     async def _deliver(self) -> int:
-        pending = await self._store.pending(limit=SEND_BATCH, now=self._now())
+        pending = await self.store.pending(limit=SEND_BATCH, now=self.now())
         await asyncio.gather(*(self._deliver_one(each) for each in pending))
         return len(pending)
 
     async def _deliver_one(self, pending: Pending) -> None:
         sink = self._all_sinks().get(pending.sink)
         if sink is not None and await self._send(sink, pending.alert, pending.tries + 1):
-            await self._store.record_delivery(pending.id, now=self._now())
+            await self.store.record_delivery(pending.id, now=self.now())
             return
         is_over = sink is None or pending.tries + 1 >= MOST_TRIES
         again = None if is_over else exponential(pending.tries + 1, FIRST_RETRY, LONGEST_RETRY)
-        await self._store.record_failure(pending.id, again, now=self._now())
+        await self.store.record_failure(pending.id, again, now=self.now())
 
     async def _send(self, sink: Sink, alert: Alert, tries: int) -> bool:
-        deadline = self._clock.now() + SENDING
-        outcome = await call_with_deadline(lambda: sink.send(alert), deadline, self._clock, f"the sink {sink.name}")
+        deadline = self.clock.now() + SENDING
+        outcome = await call_with_deadline(lambda: sink.send(alert), deadline, self.clock, f"the sink {sink.name}")
         if isinstance(outcome, Returned):
-            self._events.emit(AlertSent(alert.kind.value, alert.cause, alert.severity.value, sink.name))
+            self.events.emit(AlertSent(alert.kind.value, alert.cause, alert.severity.value, sink.name))
             return True
         error = outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)
-        self._events.emit(AlertFailed(alert.cause, sink.name, tries, error))
+        self.events.emit(AlertFailed(alert.cause, sink.name, tries, error))
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
         """Send an alert only about the database, because its failure explains every other finding."""
-        now = self._clock.now()
+        now = self.clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}
-        said = decide_alerts(replace(assess([], now), findings=root), known, self._policy, self._wording, now)
+        said = decide_alerts(replace(assess([], now), findings=root), known, self.policy, self.wording, now)
         for alerted, alert in zip(said.alerted, said.alerts, strict=True):
             if alert.kind is Kind.ALERT:
                 sinks = list(self._all_sinks().values())
@@ -248,7 +239,7 @@ class AlertHub:
 
     def _all_sinks(self) -> dict[str, Sink]:
         if self._sinks is None:
-            self._sinks = {sink.name: sink for sink in self._make_sinks()}
+            self._sinks = {sink.name: sink for sink in self.make_sinks()}
         return self._sinks
 
 
@@ -258,32 +249,26 @@ FRESH = timedelta(seconds=30)  # longest time since the dispatcher's last tick
 PING_TIMEOUT = timedelta(seconds=10)
 
 
+@dataclass(eq=False)
 class DeadMansSwitch:
     name = "deadman"
 
-    def __init__(
-        self,
-        ping: Callable[[], Awaitable[None]],
-        running: Callable[[], Collection[Running]],
-        clock: Clock,
-        events: Events,
-    ) -> None:
-        self.wakeup = Wakeup()
-        self._ping = ping
-        self._running = running
-        self._clock = clock
-        self._events = events
+    ping: Callable[[], Awaitable[None]]
+    running: Callable[[], Collection[Running]]
+    clock: Clock
+    events: Events
+    wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
     async def tick(self) -> Pace:
         if not self._dispatcher_works():
-            return Idle(self._clock.now() + timedelta(seconds=1))  # the dispatcher makes no progress: send no ping
+            return Idle(self.clock.now() + timedelta(seconds=1))  # the dispatcher makes no progress: send no ping
         outcome = await call_with_deadline(
-            self._ping, self._clock.now() + PING_TIMEOUT, self._clock, "the dead man's switch"
+            self.ping, self.clock.now() + PING_TIMEOUT, self.clock, "the dead man's switch"
         )
         if not isinstance(outcome, Returned):
-            self._events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
+            self.events.emit(PingFailed(outcome.error if isinstance(outcome.error, str) else name_of(outcome.error)))
         return Idle()
 
     def _dispatcher_works(self) -> bool:
-        worked = [each.worked_at for each in self._running() if each.loop.name == DISPATCHER]
-        return any(at is not None and self._clock.monotonic() - at <= FRESH.total_seconds() for at in worked)
+        worked = [each.worked_at for each in self.running() if each.loop.name == DISPATCHER]
+        return any(at is not None and self.clock.monotonic() - at <= FRESH.total_seconds() for at in worked)

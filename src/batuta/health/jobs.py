@@ -180,33 +180,28 @@ class JobsSeen:
     jobs: tuple[JobHealth, ...]  # in the order of the registry
 
 
+@dataclass(eq=False)
 class JobHealthQuery:
     """Judges every job of the active timetable."""
 
-    def __init__(
-        self, registry: JobRegistry, log: ExecutionLog, reports: Reports, opened_at: Callable[[], datetime]
-    ) -> None:
-        """Create the query. From ``opened_at()`` on it expects fires of jobs that no scheduler has registered, so that
-        a missing scheduler is visible.
-        """
-        self._registry = registry
-        self._log = log
-        self._reports = reports
-        self._opened_at = opened_at
+    registry: JobRegistry
+    log: ExecutionLog
+    reports: Reports
+    opened_at: Callable[[], datetime]  # from then on, fires of jobs that no scheduler has registered are expected
 
     async def look(self, profile: str | None = None) -> JobsSeen:
         """Judge every job of the timetable ``profile``; None means the active one."""
-        ledger = await self._log.look()
+        ledger = await self.log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
-        now, windows = ledger.now, self._registry.windows_now(controls)
-        jobs = self._registry.timetable(controls)
-        facts = await self._reports.facts(since=now - DAY, now=now)
-        otherwise = await self._reports.known_since() or self._opened_at()
+        now, windows = ledger.now, self.registry.windows_now(controls)
+        jobs = self.registry.timetable(controls)
+        facts = await self.reports.facts(since=now - DAY, now=now)
+        otherwise = await self.reports.known_since() or self.opened_at()
         due = expectations(jobs, facts, otherwise, now)
-        answered = await self._reports.find_answered(due, now)
+        answered = await self.reports.find_answered(due, now)
         return JobsSeen(
             now=now,
-            profile=self._registry.profile(controls),
+            profile=self.registry.profile(controls),
             windows=windows,
             switches=ledger.switches,
             jobs=tuple(

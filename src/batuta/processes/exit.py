@@ -59,24 +59,20 @@ async def _run(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") 
     return code
 
 
+@dataclass(eq=False)
 class _ForcedExit:
     """Forces the exit from a daemon thread, because the interpreter waits for other threads that still run."""
 
-    def __init__(
-        self,
-        before: Collection[threading.Thread],
-        held: Callable[[str], None],
-        timeout: float,
-        exit: Callable[[int], None],
-    ) -> None:
-        self._before = before
-        self._held = held
-        self._timeout = timeout
-        self._exit = exit
+    before: Collection[threading.Thread]
+    held: Callable[[str], None]
+    timeout: float
+    exit: Callable[[int], None]
+
+    def __post_init__(self) -> None:
         self._timer: threading.Timer | None = None
 
     def begin(self, code: int) -> None:
-        self._timer = threading.Timer(self._timeout, self._end, [code, asyncio.get_running_loop()])
+        self._timer = threading.Timer(self.timeout, self._end, [code, asyncio.get_running_loop()])
         self._timer.daemon = True
         self._timer.start()
 
@@ -85,9 +81,9 @@ class _ForcedExit:
             self._timer.cancel()
 
     def _end(self, code: int, home: asyncio.AbstractEventLoop) -> None:
-        names = _tasks(home) or [thread.name for thread in _foreign_threads(self._before)]
-        self._held(", ".join(sorted(names)))
-        self._exit(code)
+        names = _tasks(home) or [thread.name for thread in _foreign_threads(self.before)]
+        self.held(", ".join(sorted(names)))
+        self.exit(code)
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:

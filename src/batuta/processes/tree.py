@@ -369,6 +369,7 @@ class Stall:
 Entry: TypeAlias = Stall | NewRestart
 
 
+@dataclass(eq=False)
 class RestartLog(Recorder):
     """Loop that writes restarts to the database. ``open`` is awaited before the first write and after the file was
     replaced. ``found`` returns the stack that a process left in a file.
@@ -376,22 +377,15 @@ class RestartLog(Recorder):
 
     name = "restart-log"
 
-    def __init__(
-        self,
-        open: Callable[[], Awaitable[None]],
-        stalls: Stalls,
-        restarts: Restarts,
-        clock: Clock,
-        now: Callable[[], datetime | None],
-        found: Callable[[str, int], str | None] = lambda role, pid: None,
-    ) -> None:
-        self.wakeup = Wakeup()
-        self._open = open
-        self._stalls = stalls
-        self._restarts = restarts
-        self._clock = clock
-        self._now = now
-        self._found = found
+    open: Callable[[], Awaitable[None]]
+    stalls: Stalls
+    restarts: Restarts
+    clock: Clock
+    now: Callable[[], datetime | None]
+    found: Callable[[str, int], str | None] = lambda role, pid: None
+    wakeup: Wakeup = field(default_factory=Wakeup, init=False)
+
+    def __post_init__(self) -> None:
         self._is_open = False
         self._failed = False
         self._waiting: deque[tuple[datetime, Entry]] = deque(maxlen=MOST)
@@ -403,7 +397,7 @@ class RestartLog(Recorder):
         self._note(restart)
 
     def take_stack(self, role: str, pid: int) -> str | None:
-        return self._found(role, pid)
+        return self.found(role, pid)
 
     async def tick(self) -> Pace:
         if not self._waiting:
@@ -429,16 +423,16 @@ class RestartLog(Recorder):
             self._waiting.clear()
 
     def _note(self, entry: Entry) -> None:
-        self._waiting.append((self._clock.now(), entry))
+        self._waiting.append((self.clock.now(), entry))
         self.wakeup.set()
 
     async def _write(self, entry: Entry, at: datetime) -> None:
         if not self._is_open:
-            await self._open()
+            await self.open()
             self._is_open = True
         match entry:
             case Stall(host, pid):
-                await self._stalls.record_stall(host=host, pid=pid)
+                await self.stalls.record_stall(host=host, pid=pid)
             case NewRestart():
                 # A delayed row keeps its own time; otherwise the database's time counts.
-                await self._restarts.add(entry, now=at if self._failed else self._now())
+                await self.restarts.add(entry, now=at if self._failed else self.now())

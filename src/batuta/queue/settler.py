@@ -174,24 +174,18 @@ _REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, Valu
 MOST_TIMEOUTS = 3
 
 
+@dataclass(eq=False)
 class Settler:
-    def __init__(
-        self,
-        queue: str,
-        store: QueueStore,
-        lease_holder: LeaseHolder,
-        handler_of: Callable[[Lease], ItemHandler | None],
-        clock: Clock,
-        events: Events,
-    ) -> None:
-        self.unsettled = Unsettled(clock, recheck_after(lease_holder.lease), lease_holder.lease / 3)
+    queue: str
+    store: QueueStore
+    lease_holder: LeaseHolder
+    handler_of: Callable[[Lease], ItemHandler | None]
+    clock: Clock
+    events: Events
+
+    def __post_init__(self) -> None:
+        self.unsettled = Unsettled(self.clock, recheck_after(self.lease_holder.lease), self.lease_holder.lease / 3)
         self.took: list[float] = []  # seconds of each handler since the last ItemsSettled event
-        self._queue = queue
-        self._store = store
-        self._lease_holder = lease_holder
-        self._handler_of = handler_of
-        self._clock = clock
-        self._events = events
         self._is_claiming = False
         self._doubt_until: float | None = None  # after a failed claim: until then, unknown items may name this owner
         self._stray_check_at = 0.0
@@ -222,11 +216,11 @@ class Settler:
         """Release items of this queue that name this process as their owner and are not ``held``. Requires that no
         claim is in flight.
         """
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
-        await self._store.release_stray(self._lease_holder.owner, held)
-        self._stray_check_at = now + self._lease_holder.lease.total_seconds() / 3
+        await self.store.release_stray(self.lease_holder.owner, held)
+        self._stray_check_at = now + self.lease_holder.lease.total_seconds() / 3
         if now >= self._doubt_until:
             self._doubt_until = None
 
@@ -236,23 +230,23 @@ class Settler:
             if not lost or lease not in lost:
                 counts[settlement.word] = counts.get(settlement.word, 0) + 1
         took, self.took = tuple(self.took), []
-        self._events.emit(ItemsSettled(self._queue, counts, len(lost), took))
+        self.events.emit(ItemsSettled(self.queue, counts, len(lost), took))
 
     def report_concluded(self, lease: Lease, settlement: Settlement, *, is_written: bool) -> None:
         """Emit ItemsSettled for an item that was settled together with its effect, or ItemLost if its lease was lost."""
         if is_written:
             self.report([(lease, settlement)], ())
         else:
-            self._events.emit(ItemLost(self._queue, lease.id))
+            self.events.emit(ItemLost(self.queue, lease.id))
 
     def _doubt(self, limit: int) -> None:
         if limit:
-            self._doubt_until = self._clock.monotonic() + self._lease_holder.lease.total_seconds()
+            self._doubt_until = self.clock.monotonic() + self.lease_holder.lease.total_seconds()
             self._stray_check_at = 0.0
 
     async def _try_turn(self, endings: Endings, limit: int, reversed: bool) -> Sequence[Lease]:
         try:
-            result = await self._store.settle_and_claim(endings, self._lease_holder, limit, reversed=reversed)
+            result = await self.store.settle_and_claim(endings, self.lease_holder, limit, reversed=reversed)
         except _REFUSALS as error:
             if not endings:
                 raise
@@ -269,7 +263,7 @@ class Settler:
         half = len(endings) // 2
         for part in (endings[:half], endings[half:]):
             try:
-                result = await self._store.settle_and_claim(part, self._lease_holder, 0)
+                result = await self.store.settle_and_claim(part, self.lease_holder, 0)
             except _REFUSALS as error:
                 await self._settle_apart(part, error)
             else:
@@ -278,7 +272,7 @@ class Settler:
     async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
         failed = self._failure_of(lease, settlement, refusal)
         try:
-            result = await self._store.settle_and_claim([(lease, failed)], self._lease_holder, 0)
+            result = await self.store.settle_and_claim([(lease, failed)], self.lease_holder, 0)
         except _REFUSALS:
             result = ClaimResult((), [lease])  # the table accepts no settlement at all: the lease will expire
         self._record_result([(lease, failed)], result)
@@ -287,11 +281,11 @@ class Settler:
         """Return the settlement of an item whose first settlement the database refused. A refused effect counts as a
         failed attempt; without an effect, the item becomes dead.
         """
-        self._events.emit(ItemCrashed(self._queue, lease.id, error))
+        self.events.emit(ItemCrashed(self.queue, lease.id, error))
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
-        handler = self._handler_of(lease) or ItemHandler(handle=_nothing)
+        handler = self.handler_of(lease) or ItemHandler(handle=_nothing)
         return handler.settlement_of(lease.attempt, Failed(why))
 
     def _split(self, endings: Endings) -> None:
@@ -300,7 +294,7 @@ class Settler:
         """
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
-            failed = self._failure_of(lease, settlement, StoreTimeout(where=self._queue, why="its effect"))
+            failed = self._failure_of(lease, settlement, StoreTimeout(where=self.queue, why="its effect"))
             self.unsettled.forget([lease])
             self.unsettled.add(lease, failed)
 
@@ -312,7 +306,7 @@ class Settler:
         if settled:
             self.report(settled, result.lost)
         for lease in result.lost:
-            self._events.emit(ItemLost(self._queue, lease.id))
+            self.events.emit(ItemLost(self.queue, lease.id))
 
 
 async def _nothing(lease: Lease) -> object:
@@ -331,47 +325,42 @@ async def conclude(
     return await running.guard(insist(lambda: store.conclude(running.lease, settlement), clock))
 
 
+@dataclass(eq=False)
 class TimedEffect:
     """An effect that may use only the remaining time of its item. Time in which the engine's store (``where``) is
     unavailable does not count.
     """
 
-    def __init__(
-        self,
-        effect: Callable[[Any], Awaitable[None]],
-        running: Running,
-        where: str,
-        clock: Clock,
-        stop: Callable[[Running], None],
-    ) -> None:
-        self._effect = effect
-        self._running = running
-        self._where = where
-        self._clock = clock
-        self._stop = stop
-        self._left = max(0.0, running.overdue_at - clock.monotonic())
+    effect: Callable[[Any], Awaitable[None]]
+    running: Running
+    where: str
+    clock: Clock
+    stop: Callable[[Running], None]
+
+    def __post_init__(self) -> None:
+        self._left = max(0.0, self.running.overdue_at - self.clock.monotonic())
 
     async def __call__(self, transaction: Any) -> None:
-        began = self._clock.monotonic()
-        self._running.step = Step.IN_EFFECT
+        began = self.clock.monotonic()
+        self.running.step = Step.IN_EFFECT
         # A separate task, because on SQLite the effect occupies the writer, and the worker's tick waits for the writer.
         alarm = asyncio.create_task(self._stop_in_time())
         try:
-            await self._running.call(lambda: self._effect(transaction))
+            await self.running.call(lambda: self.effect(transaction))
         except StoreUnavailable as error:
-            if self._left <= self._clock.monotonic() - began or not self._is_own(error):
+            if self._left <= self.clock.monotonic() - began or not self._is_own(error):
                 raise EffectFailed(raised=type(error).__name__) from error
             raise
         finally:
             alarm.cancel()
-            self._running.step = Step.SETTLING
-            self._left -= self._clock.monotonic() - began
+            self.running.step = Step.SETTLING
+            self._left -= self.clock.monotonic() - began
 
     async def _stop_in_time(self) -> None:
-        await self._clock.sleep(max(0.0, self._left))
-        if self._running.step is Step.IN_EFFECT:
-            self._stop(self._running)
+        await self.clock.sleep(max(0.0, self._left))
+        if self.running.step is Step.IN_EFFECT:
+            self.stop(self.running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
         """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an attempt."""
-        return is_store_away(error) and error.facts.get("where") == self._where
+        return is_store_away(error) and error.facts.get("where") == self.where

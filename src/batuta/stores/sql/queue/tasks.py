@@ -1,7 +1,7 @@
 """Stores tasks in the engine's own table, and finds waiting items that no queue or stage of this release serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -33,31 +33,22 @@ class TaskQueries:
     prune: Query
 
 
+@dataclass(eq=False)
 class SqlTasks:
     """Stores tasks, and provides their queues to the workers."""
 
-    def __init__(
-        self,
-        database: Database,
-        ids: Ids,
-        clock: Clock,
-        wake: Callable[[str], None],
-        *,
-        own_time: bool = False,
-        liveness: Database | None = None,
-    ) -> None:
-        """``wake`` is called with the queue of newly enqueued tasks. ``liveness`` are the connections of the queues;
-        None means ``database``.
-        """
-        self._database = database
-        self._liveness = liveness
-        self._ids = ids
-        self._clock = clock
-        self._wake = wake
-        self._own_time = own_time
+    database: Database
+    ids: Ids
+    clock: Clock
+    wake: Callable[[str], None]  # called with the queue of newly enqueued tasks
+    _: KW_ONLY
+    own_time: bool = False
+    liveness: Database | None = None  # connections of the queues; None means ``database``
+
+    def __post_init__(self) -> None:
         self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
-        self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", database.dialect)
+        self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", self.database.dialect)
 
     def relay(self) -> None:
         """Stop counting crashes of this process against the tasks, because other processes run them."""
@@ -67,13 +58,13 @@ class SqlTasks:
     def queue(self, name: str) -> SqlQueue:
         if name not in self._queues:
             self._queues[name] = SqlQueue(
-                self._database,
+                self.database,
                 self._table,
-                self._ids,
-                self._clock,
+                self.ids,
+                self.clock,
                 queue=name,
-                own_time=self._own_time,
-                liveness=self._liveness,
+                own_time=self.own_time,
+                liveness=self.liveness,
             )
         return self._queues[name]
 
@@ -95,7 +86,7 @@ class SqlTasks:
         ]
         ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:
-            self._wake(task.queue)
+            self.wake(task.queue)
         return [
             id if id is not None else await self._find_alive(task.queue, item, shared, within)
             for id, item in zip(ids, items, strict=True)
@@ -111,22 +102,22 @@ class SqlTasks:
 
     async def report(self, lease: Lease, progress: Json) -> None:
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
-        await self._database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
+        await self.database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
         """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may hold the task's lease."""
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
-        await self._database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
+        await self.database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
     async def find_wanted(self, ids: Collection[str]) -> Collection[str]:
-        rows = await self._database.all(self._queries.wanted, ids=AsJson(sorted(ids)))
+        rows = await self.database.all(self._queries.wanted, ids=AsJson(sorted(ids)))
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
         """Return the waiting tasks of queues that are not in ``served``, by queue and name. The query is cheap, because
         it skips served queues in the index.
         """
-        rows = await self._database.all(self._queries.unserved, served=AsJson(sorted(served)))
+        rows = await self.database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
             Unserved(queue=row["queue"], name=row["name"], count=row["items"], oldest=row["oldest"]) for row in rows
         ]
@@ -135,21 +126,21 @@ class SqlTasks:
         """Move at most ``limit`` waiting tasks with this name to another queue, and return their number. Their age and
         attempts are kept.
         """
-        moved = await self._database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
+        moved = await self.database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
-            self._wake(target)
+            self.wake(target)
         return moved
 
     async def prune(self, limit: int) -> int:
-        return await self._database.run(self._queries.prune, now=self._now(), limit=limit)
+        return await self.database.run(self._queries.prune, now=self._now(), limit=limit)
 
     async def _task(self, id: str) -> Row | None:
-        return await self._database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
+        return await self.database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """Return the id of the live task that has the key. If that task has just ended, insert the new task."""
         while True:
-            row = await (within or self._database).one(self._queries.alive, name=shared["name"], key=item.key)
+            row = await (within or self.database).one(self._queries.alive, name=shared["name"], key=item.key)
             if row is not None:
                 return str(row["id"])
             (id,) = await self.queue(queue).put([item], within=within, shared=shared)
@@ -158,7 +149,7 @@ class SqlTasks:
 
     def _now(self) -> datetime | None:
         """Return the time to pass to a statement, or None if the statement uses the database's clock."""
-        return self._clock.now() if self._own_time else None
+        return self.clock.now() if self.own_time else None
 
 
 def _status(row: Row) -> TaskStatus:
