@@ -73,8 +73,7 @@ class JobHealth:
 
     @property
     def does_not_succeed(self) -> bool:
-        is_paused = self.held is not None and code_of(self.held) != WINDOW_CLOSED
-        if self.state is JobState.UNFINISHED or is_paused:
+        if self.state is JobState.UNFINISHED or _is_paused(self.held):
             return False
         last = self.facts.last
         has_failed = last is not None and last.status in _FAILED
@@ -126,13 +125,20 @@ def _state(
         return JobState.STALE, _why_stale(facts)
     if last is not None and last.status in _FAILED:
         return JobState.FAILING, last.error or last.reason
-    if held is not None:
+    if _is_paused(held):
         return JobState.HELD, held
     if last is not None and last.status == "success" and is_partial(last.reason):
         return JobState.DEGRADED, last.reason
     if facts.running:
         return JobState.RUNNING, None
+    if held is not None:
+        return JobState.HELD, held
     return (JobState.WAITING if last is None else JobState.OK), None
+
+
+def _is_paused(held: str | None) -> bool:
+    """Return whether a switch holds the job. A closed window hides no problem of the last run."""
+    return held is not None and code_of(held) != WINDOW_CLOSED
 
 
 def _why_stale(facts: Facts) -> str:

@@ -84,6 +84,8 @@ def test_held_job_with_recorded_fires_is_held() -> None:
 def test_job_outside_its_window_is_held_and_its_failures_still_count() -> None:
     closed = WINDOW_CLOSED(window="manha")
     assert judged(Facts(last=last()), held=closed).state is JobState.HELD
+    assert judged(Facts(last=last(), running=1), held=closed).state is JobState.RUNNING
+    assert judged(Facts(last=last(reason=PARTIAL(why="3 of 5"))), held=closed).state is JobState.DEGRADED
     failures = Facts(last=last("error"), failures_in_a_row=3)
     assert judged(failures, held=closed).does_not_succeed
     assert not judged(failures, held=PAUSED_ALL(turned="")).does_not_succeed
