@@ -130,17 +130,15 @@ class Importacao:
 
     async def _import_rows(self, id: str, folha: ArquivoAberto, desde: int, progress: Progress) -> None:
         async for pedaco in folha.pedacos():
-            if not await self._one_piece(id, desde, pedaco):
+            try:
+                is_ours = await self._try(id, desde, pedaco)
+            except (AgendamentoRepetido, StatementRefused, StoreConflict):
+                is_ours = await self._row_by_row(id, desde, pedaco)
+            if not is_ours:
                 return  # another process continues this import
             desde = pedaco.ate
             self._wake()
             progress(pedaco.ate, folha.altura)
-
-    async def _one_piece(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        try:
-            return await self._try(id, desde, pedaco)
-        except (AgendamentoRepetido, StatementRefused, StoreConflict):
-            return await self._row_by_row(id, desde, pedaco)
 
     async def _try(self, id: str, desde: int, pedaco: Pedaco) -> bool:
         for _ in range(MOST_RETRIES):

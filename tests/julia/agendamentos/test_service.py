@@ -252,17 +252,17 @@ async def test_laboratorys_sheet_is_read_by_its_own_header(office: Office) -> No
 
 async def test_rows_are_committed_in_pieces_and_an_interrupted_import_resumes(office: Office) -> None:
     content = xlsx([HEADER, *(patient(n) for n in range(1, 601))])
-    taken = office.importacao._one_piece
+    taken = office.importacao._try
 
     async def dies(id: str, desde: int, pedaco: Pedaco) -> bool:
         if desde:
             raise asyncio.CancelledError
         return await taken(id, desde, pedaco)
 
-    office.importacao._one_piece = dies  # type: ignore[method-assign]
+    office.importacao._try = dies  # type: ignore[method-assign]
     with pytest.raises(asyncio.CancelledError):
         await office.importacao.importar(content, "agenda.xlsx", by="alguém")
-    office.importacao._one_piece = taken  # type: ignore[method-assign]
+    office.importacao._try = taken  # type: ignore[method-assign]
     assert (await office.one("SELECT count(*) AS n FROM appointments"))["n"] == 500
     loop = ImportLoop(office.importacao)
     await loop.tick()
