@@ -261,7 +261,10 @@ def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str
 
 
 def invalid(error: ValidationError) -> InvalidSetting:
-    problems = {_setting_name(problem["loc"]): reason_of(problem) for problem in error.errors()}
+    problems = {
+        str(problem["loc"][0]).upper() if problem["loc"] else "settings": reason_of(problem)
+        for problem in error.errors()
+    }
     return InvalidSetting(name=", ".join(problems), why=Reasons(problems.values()))
 
 
@@ -282,10 +285,6 @@ def reason_of(problem: ErrorDetails) -> Reason:
 
 def _unreadable(file: Path, error: Exception) -> Reason:
     return Reason("unreadable", "{file} cannot be read ({kind})", file=file, kind=type(error).__name__)
-
-
-def _setting_name(where: tuple[int | str, ...]) -> str:
-    return str(where[0]).upper() if where else "settings"
 
 
 def environment() -> Mapping[str, str]:

@@ -67,9 +67,9 @@ def resume(context: typer.Context, word: str, reason: Because = "-", as_json: Js
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     stored = ctx.ask(lambda work: work.switches.all())
-    known = ctx.work().extension.switches
-    keys = sorted({rule.key for rule in known.values()} | set(stored))
-    listed = [_describe(key, stored.get(key), _rule(known.values(), key), ctx) for key in keys]
+    rules = {rule.key: rule for rule in ctx.work().extension.switches.values()}
+    keys = sorted({*rules, *stored})
+    listed = [_describe(key, stored.get(key), rules.get(key), ctx) for key in keys]
     ctx.show({"switches": listed}, as_json, lambda: ctx.out.print(_table(ctx, listed)))
 
 
@@ -227,10 +227,6 @@ def _parse_span(span: str) -> timedelta:
     if not timedelta(0) < length <= LONGEST_PAUSE:
         raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST_PAUSE.days}d", param_hint="--for")
     return length
-
-
-def _rule(rules: Any, key: str) -> SwitchRule | None:
-    return next((rule for rule in rules if rule.key == key), None)
 
 
 def _describe(key: str, switch: Switch | None, rule: SwitchRule | None, ctx: CliContext) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -58,7 +58,8 @@ class _Up:
     async def run(self) -> int:
         stop, notifier = asyncio.Event(), Notifier.from_environment(self.ctx.env)
         specs = self._specs()
-        output = self._output([PARENT, *(spec.name for spec in specs)])
+        names = [PARENT, *(spec.name for spec in specs)]
+        output = OutputMux(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)
         notify_socket, restart_log = NotifySocket.open(), self._restart_log()
         tree = ProcessTree(
             specs,
@@ -116,9 +117,6 @@ class _Up:
         """Open the database. Called again after its file was replaced."""
         await self.work.database.close()
         await self.work.database.open()
-
-    def _output(self, names: Sequence[str]) -> OutputMux:
-        return OutputMux(sys.stdout, names, prefixed=self._is_pretty, coloured=self._is_coloured)
 
     @property
     def _is_pretty(self) -> bool:

@@ -8,7 +8,6 @@ Values are masked before rendering, because a mask over a finished JSON line cou
 
 import logging
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol, TextIO
 
@@ -101,7 +100,8 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         self._service = service
 
     def format(self, record: logging.LogRecord) -> str:
-        return super().format(record if _is_from_structlog(record) else with_safe_message(record))
+        is_from_structlog = isinstance(record.msg, dict) and hasattr(record, "_logger")
+        return super().format(record if is_from_structlog else with_safe_message(record))
 
     def replacement(self, record: logging.LogRecord, error: BaseException | None) -> str:
         """Return the line that replaces a record that could not be formatted. It quotes nothing of the record."""
@@ -116,7 +116,8 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         line = self._head(record, format_message(given.pop("event", ""), given.pop("positional_args", ())))
         stack = given.pop("stack", None) or given.pop("stack_info", None)
         error = _error_in(given.pop("exc_info", None))
-        line = {**line, **_scrub_fields(given), **line}  # the fields of the head win and stay first
+        scrubbed = {scrub_text(str(name)): scrub_field(str(name), value) for name, value in given.items()}
+        line = {**line, **scrubbed, **line}  # the fields of the head win and stay first
         if stack:
             line["stack"] = scrub_text(str(stack))
         if error is not None:
@@ -203,10 +204,6 @@ def _trace() -> dict[str, str]:
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}
 
 
-def _is_from_structlog(record: logging.LogRecord) -> bool:
-    return isinstance(record.msg, dict) and hasattr(record, "_logger")
-
-
 def _error_in(exc_info: object) -> BaseException | None:
     """Return the exception of ``exc_info``, which is an exception, a tuple of three, or True for the exception being
     handled.
@@ -216,7 +213,3 @@ def _error_in(exc_info: object) -> BaseException | None:
     elif exc_info and not isinstance(exc_info, BaseException):
         exc_info = sys.exc_info()[1]
     return exc_info if isinstance(exc_info, BaseException) else None
-
-
-def _scrub_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    return {scrub_text(str(name)): scrub_field(str(name), value) for name, value in fields.items()}

@@ -66,7 +66,7 @@ class Cron:
         return self._next_elapsed(instant, zone) if self.follows_elapsed_time else self._next_fixed(instant, zone)
 
     def _next_fixed(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        wall = _wall(instant, zone)
+        wall = instant.astimezone(zone).replace(tzinfo=None, fold=0, second=0, microsecond=0)
         while True:
             wall = self._next_wall(wall + MINUTE)
             fire = first_instant(wall, zone)
@@ -195,10 +195,6 @@ def _ever_fires(cron: Cron) -> bool:
         return True
     # 2024 is a leap year: a day that it lacks never occurs.
     return any(day <= calendar.monthrange(2024, month)[1] for month, day in product(cron.months, cron.days))
-
-
-def _wall(instant: datetime, zone: ZoneInfo) -> datetime:
-    return instant.astimezone(zone).replace(tzinfo=None, fold=0, second=0, microsecond=0)
 
 
 def _whole_minute(wall: datetime) -> datetime:

@@ -91,7 +91,8 @@ class TaskService(Generic[SomeTransaction]):
         deduplication key, or None, per call.
         """
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
-        refuse_each_unstorable([[_to_list(each), {}] for each in arguments], "task arguments", self._max_payload)
+        as_lists: list[list[object]] = [[[*each] if isinstance(each, tuple) else each, {}] for each in arguments]
+        refuse_each_unstorable(as_lists, "task arguments", self._max_payload)
         _check(keys or (), priority)
         if keys is not None and len(keys) != len(given):
             raise ValueError(
@@ -119,10 +120,6 @@ def _wait(delay: float) -> timedelta | None:
         return clamp_wait(timedelta(seconds=delay))
     except (OverflowError, ValueError):
         raise ValueError("the delay is out of range: give a number of seconds") from None
-
-
-def _to_list(arguments: object) -> object:
-    return [*arguments] if isinstance(arguments, tuple) else arguments
 
 
 def _check(keys: Sequence[str | None], priority: int) -> None:

@@ -71,13 +71,9 @@ class RequestAccounting:
 
     def _request_id(self, scope: Scope) -> str:
         """Return the caller's request id if it is harmless, so that both logs have the same id; otherwise a new id."""
-        given = _drop_personal_id(Headers(scope=scope).get("x-request-id", ""))
-        return given if _USABLE_ID.fullmatch(given) else self._ids.new()
-
-
-def _drop_personal_id(id: str) -> str:
-    """Return the id, or empty text if it looks like personal data: a phone number has the form of an id."""
-    return id if mask(id) == id else ""
+        given = Headers(scope=scope).get("x-request-id", "")
+        # A phone number has the form of an id.
+        return given if _USABLE_ID.fullmatch(given) and mask(given) == given else self._ids.new()
 
 
 def _add_headers(headers: MutableHeaders, request_id: str) -> None:

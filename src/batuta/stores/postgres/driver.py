@@ -446,11 +446,8 @@ class PostgresSnapshot(Reading):
 
 def _order_values(query: Query, values: Values) -> list[object]:
     given = check_values(query, values)
-    return [_to_plain(given[name]) for name in query.parameters]
-
-
-def _to_plain(value: object) -> object:
-    return value.value if isinstance(value, AsJson) else value
+    ordered = (given[name] for name in query.parameters)
+    return [value.value if isinstance(value, AsJson) else value for value in ordered]
 
 
 def _row_count(tag: str) -> int:

@@ -278,7 +278,7 @@ class SqlExecutionLog:
             limit=limit,
             now=self._own_now(),
         )
-        return [_silent(row) for row in rows]
+        return [from_row(SilentRun, row, job=row["job_name"], left=row["lease_until"] - row["now"]) for row in rows]
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
         seen = [{"id": run.id, "attempt": run.attempt, "lease_until": microseconds(run.lease_until)} for run in runs]
@@ -395,10 +395,6 @@ def _missed_opening(row: Row, fire: datetime) -> Opening:
         status=Status.MISSED,
         reason=MISSED_CHANGED(),
     )
-
-
-def _silent(row: Row) -> SilentRun:
-    return from_row(SilentRun, row, job=row["job_name"], left=row["lease_until"] - row["now"])
 
 
 def _values(job: Registration) -> dict[str, object]:

@@ -156,7 +156,8 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
         _copy_ownership(file, restored)
         os.link(file, kept)
     for beside in ("-wal", "-shm", "-journal"):  # these files belong to a damaged old database, not to the new file
-        _move_aside(Path(f"{file}{beside}"), Path(f"{kept}{beside}"))
+        if Path(f"{file}{beside}").exists():
+            shutil.move(f"{file}{beside}", f"{kept}{beside}")
     restored.replace(file)
     sync(file.parent)
     return kept if was_there else None
@@ -168,11 +169,6 @@ def _copy_ownership(file: Path, restored: Path) -> None:
     with suppress(PermissionError):
         os.chown(restored, owner.st_uid, owner.st_gid)
         restored.chmod(stat.S_IMODE(owner.st_mode))
-
-
-def _move_aside(file: Path, kept: Path) -> None:
-    if file.exists():
-        shutil.move(file, kept)
 
 
 def leftovers(target: Path) -> Sequence[Path]:

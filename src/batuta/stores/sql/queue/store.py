@@ -79,8 +79,8 @@ class SqlQueue:
         """
         if not items:
             return []
-        alike = {**self._queue_column(), **(shared or {})}
-        every = {column: _encode(value, self._database.dialect) for column, value in alike.items()}
+        own: dict[str, object] = {} if self.table.queue is None else {self.table.queue: self.name}
+        every = {column: _encode(value, self._database.dialect) for column, value in {**own, **(shared or {})}.items()}
         rows = [_New(self._row(item), in_microseconds(clamp_wait(item.delay or _NOTHING))) for item in items]
         if within is not None or self._goes_at_once(rows):
             taken = await self._put(rows, every, within or self._database)
@@ -438,9 +438,6 @@ class SqlQueue:
         if table.priority is not None and item.priority is not None:
             row[table.priority] = item.priority
         return row
-
-    def _queue_column(self) -> dict[str, object]:
-        return {} if self.table.queue is None else {self.table.queue: self.name}
 
     def _time(self, lease_holder: LeaseHolder) -> dict[str, object]:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
