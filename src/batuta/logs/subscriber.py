@@ -209,14 +209,6 @@ def _execution_end_line(event: events.ExecutionEnded) -> Line:
     return Line(f"job ended: {event.status}")
 
 
-def _fire_line(event: events.FireExplained) -> Line:
-    return Line(f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO)
-
-
-def _circuit_line(event: events.CircuitMoved) -> Line:
-    return Line(f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO)
-
-
 def _alert_line(event: events.AlertRaised) -> Line:
     if event.kind == "recovery":
         return Line("alert over")
@@ -225,10 +217,6 @@ def _alert_line(event: events.AlertRaised) -> Line:
 
 def _incident_line(event: events.IncidentChanged) -> Line:
     return Line("incident opened", logging.ERROR) if event.is_open else Line("incident closed")
-
-
-def _setting_line(event: events.SettingWarned) -> Line:
-    return Line(f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING)
 
 
 def _rescue_line(event: events.ItemsRescued) -> Line:
@@ -280,7 +268,9 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ExecutionTakenOver: lambda event: Line(
         "run taken over" if event.again else "run abandoned", logging.WARNING
     ),
-    events.FireExplained: _fire_line,
+    events.FireExplained: lambda event: Line(
+        f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO
+    ),
     events.TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
     events.TimetableStandsBy: lambda event: Line(
         "scheduler stands by: a more recent release runs; stop this one when the deployment is complete",
@@ -300,12 +290,16 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
         f"{TIMEOUT} threads of a task still run after their time limit",
         logging.WARNING if event.stuck else logging.INFO,
     ),
-    events.CircuitMoved: _circuit_line,
+    events.CircuitMoved: lambda event: Line(
+        f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO
+    ),
     events.AlertRaised: _alert_line,
     events.AlertSent: lambda event: Line("alert sent", logging.DEBUG),
     events.AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
     events.PingFailed: lambda event: Line("ping to the dead man's switch failed", logging.WARNING),
     events.IncidentChanged: _incident_line,
-    events.SettingWarned: _setting_line,
+    events.SettingWarned: lambda event: Line(
+        f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING
+    ),
     events.SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
 }

@@ -16,91 +16,76 @@ LATE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600)
 # HTTP allows any word as a method; all other words share the label "other".
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
+# Events that increment a counter of their own. The label is a field of the event.
+COUNTERS: tuple[tuple[type[events.Event], str, str, str], ...] = (
+    (events.RequestCrashed, "http_crashes", "Requests that ended with an unexpected error", "route"),
+    (events.ExecutionLost, "job_runs_lost", "Runs that another process took over from this one", "job"),
+    (
+        events.ExecutionTakenOver,
+        "job_runs_taken_over",
+        "Runs taken over from processes that ended or stopped renewing",
+        "job",
+    ),
+    (events.ItemOverdue, "queue_items_overdue", "Items that exceeded their time limit", "queue"),
+    (events.ItemCrashed, "queue_items_crashed", "Handlers that raised an unexpected error", "queue"),
+    (events.LoopFailed, "loop_failures", "Failed ticks", "loop"),
+    (events.LoopRecovered, "loop_recoveries", "Recoveries of failing loops", "loop"),
+    (events.LoopAbandoned, "loops_abandoned", "Loops that failed too often and ended their process", "loop"),
+    (events.LoopRestarted, "loop_restarts", "Restarts of stuck loops", "loop"),
+    (events.TaskDeaf, "deaf_tasks", "Tasks that ignored their cancellation", "loop"),
+    (events.ProcessRecycled, "process_recycled", "Processes recycled because of their size or age", "role"),
+    (events.SubscriberFailed, "subscriber_failures", "Failures of event subscribers", "subscriber"),
+)
+
 
 class MetricsSubscriber:
     def __init__(self, registry: CollectorRegistry) -> None:
         make = _Factory(registry)
-        self._count_http(make)
-        self._count_jobs(make)
-        self._count_items(make)
-        self._count_loops(make)
+        self._create_metrics(make)
         self._counted: Mapping[type[events.Event], Callable[[Any], None]] = {
+            **{kind: _increment(make.counter(name, meaning, label), label) for kind, name, meaning, label in COUNTERS},
             events.RequestAnswered: self._request,
-            events.RequestCrashed: lambda event: self._crashes.labels(event.route).inc(),
             events.JobAnswered: lambda event: self._calls.labels(event.endpoint, event.outcome).observe(
                 _seconds(event.took)
             ),
             events.ExecutionStarted: self._count_start,
             events.ExecutionEnded: self._count_end,
             events.FireExplained: lambda event: self._runs.labels(event.job, event.status).inc(),
-            events.ExecutionLost: lambda event: self._runs_lost.labels(event.job).inc(),
-            events.ExecutionTakenOver: lambda event: self._runs_taken_over.labels(event.job).inc(),
             events.ItemsClaimed: self._count_claims,
             events.ItemsSettled: self._count_settlements,
             events.ItemsRescued: self._count_rescues,
-            events.ItemCrashed: lambda event: self._crashed.labels(event.queue).inc(),
             events.CircuitMoved: lambda event: self._circuits.labels(family_of(event.circuit), event.after).inc(),
-            events.LoopFailed: lambda event: self._loop_failures.labels(event.loop).inc(),
-            events.LoopRecovered: lambda event: self._loop_recoveries.labels(event.loop).inc(),
-            events.LoopAbandoned: lambda event: self._loops_abandoned.labels(event.loop).inc(),
-            events.LoopRestarted: lambda event: self._loop_restarts.labels(event.loop).inc(),
-            events.TaskDeaf: lambda event: self._ignored_cancellations.labels(event.loop).inc(),
             events.EventLoopBlocked: lambda event: self._blocked.inc(),
-            events.ProcessRecycled: lambda event: self._recycled.labels(event.role).inc(),
-            events.ItemOverdue: lambda event: self._overdue.labels(event.queue).inc(),
             events.ChildEnded: self._count_child_end,
-            events.SubscriberFailed: lambda event: self._subscriber_failures.labels(event.subscriber).inc(),
         }
 
     def __call__(self, event: events.Event) -> None:
         if (count := self._counted.get(type(event))) is not None:
             count(event)
 
-    def _count_http(self, make: "_Factory") -> None:
+    def _create_metrics(self, make: "_Factory") -> None:
         self._requests = make.histogram(
             "http_request_duration_seconds", "Time to answer a request", "method route status"
         )
-        self._crashes = make.counter("http_crashes", "Requests that ended with an unexpected error", "route")
         self._calls = make.histogram(
             "job_call_duration_seconds", "Time to run a job that was called over HTTP", "endpoint outcome"
         )
-
-    def _count_jobs(self, make: "_Factory") -> None:
         self._runs = make.counter("job_runs", "Fires by status, including fires without a run", "job status")
         self._durations = make.histogram("job_run_duration_seconds", "Duration of a run", "job")
         self._lateness = make.histogram(
             "job_lateness_seconds", "Delay between a scheduled fire and its delivery", "category", LATE_BUCKETS
         )
-        self._runs_lost = make.counter("job_runs_lost", "Runs that another process took over from this one", "job")
-        self._runs_taken_over = make.counter(
-            "job_runs_taken_over", "Runs taken over from processes that ended or stopped renewing", "job"
-        )
-
-    def _count_items(self, make: "_Factory") -> None:
         self._claimed = make.counter("queue_items_claimed", "Claimed items", "queue")
         self._settled = make.counter("queue_items_settled", "Settled items by outcome", "queue outcome")
         self._lost = make.counter("queue_items_lost", "Items whose lease was lost before they were settled", "queue")
         self._rescued = make.counter(
             "queue_items_rescued", "Items rescued from workers that died or stopped renewing", "queue"
         )
-        self._overdue = make.counter("queue_items_overdue", "Items that exceeded their time limit", "queue")
-        self._crashed = make.counter("queue_items_crashed", "Handlers that raised an unexpected error", "queue")
         self._waits = make.histogram("queue_wait_seconds", "From the instant an item is due to its start", "queue")
         self._handlers = make.histogram("queue_handler_duration_seconds", "Time to process an item", "queue")
-
-    def _count_loops(self, make: "_Factory") -> None:
-        self._loop_failures = make.counter("loop_failures", "Failed ticks", "loop")
-        self._loop_recoveries = make.counter("loop_recoveries", "Recoveries of failing loops", "loop")
-        self._loops_abandoned = make.counter(
-            "loops_abandoned", "Loops that failed too often and ended their process", "loop"
-        )
-        self._loop_restarts = make.counter("loop_restarts", "Restarts of stuck loops", "loop")
-        self._ignored_cancellations = make.counter("deaf_tasks", "Tasks that ignored their cancellation", "loop")
         self._blocked = make.counter("event_loop_blocked", "Times the event loop was found blocked", "")
-        self._recycled = make.counter("process_recycled", "Processes recycled because of their size or age", "role")
         self._circuits = make.counter("circuit_transitions", "Transitions of circuit breakers", "circuit to")
         self._restarts = make.counter("process_restarts", "Restarts of child processes", "role")
-        self._subscriber_failures = make.counter("subscriber_failures", "Failures of event subscribers", "subscriber")
 
     def _request(self, event: events.RequestAnswered) -> None:
         method = event.method if event.method in METHODS else "other"
@@ -150,6 +135,10 @@ class _Factory:
 
     def histogram(self, name: str, meaning: str, labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
         return Histogram(f"batuta_{name}", meaning, labels.split(), buckets=buckets, registry=self._registry)
+
+
+def _increment(counter: Counter, label: str) -> Callable[[Any], None]:
+    return lambda event: counter.labels(getattr(event, label)).inc()
 
 
 def family_of(circuit: str) -> str:
