@@ -69,14 +69,14 @@ async def test_import_that_cannot_end_fails_with_its_reason_and_delays_no_other(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importacao, "MOST_RESUMED", 2)
-    real, poisoned = office.importacao._one_piece, ""
+    real, poisoned = office.importacao._import_rows, ""
 
-    async def refuses(id: str, *rest: Any) -> bool:
+    async def refuses(id: str, *rest: Any) -> None:
         if poisoned in (id, ""):
             raise StatementRefused(why="whatever it is")
-        return await real(id, *rest)
+        await real(id, *rest)
 
-    monkeypatch.setattr(office.importacao, "_one_piece", refuses)
+    monkeypatch.setattr(office.importacao, "_import_rows", refuses)
     for n in (1, 2):
         with pytest.raises(StatementRefused):
             await office.importar(patient(n))
