@@ -19,6 +19,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from itertools import product
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -113,6 +114,7 @@ class Cron:
         return by_date or by_weekday if self.either_day else by_date and by_weekday
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Cron:
     fields = _MACROS.get(text.strip().lower(), text).upper().split()
     if len(fields) != 5:

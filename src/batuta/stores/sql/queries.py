@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -42,12 +42,18 @@ def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> So
     """Load the queries of ``file`` into the dataclass ``queries``. A missing, extra or duplicate name in any dialect
     raises QueryFileError.
     """
-    return load_text(queries, file.read_text(encoding="utf-8"), file.name, dialect)
+    return load_text(queries, read_sql(file), file.name, dialect)
+
+
+@cache
+def read_sql(file: Path) -> str:
+    """Read a file of the package once per process."""
+    return file.read_text(encoding="utf-8")
 
 
 def load_all(file: Path, dialect: Dialect) -> list[Query]:
     """Return every query of a file, for callers that do not need their names."""
-    found = parse(file.read_text(encoding="utf-8"), file.name)
+    found = parse(read_sql(file), file.name)
     return [in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect)]
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
 from batuta.queue.item import QueueTable
 from batuta.queue.outcome import WAITS_ALONE
 from batuta.stores.sql.database import Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import SomeQueries, load_text
+from batuta.stores.sql.queries import SomeQueries, load_text, read_sql
 
 # A claim checks this many priorities one by one. Each check skips any number of items that are not due.
 MOST_LEVELS = 12
@@ -81,16 +82,18 @@ class SqliteClaimQueries:
     settle: Query
 
 
+@lru_cache(maxsize=1024)
 def queue_queries(
-    table: QueueTable, dialect: Dialect, own: Sequence[str] = ("id",), shared: Sequence[str] = ()
+    table: QueueTable, dialect: Dialect, own: tuple[str, ...] = ("id",), shared: tuple[str, ...] = ()
 ) -> QueueQueries:
     """Build the queries for one table. ``own`` are columns with one value per row of ``put``; ``shared`` are columns
     with one value for all rows.
     """
-    text = _fill_template("queue.sql", _gaps(table, dialect) | _put_values(table, dialect, own, shared))
+    text = _fill_template("queue.sql", {**_gaps(table, dialect), **_put_values(table, dialect, own, shared)})
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
 
 
+@lru_cache(maxsize=256)
 def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
     text = _fill_template("queue_on_postgres.sql", _gaps(table, "postgres"))
     return load_text(PostgresClaimQueries, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
@@ -99,7 +102,7 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
     """Build the claim queries for SQLite. ``given`` maps the columns that a worker receives to their types."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
-    text = _fill_template("queue_on_sqlite.sql", _gaps(table, "sqlite") | {"packed": packed})
+    text = _fill_template("queue_on_sqlite.sql", {**_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
@@ -124,7 +127,7 @@ def required_columns(table: QueueTable) -> tuple[str, ...]:
 
 
 def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
-    return (STATEMENTS / queries).read_text(encoding="utf-8").format_map(gaps)
+    return read_sql(STATEMENTS / queries).format_map(gaps)
 
 
 def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
@@ -150,7 +153,8 @@ def _duration(microseconds: str, dialect: Dialect) -> str:
     return microseconds if dialect == "sqlite" else f"{microseconds}::bigint * INTERVAL '1 microsecond'"
 
 
-def _gaps(table: QueueTable, dialect: Dialect) -> dict[str, str]:
+@lru_cache(maxsize=256)
+def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
     is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
     is_ready += f" AND {table.doubt} IS NULL" if table.doubt else ""
