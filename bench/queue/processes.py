@@ -22,7 +22,7 @@ class ContenderFailed(Exception):
 
 
 class Processes:
-    """Child processes that have all ended when the block ends, on every path."""
+    """Child processes that have all ended when the block ends, even after an error."""
 
     def __init__(self, folder: Path) -> None:
         self._errors = folder / "stderr"

@@ -1,4 +1,4 @@
-"""Guards that work calls before an effect and reports to afterwards: hours, rate limits, switches and circuit breakers."""
+"""Guards admit or hold an effect: opening hours, rate limits, switches and circuit breakers."""
 
 from batuta.guard.base import (
     WORKED,

@@ -62,7 +62,7 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Return the metrics port of a child of `batuta up` as an environment: the parent uses the port itself, the
+    """Return the metrics port of a child of `batuta up` as an environment variable: the parent uses the port itself, the
     scheduler the next, the workers the following ones.
     """
     port = settings.batuta_metrics_port

@@ -179,7 +179,7 @@ def fresh(rule: CircuitRule, name: str) -> Circuit:
 
 
 def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
-    """Decide whether a call may pass. ``chance`` in [0, 1) spreads the return of held callers."""
+    """Decide whether a call may pass. ``chance`` in [0, 1) spreads the retries of held callers over time."""
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
     if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):
         return Hold(circuit.wait_until + spread, ASKED_TO_WAIT(circuit=circuit.name))

@@ -103,7 +103,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._signal(signal.SIGTERM)
 
     def ask_for_stack(self) -> None:
-        """Send SIGABRT, which ends the child with a stack: faulthandler writes it even if no Python code can run."""
+        """Send SIGABRT: the child writes its stack and ends. faulthandler writes it even if no Python code can run."""
         self._signal(signal.SIGABRT)
 
     def kill(self) -> None:
@@ -203,7 +203,7 @@ class OrphanReaper:
         self._say(" ".join(f"-{group}" for group in groups))
 
     def dismiss(self) -> None:
-        """End the helper. Called when every child has ended in order, so that no group remains to kill."""
+        """End the helper. Called when every child has ended normally, so that no group remains to kill."""
         if self._process is None:
             return
         self._say("")

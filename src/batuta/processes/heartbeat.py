@@ -60,7 +60,7 @@ class Status(StrEnum):
     DEGRADED = "degraded"  # a loop fails, is stuck or has ended
     DRAINING = "draining"
     STALLED = "stalled"  # the event loop does not respond
-    OFFLINE = "offline"  # ended in order
+    OFFLINE = "offline"  # ended normally
 
 
 class BeatStore(Protocol):
@@ -115,7 +115,7 @@ class Heartbeat:
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
-        """Write the last heartbeat, which marks the process as ended in order."""
+        """Write the last heartbeat, which marks the process as ended normally."""
         await self.open()
         await self._write_restarts()
         await self._beat(Status.OFFLINE)
@@ -135,7 +135,7 @@ class Heartbeat:
     def record(
         self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
     ) -> None:
-        """Record a restart from any thread and start a beat, which writes it."""
+        """Record a restart from any thread, and write it with a heartbeat now."""
         self.pend(self.restart(reason, detail, loop=loop, stack=stack, restarts=restarts))
 
     def pend(self, restart: NewRestart) -> None:
@@ -143,7 +143,7 @@ class Heartbeat:
         self.wake()
 
     def wake(self) -> None:
-        """Start a beat now. Callable from any thread."""
+        """Write a heartbeat now. Callable from any thread."""
         if self._home is not None and not self._home.is_closed():
             self._home.call_soon_threadsafe(self.wakeup.set)
 

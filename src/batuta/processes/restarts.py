@@ -23,7 +23,7 @@ class Reason(StrEnum):
     STALLED = "stalled"  # a process sent its parent no heartbeat
     CRASHED = "crashed"  # a process ended by itself
     CRASH_LOOP = "crash_loop"  # a process ended too often: its parent waits longer and raises an alarm
-    RECYCLED = "recycled"  # a process ended in order because it was too large or too old
+    RECYCLED = "recycled"  # a process ended normally because it was too large or too old
 
 
 # First word of faulthandler's dump when its timer ends a process.

@@ -330,8 +330,9 @@ class ProcessTree:
 
 
 def die_with_parent(parent: int) -> bool:
-    """Request a SIGKILL from Linux for the end of the parent, and return whether the parent still runs. A kill, because
-    no process would remain to enforce an orderly end.
+    """Make Linux kill this process when its parent ends, and return whether the parent still runs.
+
+    The signal is SIGKILL, because no process would remain to enforce an orderly end.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

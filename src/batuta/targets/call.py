@@ -88,7 +88,7 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Convert a return value to an outcome: None is done, a number is the item count, an outcome stays."""
+    """Convert a return value to an outcome: None is done, a number is the item count, an outcome is kept."""
     match returned:
         case None:
             return Done()
