@@ -109,7 +109,7 @@ async def draw_julia(browser: Browser, folder: Path) -> None:
     try:
         await wait_until_ready(8772)
         await asyncio.sleep(DEMONSTRATION.total_seconds())
-        await picture(browser, "http://127.0.0.1:8772/painel", "julia.png", locale="pt-BR", height=1000)
+        await picture(browser, "http://127.0.0.1:8772/painel", "julia.png", locale="en-US", height=1000)
         await picture(browser, "http://127.0.0.1:8772/painel/execucoes", "julia-runs.png", locale="pt-BR", height=700)
     finally:
         process.send_signal(signal.SIGINT)
