@@ -1,14 +1,16 @@
-"""The queries of the operators' manuals work as written, on PostgreSQL."""
+"""The queries of the operators' manuals work as written: `batuta sql` on both databases, and any client on PostgreSQL."""
 
 from datetime import timedelta
-from decimal import Decimal
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import asyncpg
 import pytest
 
 from app.composition.julia import migrations
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from batuta import BatutaError
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
@@ -16,8 +18,10 @@ from batuta.queue.item import NewItem
 from batuta.runlog.execution import Ending, Status
 from batuta.stores import connect
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.migrations import Migrator, engine_migrations
+from batuta.stores.sql.operators import read_for_operators
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import Endpoint, House, job
@@ -156,10 +160,10 @@ WHERE status = 'processando'
 
 
 @pytest.fixture
-async def asked(postgres_url: str) -> Any:
-    """A server with two real runs, and a plain connection for queries."""
+async def asked(database_url: str) -> Any:
+    """A database with two real runs, and a function that runs a query."""
     clock, events = SystemClock(), EventRecorder()
-    database = connect(postgres_url, clock)
+    database = connect(database_url, clock)
     await database.open()
     await Migrator(database, engine_migrations(), clock, events).migrate()
     house = House(database, clock, events)  # type: ignore[arg-type]
@@ -172,12 +176,14 @@ async def asked(postgres_url: str) -> Any:
     failed = job("nome_do_job", target=Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500")))
     for each in (worked, failed):
         await house.scheduler(each).run_by_hand(each)
-    connection = await asyncpg.connect(postgres_url)
     # A zone in which it is about noon, so that no day ends between the runs and the queries.
-    await connection.execute(f"SET TIME ZONE {12 - clock.now().hour}")
-    yield connection.fetch
-    await connection.close()
+    zone = ZoneInfo(f"Etc/GMT{clock.now().hour - 12:+d}")
+    yield partial(_read, database, zone)
     await database.close()
+
+
+async def _read(database: Database, zone: ZoneInfo, query: str) -> list[dict[str, Any]]:
+    return await read_for_operators(database, query, zone)
 
 
 async def test_query_shows_the_last_executions_of_a_job(asked: Any) -> None:
@@ -204,7 +210,26 @@ async def test_queries_show_durations_items_and_recent_jobs(asked: Any) -> None:
 async def test_query_by_category_uses_the_older_name_of_the_column(asked: Any) -> None:
     found = {row["categoria"]: (row["execucoes"], row["por_hora"]) for row in await asked(BY_CATEGORY)}
     assert set(found) == {"grupos", "outros"}
-    assert found["grupos"][1] == pytest.approx(Decimal(1) / 24)
+    assert float(found["grupos"][1]) == pytest.approx(1 / 24)
+
+
+async def test_days_begin_at_midnight_of_the_zone(database_url: str, clock: FakeClock) -> None:
+    database = connect(database_url, clock)
+    await database.open()
+    zone = ZoneInfo("America/Sao_Paulo")
+    try:
+        (row,) = await _read(
+            database, zone, "SELECT DATE(NOW()) = CURRENT_DATE AS today, NOW() >= CURRENT_DATE AS later"
+        )
+    finally:
+        await database.close()
+    assert (bool(row["today"]), bool(row["later"])) == (True, True)
+
+
+@pytest.mark.parametrize("query", ["DELETE FROM job_executions", "SELECT 1; SELECT 2", "SELECT nothing FROM nowhere"])
+async def test_statement_that_writes_or_is_wrong_is_refused(asked: Any, query: str) -> None:
+    with pytest.raises(BatutaError):
+        await asked(query)
 
 
 @pytest.fixture

@@ -1,17 +1,22 @@
-"""The commands ``batuta migrate``, ``batuta backup FILE`` and ``batuta restore FILE``."""
+"""The commands ``batuta migrate``, ``batuta backup FILE``, ``batuta restore FILE`` and ``batuta sql QUERY``."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.engine import backup as backups
 from batuta.engine.backup import PAGES, Progress, RestoreReport
 from batuta.stores.backup.archive import Manifest
 from batuta.stores.sql.migrations import Migration
+from batuta.stores.sql.operators import read_for_operators
 
 File = Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False)]
+QueryText = Annotated[str, typer.Argument(metavar="QUERY")]
 Force = Annotated[bool, typer.Option("--force", help="restore although processes seem to run")]
 
 
@@ -28,6 +33,27 @@ def restore(context: typer.Context, file: File, force: Force = False, as_json: J
         backups.restore(ctx.work(), file, by=current_user(), force=force, progress=_progress(ctx, as_json))
     )
     ctx.show(_document(ctx, file, report), as_json, lambda: _print(ctx, file, report))
+
+
+def sql(context: typer.Context, query: QueryText, as_json: JsonFlag = False) -> None:
+    ctx = cli_context(context)
+    rows = ctx.ask(lambda work: read_for_operators(work.database, query, work.zone))
+    ctx.show({"rows": [_plain(ctx, row) for row in rows]}, as_json, lambda: _print_rows(ctx, rows))
+
+
+def _plain(ctx: CliContext, row: dict[str, Any]) -> dict[str, Any]:
+    return {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def _print_rows(ctx: CliContext, rows: Sequence[dict[str, Any]]) -> None:
+    if not rows:
+        ctx.say(ctx.texts()("cli.sql.nothing"))
+        return
+    table = Table(*rows[0], box=None, pad_edge=False)
+    for row in rows:
+        values = (ctx.local(value) if isinstance(value, datetime) else value for value in row.values())
+        table.add_row(*("" if value is None else str(value) for value in values))
+    ctx.out.print(table)
 
 
 def _progress(ctx: CliContext, as_json: bool) -> Progress:

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Command] = {
     "migrate": database.migrate,
     "backup": database.backup,
     "restore": database.restore,
+    "sql": database.sql,
     "doctor": doctor.doctor,
     "health": health.health,
     "incidents": health.incidents,

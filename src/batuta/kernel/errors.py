@@ -37,6 +37,7 @@
     │   ├── SchemaOutOfDate         run the migrations
     │   ├── MigrationChanged        the text of an applied migration has changed
     │   ├── StatementRefused        the database rejects the statement: a defect of the program
+    │   ├── QueryRefused            the database rejects a query that an operator typed
     │   └── TransactionMisuse       a transaction opened inside another one, or used after its end
     │       └── ConcurrentStatements  two statements at the same time on one transaction
     ├── UnstorableValue             a value that the database would return changed
@@ -260,6 +261,12 @@ class MigrationChanged(StoreError):
 
 class StatementRefused(StoreError):
     sentence = "the database refused a statement ({why}): this is a mistake in the program, report it"
+
+
+class QueryRefused(StoreError):
+    """A query that an operator typed."""
+
+    sentence = "the database refused the query ({why}): correct it; only one statement that reads is possible"
 
 
 class TransactionMisuse(StoreError):

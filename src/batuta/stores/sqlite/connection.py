@@ -24,6 +24,7 @@ from batuta.kernel.errors import (
 from batuta.kernel.json import dumps, loads
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
+from batuta.stores.sqlite.operator_sql import local_day
 
 # Steps of SQLite's virtual machine between two checks of the time limit, about a millisecond.
 STEPS_BETWEEN_CHECKS = 50_000
@@ -61,6 +62,7 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     connection.row_factory = sqlite3.Row
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.create_function("now", 0, lambda: microseconds(clock.now()))
+    connection.create_function("local_day", 2, local_day, deterministic=True)
     pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
     # FULL: an acknowledged commit is on disk and survives a power failure.
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
