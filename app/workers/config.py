@@ -1,4 +1,4 @@
-"""``arq app.workers.config.WorkerSettings``: the settings that ARQ's command loads."""
+"""Settings that ARQ's command loads: ``arq app.workers.config.WorkerSettings``."""
 
 import asyncio
 from pathlib import Path

@@ -42,8 +42,8 @@ class SaudeDosAgendamentos:
         *,
         is_handed_over: bool = False,
     ) -> None:
-        """``consumer`` is the loop that serves the queue. ``is_handed_over`` means that claimed items may still wait
-        for that loop.
+        """Build the health check. ``consumer`` is the loop that serves the queue. ``is_handed_over`` means that claimed
+        items may still wait for that loop.
         """
         self._database = database
         self._depth = depth

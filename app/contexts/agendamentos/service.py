@@ -112,7 +112,7 @@ class Agendamentos:
     def __init__(
         self, database: Database, tarefas: Tarefas, ligado: Ligado, ids: Ids, clock: Clock, wake: Callable[[], None]
     ) -> None:
-        """``wake`` is called when readings are enqueued."""
+        """Build the service. It calls ``wake`` when it enqueues readings."""
         self._database = database
         self._tarefas = tarefas
         self._ligado = ligado

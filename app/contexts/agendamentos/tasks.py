@@ -95,7 +95,7 @@ class Normalizador:
         max_tries: int = 3,
         timeout: timedelta = timedelta(seconds=300),
     ) -> None:
-        """``perguntavel`` names the parts of an appointment that may be sent to the model."""
+        """Build the task. ``perguntavel`` names the parts of an appointment that may be sent to the model."""
         self._database = database
         self._ligado = ligado
         self._clock = clock

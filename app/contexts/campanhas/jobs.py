@@ -31,7 +31,7 @@ class CampaignJobs:
 
 class CampaignLoop:
     def __init__(self, inicio: Inicio, held: Held) -> None:
-        """``held`` returns the types of campaign whose job is paused."""
+        """Build the loop. ``held`` returns the types of campaign whose job is paused."""
         self.name = "campanhas"
         self.wakeup = Wakeup()
         self._inicio = inicio

@@ -80,7 +80,9 @@ class Campanhas:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """``held`` returns the types of campaign whose job is held. ``wake`` is called when held messages may be sent again."""
+        """Build the service. ``held`` returns the types of campaign whose job is held. ``wake`` is called when held messages
+        may be sent again.
+        """
         self._database = database
         self._mensagens = mensagens
         self._inicio = inicio

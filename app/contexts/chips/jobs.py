@@ -58,7 +58,7 @@ class ChipJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``line`` is None if no gateway is configured."""
+        """Build the jobs. ``line`` is the WhatsApp port, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway

@@ -56,8 +56,8 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """``work_once`` processes due rows of a stage. It takes the stage, the limit, and the concurrency (None for the
-        stage's own).
+        """Build the service. ``work_once`` processes due rows of a stage; it takes the stage, the limit, and the
+        concurrency (None for the stage's own).
         """
         self._database = database
         self._fila = fila

@@ -186,8 +186,8 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """``custo`` returns the cost of the model since an instant, in dollars. ``local`` converts an instant to local
-        time.
+        """Build the health check. ``custo`` returns the cost of the model since an instant, in dollars. ``local``
+        converts an instant to local time.
         """
         self._database = database
         self._fila = fila

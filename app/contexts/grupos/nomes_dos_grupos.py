@@ -49,7 +49,7 @@ class NomesDosGrupos:
     def __init__(
         self, database: Database, line: Line | None, gateway: Disjuntor, dicionario: Dicionario, clock: Clock
     ) -> None:
-        """``line`` is None if no gateway is configured."""
+        """Build the job. ``line`` is the WhatsApp port, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway

@@ -1,4 +1,4 @@
-"""Documents for API and pages: vacancies and notices in review, blocked authors."""
+"""Describe vacancies in review, notices in review and blocked authors for API and pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Interface for other contexts: read an inbound text."""
+"""Interface of this reader for other contexts: read an inbound text."""
 
 from app.contexts.leitura_conversas.leitor import ler
 from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut

@@ -1,4 +1,4 @@
-"""Interface for other contexts: the reader of group messages, its results and the text helpers."""
+"""Interface of this reader for other contexts: read a group message, the types of the result, and helpers for texts."""
 
 from app.contexts.leitura_grupos.documento import trechos, vaga_documento
 from app.contexts.leitura_grupos.juizo.heuristica import heuristica

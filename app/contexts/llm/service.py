@@ -149,7 +149,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """``nome`` is the provider's name of the model."""
+        """Build the service. ``nome`` is the provider's name of the model."""
         self.nome = nome
         self._database = database
         self._llm = llm

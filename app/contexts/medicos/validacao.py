@@ -81,7 +81,7 @@ class Validacao:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``line`` is None if no gateway is configured."""
+        """Build the job. ``line`` is the WhatsApp port, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._circuits = circuits

@@ -1,4 +1,4 @@
-"""Interface for other contexts: the dictionary of hospitals and specialities, and the search in it."""
+"""Interface of names for other contexts: the dictionary of hospitals and specialities, and the search in it."""
 
 from app.contexts.nomes.correcoes import Correcao, MotivoAusente, em_duvida
 from app.contexts.nomes.dicionario import Dicionario

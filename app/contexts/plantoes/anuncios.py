@@ -68,7 +68,7 @@ class Anuncios:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """``wake`` is called after messages were queued."""
+        """Build the service. It calls ``wake`` after it has queued messages."""
         self._database = database
         self._candidatos = candidatos
         self._fila = fila

@@ -66,7 +66,8 @@ def score_de(vaga: Candidata) -> float:
 
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
-    """Discard past days and blocked hospitals, send incomplete vacancies to review, and decide the rest by score.
+    """Discard vacancies of past days and of blocked hospitals, send incomplete vacancies to review, and decide the rest
+    by score.
 
     ``hoje`` is the day in São Paulo.
     """

@@ -1,4 +1,6 @@
-"""Find days: dates, lists, ranges, weekdays and relative days. Relative ones count from the day of the message."""
+"""Find days: dates, lists, ranges, weekdays and relative days such as "tomorrow", which count from the day of the
+message.
+"""
 
 import re
 from calendar import monthrange
