@@ -79,7 +79,7 @@ def test_instance_with_another_number_is_no_longer_the_chip() -> None:
     known = chip()
     made = plan([known], [listed(telefone=OTHER)], {})
     assert made.changes == [Vista(known, connected=False)]
-    assert "another number" in made.doubts[0]
+    assert "a number other than" in made.doubts[0]
 
 
 def test_number_with_and_without_the_ninth_digit_is_one() -> None:

@@ -204,7 +204,7 @@ def test_the_terminal_leads_a_vacancy_through_its_life(
     assert bia in batuta(*JULIA, "vagas", "candidatos", id[:13])[1]
     assert "interest recorded" in batuta(*JULIA, "vagas", "interesse", id, "--medico", ana)[1]
     assert batuta(*JULIA, "vagas", "reservar", id, "--medico", ana)[1].strip() == f"vacancy {id}: reserved"
-    assert "already so" in batuta(*JULIA, "vagas", "reservar", id, "--medico", ana)[1]
+    assert "nothing to change" in batuta(*JULIA, "vagas", "reservar", id, "--medico", ana)[1]
     code, _, err = batuta(*JULIA, "vagas", "reservar", id, "--medico", bia)
     assert (code, "already taken" in err) == (1, True)
     assert batuta(*JULIA, "vagas", "cancelar", id, "--motivo", "outro")[0] == 1

@@ -419,7 +419,7 @@ async def test_change_that_its_author_reverted_cannot_be_approved(mesa: Bancada)
     await says(mesa, vaga(valor=2000))
     (old,) = await waiting(mesa)
     await says(mesa, vaga(valor=1500))
-    with pytest.raises(MudancaSuperada, match="posted another version later"):
+    with pytest.raises(MudancaSuperada, match="posted a later version"):
         await mesa.groups.revisao.aprovar(old["id"], Correcao(), por="gestora")
     assert await prices(mesa) == [1500]
 
