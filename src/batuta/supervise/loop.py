@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias
 
@@ -128,24 +128,17 @@ class LoopPolicy:
             )
 
 
+@dataclass(eq=False)
 class FunctionLoop:
-    """Makes a loop of a plain async function. The function may return a pace; None means Idle."""
+    """Makes a loop of an async function. The function may return a pace; None means Idle."""
 
-    def __init__(self, name: str, function: Callable[[], Awaitable[Pace | None]]) -> None:
-        if not name or name != name.strip():
-            raise InvalidName(
-                name=name, kind="loop", why=Reason("loop_name", "it must be a name without spaces around it")
-            )
-        if not inspect.iscoroutinefunction(function):
-            raise InvalidName(
-                name=name, kind="loop", why=Reason("loop_async", "its function must be written with async def")
-            )
-        self.name = name
-        self.wakeup = Wakeup()
-        self._function = function
+    name: str
+    function: Callable[[], Awaitable[Pace | None]]
+    wakeup: Wakeup = field(default_factory=Wakeup)
+    drain: Drain | None = None
 
     async def tick(self) -> Pace:
-        return await self._function() or Idle()
+        return await self.function() or Idle()
 
 
 class Ticking(Protocol):
@@ -159,32 +152,24 @@ class Ticking(Protocol):
 LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]] | Callable[[], Ticking]
 
 
-class ObjectLoop:
-    """Makes a loop of any object with an async ``tick``. The object's own wakeup and drain are used if it has them."""
-
-    def __init__(self, name: str, ticking: Any) -> None:
-        if not name or name != name.strip():
-            raise InvalidName(
-                name=name, kind="loop", why=Reason("loop_name", "it must be a name without spaces around it")
-            )
-        if not inspect.iscoroutinefunction(getattr(ticking, "tick", None)):
-            raise InvalidName(
-                name=name,
-                kind="loop",
-                why=Reason("loop_tick", "its class must have a method written with async def tick(self)"),
-            )
-        self.name = name
-        self.wakeup: Wakeup = getattr(ticking, "wakeup", None) or Wakeup()
-        self.drain: Drain | None = getattr(ticking, "drain", None)
-        self._ticking = ticking
-
-    async def tick(self) -> Pace:
-        return await self._ticking.tick() or Idle()
+def loop_of(name: str, what: Any) -> FunctionLoop:
+    """Return a loop for an async function, or for a class that takes no arguments and has an async ``tick``. The
+    object's own wakeup and drain are used if it has them.
+    """
+    if not name or name != name.strip():
+        raise _refused(name, Reason("loop_name", "it must be a name without spaces around it"))
+    if not inspect.isclass(what):
+        if not inspect.iscoroutinefunction(what):
+            raise _refused(name, Reason("loop_async", "its function must be written with async def"))
+        return FunctionLoop(name, what)
+    ticking: Any = what()
+    if not inspect.iscoroutinefunction(getattr(ticking, "tick", None)):
+        raise _refused(name, Reason("loop_tick", "its class must have a method written with async def tick(self)"))
+    return FunctionLoop(name, ticking.tick, getattr(ticking, "wakeup", None) or Wakeup(), drain_of(ticking))
 
 
-def loop_of(name: str, what: Any) -> Loop:
-    """Return a loop for an async function, or for a class that takes no arguments."""
-    return ObjectLoop(name, what()) if inspect.isclass(what) else FunctionLoop(name, what)
+def _refused(name: str, why: Reason) -> InvalidName:
+    return InvalidName(name=name, kind="loop", why=why)
 
 
 def policy_in_seconds(

@@ -10,7 +10,7 @@ import pytest
 
 from batuta.kernel.errors import InvalidName, LoopGaveUp, StoreReadOnly, StoreTimeout, StoreUnavailable
 from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopFailed, LoopRecovered
-from batuta.supervise.loop import Again, FunctionLoop, Idle, LoopPolicy, Pace, Wakeup
+from batuta.supervise.loop import Again, FunctionLoop, Idle, LoopPolicy, Pace, Wakeup, loop_of
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -262,7 +262,7 @@ def test_instant_without_a_zone_and_plain_function_are_refused() -> None:
     with pytest.raises(ValueError, match="with a zone"):
         Idle(datetime(2026, 1, 5))
     with pytest.raises(InvalidName, match="async def"):
-        FunctionLoop("mine", lambda: None)  # type: ignore[arg-type, return-value]
+        loop_of("mine", lambda: None)
 
 
 async def test_backoff_during_an_outage_never_exceeds_the_interval(

@@ -10,7 +10,7 @@ from batuta.kernel.errors import CancelIgnored, InvalidLoop, InvalidName, LoopGa
 from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopRecovered, LoopRestarted, LoopStuck, TaskDeaf
 from batuta.stores.connections import ObservedDatabase
 from batuta.stores.sql.queries import query_of
-from batuta.supervise.loop import FunctionLoop, LoopPolicy, ObjectLoop, bind, loop_of, note_progress, policy_in_seconds
+from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy, bind, loop_of, note_progress, policy_in_seconds
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.supervise.test_supervisor import GRACE, running
@@ -215,15 +215,15 @@ def test_contradictory_limits_are_refused_with_the_correction() -> None:
         LoopPolicy(every=SECOND, stuck_after=SECOND, max_restarts=0)
 
 
-def test_loop_is_a_function_or_a_class_and_its_limits_are_checked() -> None:
+async def test_loop_is_a_function_or_a_class_and_its_limits_are_checked() -> None:
     class Outbound:
         ticks = 0
 
         async def tick(self) -> None:
             self.ticks += 1
 
-    assert isinstance(loop_of("outbound", Outbound), ObjectLoop)
-    assert isinstance(loop_of("hanging", Hanging(times=0).tick), FunctionLoop)
+    assert await loop_of("outbound", Outbound).tick() == Idle()
+    assert loop_of("hanging", Hanging(times=0).tick).drain is None
     with pytest.raises(InvalidName, match="async def tick"):
         loop_of("nothing", object)
     with pytest.raises(InvalidLoop, match="loop outbound cannot run as it is declared: stuck_after"):
