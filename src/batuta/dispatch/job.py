@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal, Protocol, TypedDict, TypeVar
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 from zoneinfo import ZoneInfo
 
 from batuta.guard.switches import SwitchRule
@@ -139,17 +139,8 @@ def make_job(
     *,
     zone: ZoneInfo,
     category: str = "default",
-    sla: timedelta | float | None = None,
-    max_age: timedelta | float | None = None,
     timeout: timedelta | float = DEFAULT_TIMEOUT,
-    critical: bool = False,
-    autonomous: bool = False,
-    catch_up: CatchUp | str = CatchUp.LATEST,
-    overlap: Overlap | str = Overlap.SKIP,
-    holds: tuple[SwitchRule, ...] = (),
-    window: str | None = None,
-    replaces: str | None = None,
-    finished: bool = True,
+    **options: Unpack[JobRules],
 ) -> Job:
     """Build a job and derive missing options from its schedule. Numbers are seconds. Raise InvalidJob with the job's
     name if an option is invalid.
@@ -160,24 +151,14 @@ def make_job(
         )
     cron = _parse(name, schedule)
     every = period(cron, zone)
-    job = Job(
-        name=name,
-        target=target,
-        cron=cron,
-        zone=zone,
-        category=category,
-        sla=default_sla(every) if sla is None else _span(name, "sla", sla),
-        max_age=min(every, LONGEST_CATCH_UP) if max_age is None else _span(name, "max_age", max_age),
-        timeout=_span(name, "timeout", timeout),
-        critical=critical,
-        autonomous=autonomous,
-        catch_up=_one_of(CatchUp, catch_up, name, "catch_up"),
-        overlap=_one_of(Overlap, overlap, name, "overlap"),
-        holds=holds,
-        window=window,
-        replaces=replaces,
-        finished=finished,
-    )
+    rules: dict[str, Any] = dict(options)
+    for option, derived in (("sla", default_sla(every)), ("max_age", min(every, LONGEST_CATCH_UP))):
+        rules[option] = derived if rules.get(option) is None else _span(name, option, rules[option])
+    if "catch_up" in rules:
+        rules["catch_up"] = _one_of(CatchUp, rules["catch_up"], name, "catch_up")
+    if "overlap" in rules:
+        rules["overlap"] = _one_of(Overlap, rules["overlap"], name, "overlap")
+    limit = _span(name, "timeout", timeout)
     if not _NAME.match(category):
         raise InvalidJob(
             job=name,
@@ -187,7 +168,7 @@ def make_job(
                 category=category,
             ),
         )
-    return job
+    return Job(name=name, target=target, cron=cron, zone=zone, category=category, timeout=limit, **rules)
 
 
 def _parse(name: str, schedule: str) -> Cron:
