@@ -12,7 +12,7 @@ from batuta.health.finding import Grade, Severity
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.events import Events, IncidentChanged
 from batuta.kernel.ids import Ids
-from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -161,7 +161,8 @@ class SqlAlerts:
     async def remember(self, said: Sequence[UnstoredAlert]) -> None:
         async with self._database.transaction() as transaction:
             for each in said:
-                await transaction.run(self._queries.save_cause, **_cause_values(each.alerted))
+                cause = to_values(each.alerted, severity=each.alerted.severity.value)
+                await transaction.run(self._queries.save_cause, **cause)
                 for sink in each.sinks:
                     await self._put(transaction, each.alert, sink, each.alerted.at, is_sent=True)
 
@@ -195,7 +196,9 @@ class SqlAlerts:
 
     async def _write(self, transaction: Transaction, decision: Decision, sinks: Sequence[str], before: Before) -> None:
         queries, said, now = self._queries, decision.said, before.now
-        await transaction.run_many(queries.save_cause, [_cause_values(alerted) for alerted in said.alerted])
+        await transaction.run_many(
+            queries.save_cause, [to_values(each, severity=each.severity.value) for each in said.alerted]
+        )
         await transaction.run_many(queries.forget, [{"cause": cause} for cause in said.forgotten])
         for alert in said.alerts:
             if alert.kind is Kind.RECOVERY:
@@ -227,17 +230,6 @@ class SqlAlerts:
 
 def _alerted_cause(row: Row) -> AlertedCause:
     return from_row(AlertedCause, row, severity=Severity(row["told_severity"]), at=row["told_at"])
-
-
-def _cause_values(alerted: AlertedCause) -> dict[str, object]:
-    return {
-        "cause": alerted.cause,
-        "severity": alerted.severity.value,
-        "at": alerted.at,
-        "since": alerted.since,
-        "message": alerted.message,
-        "gone_at": alerted.gone_at,
-    }
 
 
 def _pending(row: Row) -> Pending:

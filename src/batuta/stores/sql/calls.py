@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.json import Json
 from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
-from batuta.stores.sql.database import AsJson, Database, Query, Row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -36,15 +36,8 @@ class SqlJobCalls:
     async def open(self, call: NewCall) -> CallOpening:
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.expire, subject=call.subject, key=call.key, now=self._now())
-            taken = await transaction.one(
-                self._queries.open,
-                key=call.key,
-                endpoint=call.endpoint,
-                subject=call.subject,
-                fingerprint=call.fingerprint,
-                lease=in_microseconds(call.lease),
-                now=self._now(),
-            )
+            values = to_values(call, lease=in_microseconds(call.lease), now=self._now())
+            taken = await transaction.one(self._queries.open, **values)
             if taken is not None:
                 return CallOpened(taken["started_at"])
             known = await transaction.one(self._queries.call, key=call.key)

@@ -45,6 +45,11 @@ def from_row(kind: type[Value], row: Row, **others: object) -> Value:
     return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
+def to_values(value: AnyDataclass, **others: object) -> dict[str, object]:
+    """Return the fields of a dataclass as values of a statement. ``others`` replace fields or add values."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__} | others
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A named statement in one dialect. ``writes`` determines whether the connection for writes executes it."""

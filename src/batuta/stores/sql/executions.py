@@ -28,7 +28,17 @@ from batuta.runlog.reasons import MISSED_CHANGED, SILENT
 from batuta.schedule.cron import parse
 from batuta.schedule.due import CatchUp, due
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
-from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row, read_clock
+from batuta.stores.sql.database import (
+    AsJson,
+    Database,
+    Query,
+    Reading,
+    Row,
+    Transaction,
+    from_row,
+    read_clock,
+    to_values,
+)
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -56,15 +66,9 @@ class SqlTimetables:
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
 
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        is_new = await self._database.run(
-            self._queries.announce,
-            fingerprint=own.fingerprint,
-            jobs=own.jobs,
-            release=own.release,
-            owner=lease_holder.owner,
-            now=self._now(),
-        )
-        if is_new:
+        if await self._database.run(
+            self._queries.announce, **to_values(own, owner=lease_holder.owner, now=self._now())
+        ):
             await self._database.run(self._queries.forget, kept=TIMETABLES_KEPT)
 
     async def renew(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
@@ -189,7 +193,7 @@ class SqlExecutionLog:
         since = _effective_since(await self._controls.changed_at(transaction), known, now)
         missed = [row for name in left if name in known for row in _leftover_openings(known[name], since)]
         await self._open(transaction, missed, lease_holder, now)
-        await transaction.run_many(self._queries.register, [{**_values(job), "since": since} for job in changed])
+        await transaction.run_many(self._queries.register, [to_values(job, since=since) for job in changed])
         await transaction.run_many(self._queries.silence, [{"job": name} for name in sorted(gone)])
         return frozenset(job.job for job in changed)
 
@@ -218,7 +222,7 @@ class SqlExecutionLog:
     ) -> Opened:
         """Open a run that an operator requested, like ``open_due``. Registers the job first if no scheduler has done so."""
         now = await self._now(self._database)
-        await self._database.run(self._queries.known, **_values(job), now=now)
+        await self._database.run(self._queries.known, **to_values(job, now=now))
         await self._database.run(
             self._queries.expire,
             job=job.job,
@@ -395,10 +399,6 @@ def _missed_opening(row: Row, fire: datetime) -> Opening:
         status=Status.MISSED,
         reason=MISSED_CHANGED(),
     )
-
-
-def _values(job: Registration) -> dict[str, object]:
-    return {"job": job.job, "category": job.category, "schedule": job.schedule, "zone": job.zone}
 
 
 def _describe(id: str, opening: Opening) -> dict[str, Json]:

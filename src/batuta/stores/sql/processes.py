@@ -16,7 +16,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode, encode
 from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.restarts import NewRestart, Restart
-from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -130,22 +130,13 @@ class SqlRestarts:
 
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
         id = self._ids.new()
-        await self._database.run(
-            self._queries.add,
-            id=id,
-            now=now,
-            worker_id=restart.worker_id,
-            otherwise=f"{restart.host}:{restart.pid}",
-            worker_name=restart.worker_name,
-            loop=restart.loop,
-            reason=restart.reason.value,
-            detail=_storable(encode(restart.detail) or ""),
-            stack=None if restart.stack is None else _shorten(_storable(restart.stack)),
-            exit_code=restart.exit_code,
-            restarts_in_window=restart.restarts_in_window,
-            host=restart.host,
-            pid=restart.pid,
-        )
+        said = {
+            "reason": restart.reason.value,
+            "detail": _storable(encode(restart.detail) or ""),
+            "stack": None if restart.stack is None else _shorten(_storable(restart.stack)),
+        }
+        values = to_values(restart, id=id, now=now, otherwise=f"{restart.host}:{restart.pid}", **said)
+        await self._database.run(self._queries.add, **values)
         return id
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
