@@ -14,7 +14,7 @@ from batuta.dispatch.plan import hold, rules_of
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
 from batuta.guard.switches import judge_switch as verdict_of
-from batuta.health.finding import Assessment
+from batuta.health.finding import Assessment, SectionScore
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json
@@ -142,7 +142,7 @@ def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
     """Return why a job is not ok. A held job also shows until when, if the hold has an end."""
     if health.state is JobState.HELD:
         return explain_hold(health, seen, words)
-    return None if health.why is None else words.texts.reason(health.why)
+    return words.reason(health.why)
 
 
 def explain_hold(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
@@ -221,13 +221,6 @@ MOST_FINDINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class PartShown:
-    name: str
-    points: int
-    weight: int
-
-
-@dataclass(frozen=True, slots=True)
 class FindingShown:
     severity: str
     message: str
@@ -238,7 +231,7 @@ class FindingShown:
 class HealthShown:
     score: int
     grade: str
-    parts: Sequence[PartShown]
+    parts: Mapping[str, SectionScore]
     findings: Sequence[FindingShown]
     more: int
 
@@ -248,7 +241,7 @@ def show_health(assessment: Assessment, texts: Texts) -> HealthShown:
     return HealthShown(
         score=assessment.score,
         grade=assessment.grade.value,
-        parts=[PartShown(label, each.points, each.most) for label, each in assessment.sections.items()],
+        parts=assessment.sections,
         findings=[
             FindingShown(finding.severity.value, message_of(finding, texts), next_step_of(finding, texts))
             for finding in roots[:MOST_FINDINGS]
@@ -298,18 +291,9 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[Fire]:
     for _ in range(FIRES):
         at = job.cron.next_after(at, job.zone)
         day = at.astimezone(job.zone).date()
-        held = hold(job, seen.switches, seen.windows, at)
-        stopped = None if held is None else words.texts.reason(held)
+        stopped = words.reason(hold(job, seen.switches, seen.windows, at))
         found.append(Fire(at, stopped, holiday_at(day, job.zone)))
     return found
-
-
-def why(row: Recorded, words: Words) -> str | None:
-    return None if row.reason is None else words.texts.reason(row.reason)
-
-
-def error(row: Recorded, words: Words) -> str | None:
-    return None if row.error is None else words.texts.reason(row.error)
 
 
 def newest(lists: Sequence[Sequence[Recorded]], limit: int) -> list[Recorded]:

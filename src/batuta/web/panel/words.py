@@ -28,6 +28,9 @@ class Words:
     def plain(self, group: str, key: str) -> str:
         return self.texts(f"{group}.{key}")
 
+    def reason(self, reason: str | None) -> str | None:
+        return None if reason is None else self.texts.reason(reason)
+
     def plural(self, key: str, count: int) -> str:
         return self.texts(f"panel.{key}_{'one' if count == 1 else 'many'}", count=self.number(count))
 
