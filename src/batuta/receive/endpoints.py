@@ -66,21 +66,9 @@ def _encode(result: Json) -> dict[str, Json]:
     return {"details": "omitted: they are longer than 1 MB"} if sent is None else sent
 
 
-def outcome_word(outcome: Outcome) -> str:
-    """Return one word for the outcome, for logs and counters."""
-    match outcome:
-        case Done():
-            return "ok"
-        case Partial():
-            return "partial"
-        case Skipped() | Snooze() | Cancelled():
-            return "skipped"
-        case Failed():
-            return "error"
-        case TimedOut():
-            return "timeout"
-        case _:
-            assert_never(outcome)
+def outcome_word(outcome: Outcome, body: Mapping[str, Json]) -> str:
+    """Return one word for an outcome and its body, for logs and counters."""
+    return "timeout" if isinstance(outcome, TimedOut) else str(body["status"])
 
 
 _FORM = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*$")

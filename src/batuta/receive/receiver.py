@@ -171,7 +171,7 @@ class JobReceiver:
         self._events.emit(
             JobAnswered(
                 endpoint=endpoint.name,
-                outcome=outcome_word(outcome),
+                outcome=outcome_word(outcome, body),
                 reason=str(reason) if reason else None,
                 items=items if isinstance(items, int) else None,
                 took=self._clock.now() - started_at,

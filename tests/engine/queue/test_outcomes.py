@@ -59,7 +59,8 @@ def test_every_outcome_has_a_meaning_for_every_consumer(
     moved = pipeline.settle(pipeline.stages[0], lease.attempt, outcome, retry)
     assert (moved.state, moved.stage) == (state, stage)
     assert ending_of(outcome).status is status
-    assert (reply_status(outcome), reply_body(outcome)["status"], outcome_word(outcome)) == (code, said, word)
+    body = reply_body(outcome)
+    assert (reply_status(outcome), body["status"], outcome_word(outcome, body)) == (code, said, word)
 
 
 @pytest.mark.parametrize("outcome", [each[0] for each in OUTCOMES])
