@@ -236,3 +236,15 @@ def test_both_languages_of_a_manual_name_the_same_commands_and_settings(english:
     only_portuguese = {"BATUTA_LANG=pt-BR", "batuta --lang pt-BR …"}
     assert len(words(english)) > 15
     assert words(english) == words(portuguese) - only_portuguese
+
+
+def test_log_lines_that_the_manuals_quote_exist() -> None:
+    source = (ROOT / "src" / "batuta" / "logs" / "subscriber.py").read_text(encoding="utf-8")
+    manuals = [
+        (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("operations", "operacao", "operate", "operar")
+    ]
+    quoted = {line for text in manuals for line in re.findall(r"`\[(?:WATCHDOG|TIMEOUT)\] ([^`]+)`", text)}
+    # Names, durations and states vary.
+    constant = {part.strip(" ;:") for line in quoted for part in re.split(r"…|\bworker\b|\d+ s|\(.*?\)", line)} - {""}
+    assert len(constant) > 5
+    assert [part for part in constant if part not in source] == []
