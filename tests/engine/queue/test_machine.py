@@ -24,6 +24,7 @@ from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
+from tests.faults.figures import LONG
 
 # Power loss is out of scope here; without syncs the test runs more examples.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -343,6 +344,6 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 QueueMachine.TestCase.settings = settings(
-    max_examples=110, stateful_step_count=50, deadline=None, phases=[Phase.reuse, Phase.generate]
+    max_examples=500 if LONG else 60, stateful_step_count=50, deadline=None, phases=[Phase.reuse, Phase.generate]
 )
 test_a_queue_is_what_its_model_says = QueueMachine.TestCase

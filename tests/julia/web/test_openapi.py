@@ -1,5 +1,6 @@
 """The API conforms to its OpenAPI document: a fuzzer sends every request the document allows, and invalid ones."""
 
+import asyncio
 import json
 import os
 import signal
@@ -12,40 +13,47 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.main import build
+from app.settings import Settings
+from batuta.config import load_settings
+from tests.faults.figures import LONG
 from tests.faults.processes import ROOT, until
 from tests.julia.web.test_api import BEARER, TOKEN, Julia, open_julia
 from tests.servers import free_port
 
 WEBHOOK = {"X-Webhook-Secret": "w" * 32}
-EXAMPLES = 30
+# Generated requests for each operation, in addition to those that cover each constraint of the document once.
+EXAMPLES = 30 if LONG else 5
 SEED = 46
 
 
+async def _pause(url: str) -> None:
+    async with build(load_settings(Settings, {"DATABASE_URL": url})).work as work:
+        await work.switches.set("pause.all", True, by="test", reason="-", now=work.clock.now())
+
+
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def served(tmp_path: Path, julia_url: str) -> Iterator[tuple[str, Path]]:
     """Start Julia in production under `uvicorn`; yield its address and its log. A scheduler runs beside it and fires
     nothing.
     """
+    asyncio.run(_pause(julia_url))
     port, log = free_port(), tmp_path / "log"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-        "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db",
+        "DATABASE_URL": julia_url,
         "APP_ENV": "production",
         "API_TOKEN": TOKEN,
         "WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"],
         "LOG_FORMAT": "json",
     }
-    migrate = [sys.executable, "-m", "batuta", "--app", "app.main:work", "migrate"]
-    subprocess.run(migrate, cwd=tmp_path, env=env, check=True, capture_output=True)
-    subprocess.run([*migrate[:-1], "pause", "all"], cwd=tmp_path, env=env, check=True, capture_output=True)
     uvicorn = [sys.executable, "-m", "uvicorn", "app.main:app", "--port", str(port)]
     with log.open("wb") as stream:
         serving = subprocess.Popen(uvicorn, cwd=tmp_path, env=env, stdout=stream, stderr=subprocess.STDOUT)
     # Without a scheduler, health would rightly become critical during a long run.
-    beside = subprocess.Popen(
-        [*migrate[:-1], "scheduler"], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    scheduler = [sys.executable, "-m", "batuta", "--app", "app.main:work", "scheduler"]
+    beside = subprocess.Popen(scheduler, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until("it answers", lambda: _answers(port))
         yield f"http://127.0.0.1:{port}", log
