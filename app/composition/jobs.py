@@ -31,7 +31,7 @@ WINDOWS: Final = {
     "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # follow-ups, feedback
 }
 SAME: Final = "same"
-# Agreed with operators for every job of the day, also for one that runs twice.
+# Agreed with operators for every daily job, also for a job that runs twice a day.
 DAILY_SLA: Final = timedelta(hours=25)
 
 
@@ -49,7 +49,7 @@ class Entry:
     window: str | None = None
     replaces: str | None = None  # the job of the other timetable that this job replaces
     catch_up: CatchUp = CatchUp.LATEST
-    sla: timedelta | None = None  # None: by the distance between two fires
+    sla: timedelta | None = None  # None means that the distance between two fires decides
 
     @property
     def path(self) -> str:
@@ -216,7 +216,7 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
-    """Return the switches that hold each job that acts on its own initiative, by the job's own switch."""
+    """Return the switches that hold jobs which act without an operator, keyed by the job's own switch."""
     flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
     return {flag: pilot_rules(settings, flag) for flag in flags}
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 APP = Path(__file__).parents[1]
 # Deliveries that one worker processes concurrently. With two, one busy group delayed the others.
 INBOX_AT_A_TIME = 10
-# Jobs that read stored deliveries first, at most so many: an installation without a worker has no other reader.
+# Largest number of stored deliveries that a job processes first. An installation without a worker has no other process
+# for them.
 READ_INBOX_FIRST = ("processar-mensagens-agendadas", "processar-grupos")
 INBOX_PER_JOB = 500
 
@@ -151,9 +152,10 @@ def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
 
 
 def _add_listeners(julia: Julia) -> None:
-    """Register the contexts that act when a message left, ended, or came.
+    """Register the listeners of the contexts for sent, ended and inbound messages.
 
-    Inbound messages: the order is the order of the calls, and each listener sees what those before it did.
+    Listeners for inbound messages are called in the order of registration, and each sees the actions of the earlier
+    ones.
     """
     sent, conversas = julia.messages.ouvintes, julia.messages.conversas
     sent.registrar([Tipo.MANUAL], conversas.pendencias)
@@ -175,7 +177,7 @@ def _add_jobs(julia: Julia) -> None:
 
 
 def _read_inbox_first(work: Batuta, handler: JobHandler) -> JobHandler:
-    """Process stored deliveries, those of a dead process included, before the job."""
+    """Process stored deliveries, including those of a dead process, before the job runs."""
 
     async def run(call: JobCall) -> Outcome:
         await work.rescue(WEBHOOK_INBOX.name)

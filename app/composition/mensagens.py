@@ -19,7 +19,7 @@ from batuta import Batuta
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
     eventos: Eventos
-    ouvintes: Ouvintes  # listeners for messages that left or ended
+    ouvintes: Ouvintes  # listeners for sent and ended messages
     mensagens: Mensagens
     conversas: Conversas
     diario: Diario | None  # None if the database is a server and OPTOUT_JOURNAL is not set

@@ -1,6 +1,6 @@
-"""The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the timetable in force.
+"""The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the active timetable.
 
-An operator's choice (``batuta schedule use``) comes first, then ``SCHEDULE_PROFILE``.
+The profile is an operator's choice (``batuta schedule use``), or else ``SCHEDULE_PROFILE``.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name == "JOBS":  # depends on the environment and the database: built on access
+    if name == "JOBS":  # built on access, because it depends on the environment and the database
         return timetable(_profile(load_settings(Settings, environment(), Path(".env"))))
     raise AttributeError(name)
 
 
 def _profile(settings: Settings) -> Profile:
-    """Return the profile in force; without a readable database, the one of the settings."""
+    """Return the active profile. If the database cannot be read, return the profile of the settings."""
     work = build(settings).work
     try:
-        # In a thread of its own: the importing program may run an event loop.
+        # In a separate thread, because the importing program may run an event loop.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _read_profile(work)).result()
     except BatutaError:

@@ -96,7 +96,7 @@ class Inicio:
         return done if going is None else replace(done, concluidas=await self._conclude())
 
     async def por_que_espera(self, tipo: str, held_types: Collection[str]) -> str | None:
-        """Return why a campaign of this type waits now; None: it may start or continue."""
+        """Return why a campaign of this type waits now, or None if it may start or continue."""
         if tipo in held_types:
             return JOB_HELD()
         return espera(await self._rules(self._database, tipo), self._clock.now())

@@ -1,4 +1,6 @@
-"""Requests to the gateway that pass through its circuit breaker. Sends do not: the send protocol asks the breaker itself."""
+"""Send requests to the gateway through its circuit breaker. Sends of messages are excluded, because the send protocol
+uses the breaker itself.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -13,14 +15,16 @@ T = TypeVar("T")
 
 
 class Disjuntor:
-    """Passes a request on unless the gateway's circuit is open, and reports its result to the circuit."""
+    """Makes a request unless the gateway's circuit is open, and reports the result to the circuit."""
 
     def __init__(self, circuits: Circuits, clock: Clock) -> None:
         self._breaker = circuits.breaker(GATEWAY)
         self._clock = clock
 
     async def ask(self, call: str, ask: Callable[[], Awaitable[T | Unavailable]]) -> T | Unavailable:
-        """Return the answer, or why the request was not made. ``call`` names the request for operators."""
+        """Make a request, and return the answer or the reason why the request was not made. ``call`` is the request's
+        name for operators.
+        """
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return Unavailable(hold_reason(verdict.reason))
@@ -34,7 +38,7 @@ class Disjuntor:
 
 
 def report_of(answer: object, call: str) -> EffectReport:
-    """Return a request's result for the circuit. A gateway that does not know an instance or group works."""
+    """Return the result of a request for the circuit. An unknown instance or group counts as a working gateway."""
     if not isinstance(answer, Unavailable):
         return WORKED
     return EffectReport(Effect.MISTAKE if answer.not_found else Effect.BROKE, call)

@@ -1,4 +1,4 @@
-"""Conversations for other contexts: listeners for inbound messages, the pending list of people, the journal of opt-outs."""
+"""Interface of conversations for other contexts: listeners for inbound messages, the pending list, the opt-out journal."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,29 +21,29 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemRecebida:
-    """A recorded inbound message. ``texto``, ``telefone`` and ``leitura.trechos`` are personal data: never for a log.
+    """A recorded inbound message. ``texto``, ``telefone`` and ``leitura.trechos`` are personal data and never logged.
 
-    ``feitos``: what Julia and the listeners before this one did about it, in order.
+    ``feitos`` has the actions of Julia and of the earlier listeners on this message, in order.
     """
 
     message_id: str
-    cliente_id: str | None  # None: no row of ``clientes`` has the number
-    tipo_cliente: str | None  # medico, divulgador
+    cliente_id: str | None  # None if no row of ``clientes`` has the number
+    tipo_cliente: str | None  # medico or divulgador
     conversa_id: str | None
     chip_id: str | None
-    telefone: str | None  # None: a hidden address whose number is unknown
-    texto: str  # empty: only media
+    telefone: str | None  # None for a hidden address whose number is unknown
+    texto: str  # empty if the message has only media
     midia: str | None
     leitura: Leitura
-    com_pessoa: bool  # a person of the team has the conversation: no listener answers
+    com_pessoa: bool  # a person of the team handles the conversation, so no listener answers
     em: datetime
     feitos: tuple[str, ...] = ()
 
 
 class AoReceber(Protocol):
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Act on an inbound message, in the transaction that records it; called once for each message.
+        """Act on an inbound message, in the transaction that records it. Called once per message.
 
-        Return a short name of what was done for the person who wrote (``reserva_pedida``, ``resposta``). None: nothing
-        was, or only bookkeeping. If no listener acts, the message waits for a person.
+        Return a short name of the action for the sender (``reserva_pedida``, ``resposta``), or None if there was
+        none or only bookkeeping. If no listener acts, the message waits for a person of the team.
         """

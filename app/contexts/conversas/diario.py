@@ -1,9 +1,9 @@
-"""The journal of opt-outs and removals: a file next to the database.
+"""The journal of opt-outs and removals, a file beside the database.
 
 After a restore the journal supplies the requests made since the backup.
 
 Each line names a person by a digest of the number, keyed with the database's id, never by the number itself. The
-journal is append-only; ``batuta restore`` replays it.
+journal is append-only; ``batuta restore`` applies its entries again.
 """
 
 import asyncio
@@ -37,7 +37,9 @@ class Diario:
         self._key: str | None = None
 
     async def note(self, transaction: Transaction, kind: Kind, telefone: str, *, now: datetime) -> bool:
-        """Append one line and sync it to disk, before the transaction commits. False: it cannot be written."""
+        """Append one line and sync it to disk before the transaction commits. Returns False if the file cannot be
+        written.
+        """
         key = await self._id.settle(transaction, now=now)
         try:
             await asyncio.to_thread(self._append, JournalEntry(now, kind, digest(key, telefone)))
@@ -46,7 +48,9 @@ class Diario:
         return True
 
     async def digest(self, reading: Reading, telefone: str) -> str:
-        """Return the journal's name of a number; empty if no database ever wrote a journal."""
+        """Return the digest that stands for a number in the journal, or an empty text if no database ever wrote a
+        journal.
+        """
         self._key = self._key or await self._id.read(reading)
         return "" if self._key is None else digest(self._key, telefone)
 
@@ -55,7 +59,7 @@ class Diario:
         return os.access(self.file if self.file.exists() else self.file.parent, os.W_OK) and not self.file.is_dir()
 
     def entries(self) -> list[JournalEntry]:
-        """Read the entries, oldest first, without a line that a crash cut off."""
+        """Read the entries, oldest first. A line that a crash truncated is skipped."""
         try:
             lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:
@@ -66,7 +70,7 @@ class Diario:
         line = json.dumps({"at": entry.at.isoformat(), "kind": entry.kind, "who": entry.digest})
         descriptor = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            # The leading line break ends a line that a crash cut off.
+            # The leading line break ends a line that a crash truncated.
             os.write(descriptor, f"\n{line}\n".encode())
             os.fsync(descriptor)
         finally:
@@ -74,7 +78,7 @@ class Diario:
 
 
 def digest(key: str, telefone: str) -> str:
-    """Return the journal's name of a number; equal with and without the ninth digit."""
+    """Return the digest that stands for a number in the journal. It is equal with and without the ninth digit."""
     return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,9 +1,9 @@
 """Probable opt-outs: people who probably asked for no more messages. An operator decides.
 
-    a text is read as provavel ──▶ open: nothing leaves on Julia's own initiative ──▶ parar: recorded as an opt-out
-                                                                                 └──▶ seguir: messages leave again
+    a text is read as provavel ──▶ open: Julia sends nothing on its own initiative ──▶ parar: recorded as an opt-out
+                                                                                  └──▶ seguir: messages are allowed again
 
-A certain opt-out of the same person answers an open question too.
+A certain opt-out of the same person closes an open question too.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from batuta.sql import AuditLog, Database, Query, load_queries
 
 
 class DuvidaDesconhecida(BatutaError):
-    sentence = "there is no open question {id}: `batuta conversas duvidas` lists them"
+    sentence = "question {id} is not open: `batuta conversas duvidas` lists the open ones"
 
 
 class Decisao(StrEnum):
@@ -31,13 +31,13 @@ class Decisao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """A probable opt-out. ``texto`` and ``telefone`` are personal data: for the operator, never for a log."""
+    """A probable opt-out. ``texto`` and ``telefone`` are personal data, shown to operators and never logged."""
 
     id: str
     telefone: str
     cliente_id: str | None
     regra: str
-    texto: str | None  # None: the message was deleted
+    texto: str | None  # None if the message was deleted
     desde: datetime
 
 
@@ -71,9 +71,9 @@ class DuvidasDeOptout:
         ]
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
-        """Decide an open question; return how many waiting messages were cancelled.
+        """Decide an open question, and return the number of queued messages that were cancelled.
 
-        Raises DuvidaDesconhecida if it is not open.
+        Raises DuvidaDesconhecida if the question is not open.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

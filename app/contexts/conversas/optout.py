@@ -1,4 +1,4 @@
-"""Opt-outs and removals that an operator records: the person asked by telephone or e-mail."""
+"""Opt-outs and removals that an operator records because the person asked by telephone or e-mail."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,20 +9,20 @@ from batuta import BatutaError
 from batuta.kernel import Clock, Ids
 from batuta.sql import AuditLog, Database
 
-SHORTEST: Final = 12  # digits with the country code; without it the number may belong to another person
+SHORTEST: Final = 12  # digits with the country code; without it, the number could belong to another person
 SHOWN: Final = 4
 
 
 class TelefoneRecusado(BatutaError):
-    """The number is not valid. The error does not repeat it: it may be a person's number."""
+    """Raised for an invalid number. The text does not repeat the number, which may be a person's."""
 
-    sentence = "not a telephone number: write it with country code and area code, as in 5511900000001"
+    sentence = "the telephone number is invalid: write it with country code and area code, as in 5511900000001"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parado:
-    final: str  # the last digits, enough for the operator to recognize the number
-    medico: bool  # False: no doctor has the number; it is recorded anyway
+    final: str  # the last digits, enough for the operator to recognise the number
+    medico: bool  # False if no doctor has the number, which is recorded anyway
     canceladas: int
 
 
@@ -35,7 +35,7 @@ class OptoutManual:
         self._clock = clock
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
-        """Delete the personal data of a person at their request."""
+        """Delete the personal data of a person at that person's request."""
         telefone = telefone_de(escrito)
         if telefone is None or len(telefone) < SHORTEST:
             raise TelefoneRecusado

@@ -1,9 +1,9 @@
-"""Inbound messages that wait for a person: none of Julia's rules answered them.
+"""The pending list: inbound messages that wait for a person of the team, because none of Julia's rules answered them.
 
-    no listener acts, an answer does not leave, a person has the conversation ──▶ open ──▶ resolved: by an operator, or
-                                                                                          because a person answered
+    no listener acts, an answer is not sent, or a person has the conversation ──▶ open ──▶ resolved by an operator, or
+                                                                                         by the answer of a person
 
-One is open for each person at a time; further messages of that person count on it.
+Each sender has at most one open entry; further messages of the sender increase its count.
 """
 
 from collections.abc import Sequence
@@ -26,28 +26,28 @@ ANSWERED: Final = "respondida"
 
 
 class PendenciaDesconhecida(BatutaError):
-    sentence = "message {id} does not wait for a person: `batuta conversas pendencias` lists those that do"
+    sentence = "message {id} is not on the pending list: `batuta conversas pendencias` shows it"
 
 
 class MotivoDaPendencia(StrEnum):
-    SEM_RESPOSTA = "sem_resposta"  # no rule answers such a message
-    COM_PESSOA = "com_pessoa"  # a person has the conversation
-    PEDE_PESSOA = "pede_pessoa"  # the person wants to talk to a person
+    SEM_RESPOSTA = "sem_resposta"  # no rule answers this message
+    COM_PESSOA = "com_pessoa"  # a person of the team has the conversation
+    PEDE_PESSOA = "pede_pessoa"  # the sender asks for a person of the team
     RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pendencia:
-    """``texto`` and ``telefone`` are personal data: for the operator, never for a log."""
+    """An entry of the pending list. ``texto`` and ``telefone`` are personal data, shown to operators and never logged."""
 
     id: str
-    telefone: str | None  # None: a hidden address
+    telefone: str | None  # None for a hidden address
     cliente_id: str | None
     conversa_id: str | None
     motivo: str
     classe: str | None
     mensagens: int
-    texto: str | None  # of the first message; None: it was deleted
+    texto: str | None  # text of the first message, or None if it was deleted
     desde: datetime
     ultima_em: datetime
 
@@ -62,7 +62,7 @@ class PendingQueries:
 
 
 class Pendencias:
-    """Writes and reads of the pending list, each in the caller's transaction."""
+    """Writes and reads the pending list. The caller owns the transaction."""
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._queries = load_queries(PendingQueries, Path(__file__).parent / "pendencias.sql", dialect)
@@ -81,7 +81,7 @@ class Pendencias:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Let a person read this inbound message. ``endereco`` names the person while the number is unknown."""
+        """Add an inbound message to the pending list. ``endereco`` identifies the sender while the number is unknown."""
         await transaction.run(
             self._queries.open,
             id=self._ids.new(),
@@ -96,13 +96,13 @@ class Pendencias:
         )
 
     async def resolver(self, transaction: Transaction, id: str, *, por: str, motivo: str, now: datetime) -> bool:
-        """False: it is not open."""
+        """Resolve an entry. Returns False if it is not open."""
         return bool(await transaction.run(self._queries.resolve, id=id, por=por, resolucao=motivo, now=now))
 
     async def resolver_do_medico(
         self, transaction: Transaction, cliente_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """Resolve the open one about this doctor. False: there is none."""
+        """Resolve the open entry of this doctor. Returns False if there is none."""
         values = {"cliente_id": cliente_id, "por": por, "resolucao": motivo}
         return bool(await transaction.run(self._queries.resolve_of_doctor, **values, now=now))
 
@@ -110,17 +110,17 @@ class Pendencias:
         return [_pending(row) for row in await reading.all(self._queries.listed, limite=limite)]
 
     async def contar(self, reading: Reading) -> tuple[int, datetime | None]:
-        """The number of open ones, and the time of the oldest."""
+        """Return the number of open entries, and the time of the oldest."""
         row = await reading.one(self._queries.waiting)
         assert row is not None
         return int(row["items"]), row["desde"]
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """A person answered: the message no longer waits."""
+        """Resolve the entry of the doctor after a person's answer was sent."""
         await self.resolver_do_medico(transaction, mensagem.cliente_id, por=SISTEMA, motivo=ANSWERED, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """The answer of a person did not leave: the message still waits."""
+        """Leave the entry open, because the person's answer was not sent."""
 
 
 class PendenciasAbertas:
@@ -136,7 +136,7 @@ class PendenciasAbertas:
         return await self._pendencias.listar(self._database, limite=limite)
 
     async def resolver(self, id: str, *, por: str, motivo: str) -> None:
-        """Raises PendenciaDesconhecida if it is not open."""
+        """Resolve an entry for an operator. Raises PendenciaDesconhecida if it is not open."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await self._pendencias.resolver(transaction, id, por=por, motivo=motivo, now=now):

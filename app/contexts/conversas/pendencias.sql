@@ -1,4 +1,4 @@
--- write open: at most one for each person; another message of the person counts on it
+-- write open: open an entry, at most one per sender; another message of the sender increases its count
 INSERT INTO pendencias (id, quem, telefone, cliente_id, conversa_id, provider_message_id, motivo, ultima_em, created_at)
 VALUES (:id, :quem, :telefone, :cliente_id, :conversa_id, :message_id, :motivo, :em, :now)
 ON CONFLICT (quem) WHERE resolvida_em IS NULL DO UPDATE
@@ -6,19 +6,19 @@ SET mensagens = pendencias.mensagens + 1, ultima_em = excluded.ultima_em,
     cliente_id = coalesce(pendencias.cliente_id, excluded.cliente_id),
     conversa_id = coalesce(pendencias.conversa_id, excluded.conversa_id);
 
--- write resolve: unless it is already resolved
+-- write resolve: resolve an entry, unless it is already resolved
 UPDATE pendencias SET resolvida_em = :now, por = :por, resolucao = :resolucao WHERE id = :id AND resolvida_em IS NULL;
 
--- write resolve_of_doctor: the open one about this doctor
+-- write resolve_of_doctor: resolve the open entry of this doctor
 UPDATE pendencias SET resolvida_em = :now, por = :por, resolucao = :resolucao
 WHERE cliente_id = :cliente_id AND resolvida_em IS NULL;
 
--- read listed: open ones, oldest first, with the text of the first message
+-- read listed: open entries, oldest first, with the text of the first message
 SELECT pending.id, pending.telefone, pending.cliente_id, pending.conversa_id, pending.motivo, pending.mensagens, pending.created_at,
        pending.ultima_em, said.conteudo, said.classe
 FROM pendencias AS pending
 LEFT JOIN interacoes AS said ON said.provider_message_id = pending.provider_message_id AND said.tipo = 'entrada'
 WHERE pending.resolvida_em IS NULL ORDER BY pending.created_at, pending.id LIMIT :limite;
 
--- read waiting: the number of open ones, and the time of the oldest
+-- read waiting: number of open entries, and the time of the oldest
 SELECT count(*) AS items, min(created_at) AS "desde [TIMESTAMPTZ]" FROM pendencias WHERE resolvida_em IS NULL;

@@ -1,4 +1,4 @@
-"""Conversations in the database."""
+"""SQL statements of the conversations."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Record inbound and outbound messages once each, apply opt-outs and removals at once, and call the listeners.
+"""Record each inbound and outbound message once, apply opt-outs and removals immediately, and call the listeners.
 
-Every write is in the caller's transaction.
+The caller owns the transaction of every write.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ LONGEST_MOTIVO = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcoVisto:
-    """A message that left, as the gateway reported it. ``fila_id``: the queue row recorded with it, if any."""
+    """A sent message as the gateway reported it. ``fila_id`` is the queue row recorded with it, if any."""
 
     provider_message_id: str
     instance: str
@@ -44,7 +44,7 @@ class EcoVisto:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saida:
-    """A message of ours that left."""
+    """A message that Julia or a person of the team sent."""
 
     message_id: str
     jid: str
@@ -62,7 +62,9 @@ class Conversas:
     def __init__(
         self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos, diario: Diario | None = None
     ) -> None:
-        """``diario``: the journal that also records opt-outs and removals outside the database; None: no journal."""
+        """Build the service. ``diario`` is the journal that also records opt-outs and removals outside the database, or
+        None without a journal.
+        """
         self.pendencias = Pendencias(dialect, ids)
         self._listeners: list[AoReceber] = []
         self._diario = diario
@@ -73,11 +75,13 @@ class Conversas:
         self._eventos = eventos
 
     def ao_receber(self, ouvinte: AoReceber) -> None:
-        """Register a listener for inbound messages; they are called in the order of their registration."""
+        """Register a listener for inbound messages. Listeners are called in the order of registration."""
         self._listeners.append(ouvinte)
 
     async def recebida(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
-        """Record an inbound message once, apply an opt-out, and call the listeners; if none acts, a person reads it."""
+        """Record an inbound message once, apply an opt-out, and call the listeners. If no listener acts, the message
+        joins the pending list.
+        """
         mensagem = await self._identify(transaction, fato, now)
         if not await self._record_inbound(transaction, fato, mensagem):
             return
@@ -113,7 +117,7 @@ class Conversas:
         )
 
     async def _record_inbound(self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida) -> bool:
-        """False: already recorded."""
+        """Store an inbound message. Returns False if it is already recorded."""
         leitura = mensagem.leitura
         return bool(
             await transaction.run(
@@ -136,7 +140,7 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or ask an operator about a probable one. None: the message is neither."""
+        """Apply an opt-out, or open a question about a probable one. Returns None if the message is neither."""
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:
             return None
@@ -196,7 +200,7 @@ class Conversas:
         await self._further(transaction, fato.message_id, fato.entrega, now)
 
     async def saiu(self, transaction: Transaction, saida: Saida) -> bool:
-        """Record a message that left. False: already recorded."""
+        """Record a sent message. Returns False if it is already recorded."""
         return bool(
             await transaction.run(
                 self._queries.went,
@@ -214,7 +218,7 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """Return the gateway's reports of this text to this number; they resolve a send whose answer was lost."""
+        """Return the gateway's reports about this text to this number. They resolve a send whose answer was lost."""
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
             EcoVisto(
@@ -229,11 +233,13 @@ class Conversas:
         ]
 
     async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
-        """Return the open conversation with this doctor; open one if there is none."""
+        """Return the open conversation with this doctor. If there is none, open one."""
         return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
-        """Return the number of an address, if known. A number in a hidden address's event is stored for later."""
+        """Return the number of an address, if known. If an event has a hidden address and its number, the number is
+        stored for later.
+        """
         if quem.lid is None:
             return quem.telefone
         row = await transaction.one(self._queries.phone_of_lid, lid=quem.lid)
@@ -244,7 +250,9 @@ class Conversas:
         return quem.telefone
 
     async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
-        """Stop messages to this doctor on our own initiative; return how many waiting messages were cancelled."""
+        """Record that this doctor gets no messages on Julia's initiative, and return the number of queued messages that
+        were cancelled.
+        """
         await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_state, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_conversation, cliente_id=cliente_id, now=now)
@@ -262,12 +270,12 @@ class Conversas:
     async def parar_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Opt out a number; return its doctor, if there is one, and how many waiting messages were cancelled."""
+        """Opt out a number. Return its doctor, if there is one, and the number of queued messages that were cancelled."""
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
 
     async def parar_de_novo(self, transaction: Transaction, telefone: str, *, origem: str, now: datetime) -> bool:
-        """Re-apply an opt-out after a restore. False: already recorded here."""
+        """Apply an opt-out again after a restore. Returns False if it is already recorded in this database."""
         cliente_id = await self._doctor(transaction, telefone)
         known = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
@@ -281,7 +289,7 @@ class Conversas:
     async def remover_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Delete the personal data of a doctor, and never contact the number again."""
+        """Delete the personal data of the doctor with this number, and never contact the number again."""
         await self._note(transaction, "removal", telefone, now)
         cliente_id = await self._doctor(transaction, telefone)
         cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
@@ -291,7 +299,7 @@ class Conversas:
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
-        """Delete name, documents and texts; the number stays, so that it is never contacted again."""
+        """Delete name, documents and texts. The number is kept, so that it is never contacted again."""
         if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
@@ -301,7 +309,7 @@ class Conversas:
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
-        """Write the journal before the commit: an extra entry is harmless, a missing one would be lost by a restore."""
+        """Write the journal before the commit. An extra entry is harmless, but a restore would lose a missing one."""
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
             return
         await self._eventos.record(transaction, "optout_fora_do_diario", now=now, dedupe_key=None)
@@ -334,7 +342,9 @@ class Conversas:
         nome: str | None,
         now: datetime,
     ) -> int:
-        """Record an opt-out in the journal and the database; return how many waiting messages were cancelled."""
+        """Record an opt-out in the journal and the database, and return the number of queued messages that were
+        cancelled.
+        """
         await self._note(transaction, "optout", telefone, now)
         return await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=nome, now=now)
 
@@ -347,7 +357,9 @@ class Conversas:
         regra: str,
         now: datetime,
     ) -> None:
-        """Hold messages on Julia's own initiative to a probable opt-out, and open a question for an operator."""
+        """Open a question about a probable opt-out for an operator, which holds messages on Julia's initiative to the
+        person.
+        """
         stopped = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
         )

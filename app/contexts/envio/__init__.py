@@ -1,1 +1,1 @@
-"""The send protocol: sends each queued message exactly once, records sends, and resolves messages in doubt."""
+"""The send protocol: it sends each queued message exactly once, records the send, and resolves messages in doubt."""

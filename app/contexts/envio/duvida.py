@@ -1,4 +1,4 @@
-"""Resolve messages in doubt: the answer of the gateway was lost, so they may or may not have left.
+"""Resolve messages in doubt. The answer of the gateway was lost, so these messages may or may not have been sent.
 
 in doubt ─▶ an echo or the gateway's message store has it ──▶ enviada
          ─▶ after two minutes the instance is online and does
@@ -28,7 +28,7 @@ from batuta.sql import AuditLog, Database, Transaction, is_uuid
 PROOF_AFTER: Final = timedelta(minutes=2)
 GIVE_UP_AFTER: Final = timedelta(minutes=30)
 LOOK_EVERY: Final = timedelta(seconds=10)
-# A search that takes longer ends and is repeated at the next tick: other doubts wait behind it.
+# A search that takes longer is stopped and repeated at the next tick, because other doubts wait behind it.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
 FORGETS = define(
@@ -36,23 +36,25 @@ FORGETS = define(
     "the gateway has neither this message nor the one sent before it: it deletes messages and may have deleted this one",
 )
 SAID_BY_PERSON = define("dito_por_pessoa", "decided by an operator")
-CRASHED = define("busca_falhou", "{error} while it was looked for")
+CRASHED = define("busca_falhou", "{error} during the search")
 STOPPED = define("interrompida", "stopped")
-NEVER_ARRIVED = define("nunca_chegou", "never arrived")
-ECHO_PENDING = define("eco_pendente", "its echo may still arrive")
-CHIP_GONE = define("chip_sumiu", "its chip no longer exists")
+NEVER_ARRIVED = define("nunca_chegou", "the message never reached the gateway")
+ECHO_PENDING = define("eco_pendente", "the confirmation of the send may still arrive")
+CHIP_GONE = define("chip_sumiu", "the chip of the message no longer exists")
 GATEWAY_AWAY = define("gateway_fora", "the gateway does not answer: {why}")
-LINE_DOWN = define("linha_fora", "the gateway does not have it, but its instance is offline and may not know")
+LINE_DOWN = define(
+    "linha_fora", "the gateway does not have the message, but the instance is offline and the answer may be incomplete"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Ausente:
-    """Proved: the message did not leave."""
+    """Proof that the message was not sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """No proof yet whether the message left."""
+    """No proof yet whether the message was sent."""
 
     why: str
 
@@ -62,9 +64,9 @@ class NotInDoubt(BatutaError):
 
 
 class Reconciliador:
-    """A loop that resolves doubts.
+    """Loop that resolves messages in doubt.
 
-    Several may run at once: the first to settle a doubt wins, the others change nothing.
+    Several processes may run it at the same time: the first to settle a doubt wins, and the others change nothing.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Reconciliador:
         events: Events,
         on_return: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_return`` is called when a message may be sent again."""
+        """Build the loop. It calls ``on_return`` when a message may be sent again."""
         self.name = "reconciliador"
         self.wakeup = Wakeup()
         self._database = database
@@ -93,12 +95,12 @@ class Reconciliador:
         return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
 
     async def look(self) -> int:
-        """Look into one batch of doubts; return how many were resolved."""
+        """Examine one batch of messages in doubt, and return how many were resolved."""
         doubts = await self._registro.in_doubt(self._database, limit=BATCH)
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
-        """Settle a parked message as the operator ``by`` decides; the decision goes to the audit log."""
+        """Settle a parked message as the operator ``by`` decides. The decision is written to the audit log."""
         found = await self._registro.message(self._database, id) if is_uuid(id) else None
         if found is None or found[1] != EnvioEstado.PARKED:
             raise NotInDoubt(id=id)
@@ -131,7 +133,7 @@ class Reconciliador:
             self._on_return()
 
     async def _reconcile_one(self, doubt: Duvida) -> bool:
-        """Resolve one doubt; an error or a timeout in it does not stop the batch."""
+        """Resolve one doubt. An error or a timeout does not stop the rest of the batch."""
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):

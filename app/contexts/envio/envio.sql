@@ -1,4 +1,4 @@
--- read facts: all facts that decide whether a message may leave now
+-- read facts: all facts that decide whether a message may be sent now
 SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadata, message.created_at, message.campanha_id,
        message.conversa_id, message.cliente_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
        coalesce(message.devida_em, message.created_at) AS "devida_em [TIMESTAMPTZ]",
@@ -46,24 +46,25 @@ SET envio_estado = 'intent', envio_desde = :now, envio_hash = :hash, envio_reser
     conversa_id = :conversa_id, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until > :now AND envio_estado IS NULL AND NOT cancelamento_pedido;
 
--- write park_unproven: after a restore there is no proof whether it left: an operator decides
+-- write park_unproven: park a message after a restore, because there is no proof whether it was sent; an operator
+-- decides
 UPDATE fila_mensagens
 SET envio_estado = 'parked', envio_desde = :now, envio_hash = :hash, outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado IS NULL;
 
--- read was_decided: an operator decided about it since an instant
+-- read was_decided: whether an operator has decided about the message since an instant
 SELECT 1 AS decided FROM audit_log WHERE at >= :since AND action = 'mensagem.decidir' AND subject = :id LIMIT 1;
 
--- write take_back: delete the intent of a message that provably did not leave
+-- write take_back: delete the intent of a message that provably was not sent
 UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
 
--- write doubt: it may have left; count the attempt here, because a snooze counts none
+-- write doubt: mark a message as possibly sent; the attempt is counted here, because a snooze counts none
 UPDATE fila_mensagens SET envio_estado = 'unknown', tentativas = tentativas + 1, outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND envio_estado = 'intent';
 
--- write left: it left; store the gateway's id. The new fence makes writes of other reconcilers, and of a worker that
--- holds it without an intent, change nothing
+-- write left: mark a message as sent, with the gateway's id. The new fence makes writes of other reconcilers, and of a
+-- worker that holds the message without an intent, change nothing
 UPDATE fila_mensagens
 SET status = 'enviada', fence = fence + 1, lease_until = NULL, owner = NULL, envio_estado = NULL, envio_desde = NULL,
     envio_reserva = NULL, provider_message_id = :message_id, enviada_em = :em, outcome = :outcome, outcome_reason_code = :reason,
@@ -72,19 +73,19 @@ WHERE id = :id AND provider_message_id IS NULL
   AND (fence = :fence AND lease_until IS NULL
        OR :is_proof AND status IN ('pendente', 'processando') AND (lease_until IS NULL OR envio_estado IS NULL));
 
--- write ended: it will not leave
+-- write ended: end a message that will not be sent
 UPDATE fila_mensagens
 SET status = :status, fence = fence + 1, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL, outcome = :outcome,
     outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until IS NULL AND provider_message_id IS NULL;
 
--- write add_dead_letter: keep a message that failed for good for inspection
+-- write add_dead_letter: store a message that failed for good, for inspection
 INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
                                 outcome, movido_para_dlq_em)
 SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, :reason, :outcome, :now
 FROM fila_mensagens WHERE id = :id;
 
--- read dead: messages that became dead without a dead letter because their workers died
+-- read dead: dead messages without a dead letter, because their workers died
 SELECT dead.id, dead.tipo, dead.cliente_id, dead.conversa_id, dead.metadata, coalesce(dead.outcome, 'FAILED_TIMEOUT') AS outcome,
        dead.erro
 FROM fila_mensagens AS dead
@@ -106,7 +107,7 @@ WHERE NOT reprocessado AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS dead
                                        WHERE dead.id = fila_mensagens_dlq.mensagem_original_id AND dead.status = 'erro');
 
 -- read in_doubt: messages in doubt without a lease, fewest searches first, then oldest. A message whose worker died is
--- rescued first, so that a rescue cannot release it after it was found
+-- rescued first, so that a later rescue cannot release it after it was found
 SELECT message.id, message.fence, message.cliente_id, message.conversa_id, message.campanha_id, message.telefone_destino,
        message.conteudo, message.tipo, message.envio_estado, message.envio_desde, message.envio_hash, message.envio_reserva,
        message.envio_buscas, message.chip_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
@@ -121,28 +122,28 @@ SELECT message.id, message.envio_estado, message.envio_desde, message.tipo, mess
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
 WHERE message.envio_estado IS NOT NULL ORDER BY message.envio_desde LIMIT :limit;
 
--- write looked: a search ended without proof
+-- write looked: record a search that ended without proof
 UPDATE fila_mensagens SET envio_estado = 'unknown', envio_buscas = envio_buscas + 1, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND lease_until IS NULL;
 
--- write park: no proof in time: an operator decides
+-- write park: park a message without proof in time; an operator decides
 UPDATE fila_mensagens SET envio_estado = 'parked', outcome_reason_code = :reason, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown') AND fence = :fence AND lease_until IS NULL;
 
--- write absent: proved that it did not leave: it may be sent again
+-- write absent: release a message that provably was not sent; it may be sent again
 UPDATE fila_mensagens
 SET status = 'pendente', fence = fence + 1, envio_estado = NULL, envio_desde = NULL, envio_reserva = NULL,
     agendar_para = :now, lease_until = NULL, owner = NULL, finalizada_em = NULL, updated_at = :now
 WHERE id = :id AND envio_estado IN ('intent', 'unknown', 'parked') AND fence = :fence AND lease_until IS NULL;
 
--- read witness: the last message that left by the same chip before an instant and has an id of the gateway
+-- read witness: the last message that the same chip sent before an instant and that has an id of the gateway
 SELECT witness.telefone_destino, witness.provider_message_id, witness.enviada_em
 FROM fila_mensagens AS witness JOIN chips AS chip ON chip.id = witness.chip_id
 WHERE witness.status = 'enviada' AND witness.enviada_em < :before AND witness.enviada_em > :since
   AND chip.instance_name = :instance AND witness.provider_message_id NOT LIKE 'decidida:%'
 ORDER BY witness.enviada_em DESC LIMIT 1;
 
--- read claimed: the other queued message that already has this gateway id
+-- read claimed: another queued message that already has this gateway id
 SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id AND id <> :id;
 
 -- read message: one queued message
@@ -166,7 +167,7 @@ SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :rea
 WHERE id = :id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
 RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
--- write count_on_chip: count one more sent message
+-- write count_on_chip: count a sent message of a chip
 UPDATE chips SET msgs_enviadas_total = msgs_enviadas_total + 1, msgs_enviadas_hoje = msgs_enviadas_hoje + 1, updated_at = :now
 WHERE id = :chip_id;
 

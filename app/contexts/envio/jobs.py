@@ -1,4 +1,4 @@
-"""Scheduled jobs of the send queue. The worker does the same work continuously; the claim prevents double work."""
+"""Jobs of the send queue. The worker does the same work continuously; the claim prevents double work."""
 
 from collections.abc import Awaitable, Callable, Sized
 from typing import Final
@@ -13,7 +13,7 @@ from batuta.kernel import Clock
 from batuta.reasons import define
 from batuta.sql import Database
 
-WAITED_TOO_LONG = define("esperou_demais", "{outcome}: it waited too long")
+WAITED_TOO_LONG = define("esperou_demais", "{outcome}: the message waited too long")
 
 AT_MOST: Final = 20
 BATCH: Final = 500
@@ -30,7 +30,9 @@ class MessageJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """``send`` works on due messages and returns their number; ``rescue`` releases those of a dead worker."""
+        """Build the jobs. ``send`` processes due messages and returns their number; ``rescue`` releases the messages of
+        a dead worker.
+        """
         self._database = database
         self._registro = registro
         self._reconciliador = reconciliador

@@ -1,4 +1,4 @@
-"""Reads and writes of the send protocol, each in the caller's transaction."""
+"""Reads and writes of the send protocol. The caller owns the transaction of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from batuta.queues import LONGEST_ERROR, Lease
 from batuta.reasons import define, encode
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 
-FOUND_AGAIN = define("achada", "found again")
+FOUND_AGAIN = define("achada", "found later")
 
 WEEK = timedelta(days=7)
 
@@ -83,15 +83,15 @@ class Fatos:
     mensagem: Mensagem
     pedido: PedidoDeEnvio
     medico: Medico
-    janela: str | None  # the kind of campaign or trigger whose window binds it
-    gatilho: str | None  # the switch of the trigger that queued it
+    janela: str | None  # the kind of campaign or trigger whose window applies to the message
+    gatilho: str | None  # the switch of the trigger that queued the message
     last_try: bool
-    tried_by: str | None  # the instance by which it may have left before; None: never tried
+    tried_by: str | None  # the instance that may have sent it before, or None if it was never tried
 
 
 @dataclass(frozen=True, slots=True)
 class Achada:
-    """The message left; the gateway knows it by this id."""
+    """Proof that the message was sent, with the id that the gateway gave it."""
 
     message_id: str
     jid: str
@@ -100,7 +100,7 @@ class Achada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """A message that may or may not have left."""
+    """A message that may or may not have been sent."""
 
     mensagem: Mensagem
     since: datetime
@@ -112,7 +112,7 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that provably left."""
+    """A message that provably was sent."""
 
     telefone: str
     message_id: str
@@ -130,7 +130,9 @@ class Registro:
         rates: Rates,
         diario: Diario | None,
     ) -> None:
-        """``diario`` computes the digest of a phone that the journal of opt-outs uses; None: there is no journal."""
+        """Build the statements. ``diario`` computes the digest of a phone as in the opt-out journal. It is None without
+        a journal.
+        """
         self._diario = diario
         self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
@@ -141,7 +143,7 @@ class Registro:
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
-        """Serialize the decisions about one doctor: the second message sees the first."""
+        """Serialise the decisions about one doctor, so that the second message sees the first."""
         await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
@@ -163,7 +165,7 @@ class Registro:
     async def intend(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
     ) -> bool:
-        """Store the intent to send. False: the lease is lost, or an operator asked for the message to stop."""
+        """Store the intent to send. Returns False if the lease is lost, or an operator asked for the message to stop."""
         return bool(
             await transaction.run(
                 self._queries.intend,
@@ -204,9 +206,10 @@ class Registro:
         reason: str | None = None,
         is_proof: bool = False,
     ) -> bool:
-        """Record a message that left, with all its consequences, once. False: it is already recorded.
+        """Record a sent message with all its consequences, once. Returns False if it is already recorded.
 
-        ``is_proof``: the message was found at the gateway, so a worker that holds it without an intent loses it.
+        ``is_proof`` means that the message was found at the gateway. A worker that holds the message without an
+        intent then loses it.
         """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(
@@ -241,9 +244,9 @@ class Registro:
         *,
         now: datetime,
     ) -> bool:
-        """Record that the message will not leave; a failed one becomes a dead letter.
+        """Record that the message will not be sent. A failed message becomes a dead letter.
 
-        False: another process decided first.
+        Returns False if another process decided first.
         """
         why = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         key = {"id": mensagem.id, "fence": mensagem.fence}
@@ -291,7 +294,7 @@ class Registro:
     async def park_unproven(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
     ) -> None:
-        """Park a message without proof whether it left before the restore: an operator decides."""
+        """Park a message without proof whether it was sent before the restore. An operator decides."""
         parked = await transaction.run(
             self._queries.park_unproven,
             id=lease.id,
@@ -316,16 +319,16 @@ class Registro:
     async def echo(
         self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
     ) -> Achada | None:
-        """Return the gateway's echo of this text to this number by this chip that no other queued message has."""
+        """Return the gateway's echo of this text to this number by this chip, unless another queued message has it."""
         for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
             if echo.fila_id is None and echo.instance == instance:
                 return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)
         return None
 
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
-        """Return the last message that left by this chip.
+        """Return the last message that this chip sent.
 
-        A gateway that has lost it cannot prove that another did not leave.
+        A gateway that has lost it cannot prove that another message was not sent.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
@@ -333,7 +336,7 @@ class Registro:
         )
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
-        """Is another queued message already recorded with this gateway id?"""
+        """Return whether another queued message is already recorded with this gateway id."""
         return await reading.one(self._queries.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
@@ -350,7 +353,9 @@ class Registro:
         return bool(expired)
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Store missing dead letters of messages whose workers died; mark those of retried messages as done."""
+        """Store missing dead letters of messages whose workers died, and mark the dead letters of retried messages as
+        done.
+        """
         await transaction.run(self._queries.remove_dead_letters, now=now)
         dead = await transaction.all(self._queries.dead, limit=limit)
         for row in dead:

@@ -1,13 +1,14 @@
 """The send protocol: a message is neither lost nor sent twice.
 
-    pendente ─claim─▶ may it? which chip? ─▶ INTENT, in one transaction ─▶ the call ─▶ enviada
+    pendente ─claim─▶ allowed? which chip? ─▶ INTENT, in one transaction ─▶ the call ─▶ enviada
                           │                     │ hours, pause, limits,       ├─ provably not sent ──▶ pendente, later
-                          │                     │ opt-out and fence hold       ├─ can never be sent ──▶ erro
-                          ▼                     │ here, or it is not written   └─ answer lost ────────▶ UNKNOWN
+                          │                     │ opt-out and fence are        ├─ can never be sent ──▶ erro
+                          ▼                     │ checked here                 └─ answer lost ────────▶ UNKNOWN
                      later, or never            ▼
                                       a crash here leaves a doubt, never a second message
 
-The intent is stored before the call. The call begins within two seconds of the decision; otherwise it is not made.
+The intent is stored before the call. The call must begin within two seconds of the decision; otherwise it is not
+made.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -54,32 +55,36 @@ from batuta.queues import ItemHandler, Lease, after_seconds
 from batuta.reasons import RATE_LIMIT, Reason, define
 from batuta.sql import Database, Restored, Transaction, blind_restores
 
-# How long a decision is valid. A call that has not begun by then is not made, and its intent is deleted.
+# How long a decision is valid. A call that has not begun after this time is not made, and its intent is deleted.
 CALL_WITHIN: Final = LEAVES_WITHIN
-# Longer than a send may take: a reservation counts against the limits until then.
+# Longer than a send may take. A reservation counts against the limits until then.
 USE_WITHIN: Final = timedelta(seconds=60)
 TIMEOUT: Final = timedelta(seconds=120)
 RETRY: Final = after_seconds([120, 240, 480, 900, 1800])
 NO_CHIP: Final = timedelta(seconds=60)
-# A message that has waited this long, or is older than this process, may have left before the database was restored
-# from a backup: search for it at the gateway first.
+# A message that has waited this long, or is older than this process, may have been sent before the database was
+# restored from a backup. The sender searches for it at the gateway first.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
-# After a restore without the replaced database, search for new messages too: their text may have left before, in rows
-# that are lost. A week, because the same text is not sent twice in a week.
+# After a restore without the replaced database, the sender searches for new messages too: their text may have been sent
+# in rows that are lost. A week, because the same text is not sent twice in a week.
 LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
-UNPROVEN = define("sem_prova", "the database was restored, and the gateway cannot prove that it did not leave before")
-TAKEN = define("em_outro_processo", "another process has it")
-GATEWAY_UNSURE = define("gateway_sem_resposta", "the gateway does not say whether it left before: {why}")
+UNPROVEN = define(
+    "sem_prova", "the database was restored, and the gateway cannot prove that the message was not sent before"
+)
+TAKEN = define("em_outro_processo", "another process is sending the message")
+GATEWAY_UNSURE = define(
+    "gateway_sem_resposta", "the gateway does not report whether the message was already sent: {why}"
+)
 BEGAN_LATE = define("comecou_tarde", "the call did not begin in time")
-NO_CHIP_FREE = define("sem_chip", "{outcome}: no chip may send it now")
-NO_LONGER_ALLOWED = define("nao_pode_mais", "its chip may no longer send it, or its type changed")
+NO_CHIP_FREE = define("sem_chip", "{outcome}: no chip may send now")
+NO_LONGER_ALLOWED = define("nao_pode_mais", "the chip may no longer send the message, or its type changed")
 NOT_ON_WHATSAPP = define("sem_whatsapp", "this number has no WhatsApp account")
-CHIP_BANNED = define("chip_banido", "its chip was banned ({status})")
+CHIP_BANNED = define("chip_banido", "the chip was banned ({status})")
 CHIP_REFUSED = define("chip_recusado", "refused: {why}")
 LINE_DOWN = define("linha_caiu", "the instance was offline during the send")
 NOT_SENT = define("nao_enviada", "{outcome}: {why}")
-CHIP_RESTS = define("chip_descansa", "{outcome}: the chip rests")
-UNKNOWN_WHETHER_SENT = define("envio_incerto", "it is unknown whether it left: {why}")
+CHIP_RESTS = define("chip_descansa", "{outcome}: the chip must rest")
+UNKNOWN_WHETHER_SENT = define("envio_incerto", "it is unknown whether the message was sent: {why}")
 FOUND_AT_GATEWAY = define("achada_no_gateway", "found at the gateway")
 REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timedelta(minutes=5)}
 
@@ -111,10 +116,10 @@ class Perdida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderParts:
-    """The services a sender works with.
+    """The services that a sender uses.
 
-    ``since``: when this process opened its database; a restore of a backup requires that the process is stopped
-    first. ``call_within``: how long a decision is valid; a call that has not begun by then is not made.
+    ``since`` is the time at which this process opened its database; a restore requires that the process is stopped
+    first. ``call_within`` is how long a decision is valid; a call that has not begun after that time is not made.
     """
 
     database: Database
@@ -147,7 +152,7 @@ class Remetente:
         self._clock = parts.clock
         self._since = parts.since
         self._call_within = parts.call_within
-        # A limit that holds every message of a type: the next messages of that type wait without asking the store.
+        # A limit that holds every message of a type: the next messages of that type wait without querying the store.
         self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:
@@ -180,7 +185,7 @@ class Remetente:
         if fatos is None:
             return None, None
         if fatos.tried_by is not None:
-            # It was proved absent after that attempt. A late echo refutes such a proof.
+            # The message was proved absent after that attempt. A late echo refutes such a proof.
             since = fatos.pedido.created_at - BEFORE
             if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
                 return fatos, echo
@@ -208,10 +213,10 @@ class Remetente:
     async def _find_earlier_send(
         self, lease: Lease, fatos: Fatos, hash: str, chips: Sequence[Emissor]
     ) -> Outcome | None:
-        """Look for the message at the gateway: it may have left by any chip before the database was restored.
+        """Search for the message at the gateway, because any chip may have sent it before the database was restored.
 
-        A message older than this process waits until the gateway can be asked. A message that a restore brought back without
-        the facts since its backup is sent only if the gateway proves that it did not leave; otherwise a person decides.
+        A message older than this process waits until the gateway answers. After a restore without the facts since
+        the backup, a message is sent only if the gateway proves that it was not sent; otherwise an operator decides.
         """
         created_at, now = fatos.pedido.created_at, self._clock.now()
         blind = await self._blind_since(created_at, now)
@@ -241,7 +246,7 @@ class Remetente:
         return await self._park_unproven(lease, fatos.mensagem, hash, blind)
 
     async def _blind_since(self, created_at: datetime, now: datetime) -> Restored | None:
-        """Return the earliest restore that lost the record of messages sent since its backup, if it can concern this message."""
+        """Return the earliest restore that lost the record of sent messages, if it can concern this message."""
         for restored in await blind_restores(self._database):
             if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:
                 return restored
@@ -251,7 +256,7 @@ class Remetente:
         return await remembers(self._database, self._registro, self._line, instance, before)
 
     async def _park_unproven(self, lease: Lease, mensagem: Mensagem, hash: str, blind: Restored) -> Outcome | None:
-        """Park the message for an operator, unless an operator already decided since the restore that it did not leave."""
+        """Park the message for an operator, unless an operator has decided since the restore that it was not sent."""
         if await self._registro.was_decided(self._database, mensagem.id, since=blind.restored_at):
             return None
         now = self._clock.now()
@@ -299,7 +304,7 @@ class Remetente:
     ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
         """Check every condition again in the transaction that stores the intent, so that it holds at the send.
 
-        Reserve the limits first: a reservation may wait for others, and a decision made before it would be out of
+        The limits are reserved first: a reservation may wait for others, and an earlier decision would be out of
         date.
         """
         wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
@@ -335,7 +340,7 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """Remember a full limit that all messages or all of this type share: it holds the next message too."""
+        """Remember a full limit that all messages, or all of this type, share, because it holds the next message too."""
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}
         if isinstance(reason, Reason) and reason.code == RATE_LIMIT and reason.facts["limit"] in shared:
@@ -361,7 +366,7 @@ class Remetente:
                 await self._rest_chip(intent.emissor.id, now + REST[400], "refused")
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
-                # A configuration problem: snooze without counting an attempt until an operator fixes it.
+                # A configuration problem: snooze, without counting an attempt, until an operator fixes it.
                 return await self._take_back(lease, intent, Snooze(NO_CHIP, why))
             case Refused(why=why):
                 return await self._try_again_or_end(lease, intent, Desfecho.FAILED_PROVIDER, why)
@@ -374,7 +379,7 @@ class Remetente:
                 assert_never(result)
 
     async def _try_again_or_end(self, lease: Lease, intent: Intencao, desfecho: Desfecho, why: str) -> Outcome:
-        """Retry a message that provably did not leave, by another chip if there is one; end it after the last attempt."""
+        """Retry a message that provably was not sent, by another chip if there is one. End it after the last attempt."""
         if intent.last_try:
             return self._end_as(intent.mensagem, StatusDaMensagem.ERRO, desfecho, why)
         return await self._take_back(lease, intent, Failed(NOT_SENT(outcome=desfecho.value, why=why)))

@@ -1,7 +1,7 @@
-"""Keep messages that left, opt-outs and removals when an older backup replaces the database.
+"""Keep sent messages, opt-outs and removals when an older backup replaces the database.
 
 If the replaced database can be read, its facts win. Otherwise opt-outs and removals come from the journal, and each
-waiting message is searched for at the gateway before it is sent (``envio``).
+queued message is searched for at the gateway before it is sent (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,9 +86,9 @@ class Restauracao:
         return await self._replay(new, restored, counts)
 
     async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
-        """Copy the end of each message.
+        """Copy the outcome of each message.
 
-        A message that is not in the backup is copied only if it left, or may have left.
+        A message that is not in the backup is copied only if it was sent, or may have been sent.
         """
         there = {name: await self._ids(new, query) for name, query in self._parents.items()}
         known = 0
@@ -96,7 +96,7 @@ class Restauracao:
             values = dict(row)
             values |= {name: None for name, ids in there.items() if values[name] not in ids}
             if values["envio_estado"] is not None:
-                values["status"] = "pendente"  # the lease of the replaced database is void
+                values["status"] = "pendente"  # the lease in the replaced database is void
             if await new.run(self._queries.take_over, **{name: values[name] for name in _CHANGED}):
                 known += 1
             elif values["cliente_id"] is not None and (values["status"] == "enviada" or values["envio_estado"]):
@@ -121,7 +121,7 @@ class Restauracao:
         return contact["cliente_id"] in there["cliente_id"] and contact["campaign_id"] in there["campanha_id"]
 
     async def _replay(self, new: Transaction, restored: Restored, counts: dict[str, int]) -> dict[str, int]:
-        """Re-apply the opt-outs and removals of the journal, whether or not the replaced database could be read."""
+        """Apply the opt-outs and removals of the journal again, even if the replaced database could be read."""
         entries = [] if self._diario is None else self._diario.entries()
         key = await DatabaseId(self._dialect).read(new)
         if not entries or key is None:

@@ -18,20 +18,20 @@ SELECT telefone FROM external_contacts WHERE permission_state = 'opted_out';
 -- read contacts: contacts by campaigns since an instant
 SELECT cliente_id, campaign_id, sent_at FROM campaign_contact_history WHERE sent_at >= :since;
 
--- read echoes: the gateway's echoes of messages that left
+-- read echoes: the gateway's echoes of sent messages
 SELECT provider_message_id, instance_name, remote_jid, telefone_chave, conteudo_hash, enviada_em, delivery_status, created_at, updated_at
 FROM provedor_mensagens WHERE updated_at >= :since;
 
--- read doctors: ids that exist
+-- read doctors: existing ids of doctors
 SELECT id FROM clientes;
 
--- read campaigns: ids that exist
+-- read campaigns: existing ids of campaigns
 SELECT id FROM campanhas;
 
--- read chips: ids that exist
+-- read chips: existing ids of chips
 SELECT id FROM chips;
 
--- write take_over: copy the state of the message in the replaced database
+-- write take_over: copy the state that a message has in the replaced database
 UPDATE fila_mensagens
 SET status = :status, tentativas = :tentativas, erro = :erro, enviada_em = :enviada_em, finalizada_em = :finalizada_em, outcome = :outcome,
     outcome_reason_code = :outcome_reason_code, outcome_at = :outcome_at, chip_id = :chip_id, provider_message_id = :provider_message_id,
@@ -39,5 +39,5 @@ SET status = :status, tentativas = :tentativas, erro = :erro, enviada_em = :envi
     updated_at = :updated_at, envio_reserva = NULL, lease_until = NULL, owner = NULL
 WHERE id = :id;
 
--- write unmatched: an opt-out of a number that no table has
+-- write unmatched: record an opt-out of a number that no table has
 INSERT INTO optouts_do_diario (digest, created_at) VALUES (:digest, :now) ON CONFLICT DO NOTHING;

@@ -1,6 +1,6 @@
-"""Health of the send queue: ``/health/fila`` and its part of the score.
+"""Health of the send queue, for ``/health/fila`` and the health score.
 
-The engine checks every queue for backlog, age, dead items and a living consumer. This module adds the facts of the
+The engine checks every queue for backlog, age, dead items and a live consumer. This module adds the facts of the
 send queue: messages that wait for a gateway, and parked messages that an operator must decide.
 """
 
@@ -39,7 +39,7 @@ THRESHOLDS: Final = {
     "erros_hora_warning": 10,
     "idade_warning_min": 60,
 }
-# The engine checks the same figures. Age warns earlier: a due message that waits ten minutes is a problem.
+# The engine checks the same figures. Age warns earlier, because a due message that waits ten minutes is a problem.
 LIMITS: Final = QueueLimits(
     backlog_warning=THRESHOLDS["backlog_warning"],
     backlog_critical=THRESHOLDS["backlog_critical"],
@@ -59,7 +59,7 @@ class FilaQueries:
 class MedidasDaFila:
     """Figures of the send queue.
 
-    Only due messages are backlog: a message that waits for its hour or its retry is not late.
+    Only due messages are backlog. A message that waits for its hour or its retry is not late.
     """
 
     now: datetime
@@ -70,13 +70,13 @@ class MedidasDaFila:
     travadas: int = 0
     enviadas_ultima_hora: int = 0
     erros_ultima_hora: int = 0
-    sem_gateway: int = 0  # put off by a process that has no gateway configured
+    sem_gateway: int = 0  # postponed by a process that has no gateway configured
     em_duvida: int = 0
     para_decisao: int = 0
     para_decisao_desde: datetime | None = None
     dlq: int = 0
     tem_consumidor: bool = True
-    pausada: bool = False  # an operator holds the queue: no progress is expected
+    pausada: bool = False  # an operator holds the queue, so no progress is expected
 
     @property
     def idade(self) -> timedelta:
@@ -84,7 +84,7 @@ class MedidasDaFila:
 
 
 def alertas(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
-    """Yield each exceeded limit as its figure beside the limit."""
+    """Yield each exceeded limit with its figure."""
     limits = THRESHOLDS
     if not medidas.pausada:
         yield from _backlog_alerts(medidas)
@@ -160,7 +160,9 @@ class SaudeDaFila:
         now: Now,
         local: Callable[[datetime], datetime],
     ) -> None:
-        """``pulse`` reads the engine's measures of this queue. ``local`` converts an instant to the local time zone."""
+        """Build the health check. ``pulse`` reads the engine's measures of this queue. ``local`` converts an instant to
+        the local time zone.
+        """
         self._pulse = pulse
         self._database = database
         self._beats = beats

@@ -89,7 +89,9 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
 
 
 def known_words() -> dict[str, frozenset[str]]:
-    """Return the folded words with their meanings. The lexicon is loaded on first use: most processes read no message."""
+    """Return the folded words with their meanings. The lexicon is loaded on first use, because most processes read no
+    message.
+    """
     return _lexicon()[0]
 
 

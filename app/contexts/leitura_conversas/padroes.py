@@ -29,7 +29,7 @@ class Escrita(Protocol):
 
 
 class Padrao:
-    """A pattern, translated on first use: most processes read no message."""
+    """A pattern, translated on first use, because most processes read no message."""
 
     def __init__(self, written: str) -> None:
         self._written = written

@@ -1,4 +1,6 @@
-"""Messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, and the rules of sending."""
+"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, and the
+rules of sending.
+"""
 
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, StatusDaMensagem

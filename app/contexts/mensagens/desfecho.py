@@ -1,4 +1,4 @@
-"""Outcomes of an attempt to send; each attempt ends with exactly one."""
+"""Outcomes of an attempt to send. Each attempt ends with exactly one."""
 
 from enum import StrEnum
 

@@ -5,8 +5,8 @@
         └── retry, snooze ◀──┘
 
 ``envio_estado`` is the second state of a row, for a send whose result is not known. It is set before the message is
-handed to the gateway and cleared when the result is certain. While it is set no worker claims the row, whatever its
-status. So a worker that dies during a send leaves a doubt, never a second message.
+handed to the gateway and cleared when the result is certain. While it is set, no worker claims the row, regardless
+of its status. A worker that dies during a send therefore leaves a doubt, never a second message.
 """
 
 from enum import StrEnum
@@ -18,14 +18,14 @@ class StatusDaMensagem(StrEnum):
     PENDENTE = "pendente"
     PROCESSANDO = "processando"
     ENVIADA = "enviada"
-    BLOQUEADA = "bloqueada"  # a guardrail forbids it for good; written by the effect of the settlement
+    BLOQUEADA = "bloqueada"  # a rule forbids it for good; written by the effect of the settlement
     ERRO = "erro"
     CANCELADA = "cancelada"
 
 
 class EnvioEstado(StrEnum):
     INTENT = "intent"  # about to be handed to the gateway
-    UNKNOWN = "unknown"  # may have been handed over: to be reconciled
+    UNKNOWN = "unknown"  # may have been handed to the gateway; to be reconciled
     PARKED = "parked"  # no proof: an operator decides
 
 

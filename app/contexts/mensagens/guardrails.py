@@ -1,6 +1,6 @@
-"""Decide whether a message may leave now.
+"""Decide whether a message may be sent now.
 
-The decision is made in the transaction that stores the intent, so it holds when the message leaves.
+The decision is made in the transaction that stores the intent, so that it holds at the send.
 
 The rules in order; the first that objects decides:
 
@@ -9,9 +9,10 @@ The rules in order; the first that objects decides:
     doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another
     campaign lately
 
-A message that only has to wait is put off; a message that can never be right again is ended. An answer to an inbound
-message passes fewer rules, but it must name that message: for 30 minutes after it, or until noon of the next business
-day if it came outside the sending hours and was recorded in ``mensagens_fora_horario``.
+A message that only has to wait is postponed; a message that can never be sent is ended. An answer to an inbound
+message passes fewer rules, but it must name that message. It counts as an answer for 30 minutes after that message.
+If the message came outside the sending hours and is recorded in ``mensagens_fora_horario``, it counts until noon of
+the next business day.
 """
 
 from collections.abc import Collection
@@ -31,43 +32,43 @@ from batuta.reasons import define
 
 # How long a message waits if this process has no gateway.
 WITHOUT_LINE: Final = timedelta(minutes=1)
-# How long after an inbound message an answer counts as one.
+# How long after an inbound message a message counts as its answer.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
-# An answer to a message of the night counts as one for this long after the sending hours open: until noon.
+# An answer to a message of the night counts as an answer for this long after the sending hours open, until noon.
 MORNING: Final = timedelta(hours=4)
 CONTACTS_IN_A_WEEK: Final = 5
 BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
-# Counts only the hours in which it could have left: a night or a weekend does not age a message.
+# Counts only the hours in which the message could have been sent: a night or a weekend does not age it.
 TIMELY: Final = timedelta(hours=24)
-# How long a held message waits before it checks again; a pause itself takes effect at once.
+# How long a held message waits before it is checked again. A pause itself takes effect immediately.
 ASK_AGAIN: Final = timedelta(seconds=15)
-# A message that waits for a decision of an operator is checked again after this time: about a probable opt-out, the
-# switch of its trigger, or a conversation that a person has.
+# Interval at which a message that waits for an operator is checked again. It may wait for a decision about a probable
+# opt-out, for the switch of its trigger, or for a conversation that a person has.
 ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
-# The call begins at most this long after the decision: the hours must stay open for at least this long.
+# The call begins at most this long after the decision, so the hours must stay open for at least this long.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # Type of a message that a person of the team wrote.
 BY_PERSON: Final = Tipo.MANUAL.value
 # The longest text that WhatsApp accepts in one message.
 LONGEST: Final = 65_536
-UNKNOWN_TYPE = define("tipo_desconhecido", "no rule knows messages of type {tipo}")
-INVALID_NUMBER = define("numero_invalido", "its number is not a valid phone number")
-INVALID_TEXT = define("texto_invalido", "its text is empty, or longer than {longest} characters")
-NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only SEND_ALLOWLIST gets messages")
-STOP_REQUESTED = define("parada_pedida", "an operator asked for it to stop")
-VACANCY_TAKEN = define("vaga_ocupada", "the vacancy it offers is no longer open")
-CAMPAIGN_PAUSED = define("campanha_pausada", "its campaign is paused")
+UNKNOWN_TYPE = define("tipo_desconhecido", "no rule exists for messages of type {tipo}")
+INVALID_NUMBER = define("numero_invalido", "the number is not a valid phone number")
+INVALID_TEXT = define("texto_invalido", "the text is empty, or longer than {longest} characters")
+NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only numbers in SEND_ALLOWLIST get messages")
+STOP_REQUESTED = define("parada_pedida", "an operator stopped the message")
+VACANCY_TAKEN = define("vaga_ocupada", "the offered vacancy is no longer open")
+CAMPAIGN_PAUSED = define("campanha_pausada", "the campaign is paused")
 SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor shortly before")
-OPTED_OUT = define("opt_out", "the doctor asked not to be written to")
-PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked not to be written to, an operator decides")
-WITH_PERSON = define("com_pessoa", "a person has taken the conversation over")
+OPTED_OUT = define("opt_out", "the doctor asked to receive no messages")
+PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked to receive no messages; an operator decides")
+WITH_PERSON = define("com_pessoa", "a person of the team has taken over the conversation")
 TRIGGER_OFF = define("gatilho_desligado", "the switch {switch} holds the messages of this automatic trigger")
-EXPIRED = define("vencida", "it waited longer than it could be of use")
-QUIET_HOURS = define("fora_do_horario", "quiet hours")
+EXPIRED = define("vencida", "the message waited too long to be useful")
+QUIET_HOURS = define("fora_do_horario", "outside the sending hours")
 OUTSIDE_WINDOW = define("fora_da_janela", "outside the campaign's window")
 COOLING_OFF = define("em_descanso", "the doctor is in a cooling-off period")
-NEXT_CONTACT_LATER = define("contato_marcado", "the next contact is agreed for later")
-CONTACT_CAP = define("contatos_na_semana", "{count} messages in seven days are the limit")
+NEXT_CONTACT_LATER = define("contato_marcado", "the next contact is scheduled for later")
+CONTACT_CAP = define("contatos_na_semana", "the limit is {count} messages in seven days")
 OTHER_CAMPAIGN = define("outra_campanha", "another campaign reached the doctor in the last three days")
 SAME_WORDS: Final = {
     TipoDeMensagem.CAMPANHA: timedelta(minutes=60),
@@ -81,19 +82,19 @@ SAME_WORDS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medico:
     opted_out: bool = False
-    opt_out_in_doubt: bool = False  # a text of the doctor was read as a probable opt-out, and no person has decided
+    opt_out_in_doubt: bool = False  # a text of the doctor was read as a probable opt-out, and no operator has decided
     is_cooling_off: bool = False
     cooling_off_until: datetime | None = None
     next_allowed_at: datetime | None = None
     last_inbound_at: datetime | None = None
     contacts_7d: int = 0
     other_campaign_at: datetime | None = None
-    with_person: bool = False  # a person of the team has taken the conversation over
+    with_person: bool = False  # a person of the team has taken over the conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PedidoDeEnvio:
-    """A message to send and the facts about it at this moment."""
+    """A message to send, with the facts about it at this moment."""
 
     tipo: str
     telefone: str
@@ -101,12 +102,12 @@ class PedidoDeEnvio:
     created_at: datetime
     due_at: datetime
     cancel_requested: bool = False
-    vacancy_taken: bool = False  # the vacancy it offers is no longer open
-    campaign_status: str | None = None  # None: no campaign
+    vacancy_taken: bool = False  # the vacancy that it offers is no longer open
+    campaign_status: str | None = None  # None without a campaign
     same_words_at: datetime | None = None  # when the same text was sent to this doctor, or may have been
-    proves_inbound: bool = False  # it names an existing message of the doctor
-    after_hours_at: datetime | None = None  # when the message it names came, if that was outside the sending hours
-    bypass: str | None = None  # the operator who permits it, and why
+    proves_inbound: bool = False  # whether it names an existing message of the doctor
+    after_hours_at: datetime | None = None  # when the inbound message arrived, if that was outside the sending hours
+    bypass: str | None = None  # the operator who permits it, and the reason
 
     @property
     def is_campaign(self) -> bool:
@@ -115,26 +116,30 @@ class PedidoDeEnvio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasDeEnvio:
-    """The rules at this moment, for one message. ``window``: of its kind of campaign; None: all of ``hours``."""
+    """The rules at this moment, for one message. ``window`` is the window of its kind of campaign; None means all of
+    ``hours``.
+    """
 
     zone: ZoneInfo
     is_production: bool
     is_simulated: bool
-    has_line: bool = True  # False: this process has no gateway configured; another process may have one
+    has_line: bool = True  # False if this process has no gateway configured; another process may have one
     allowlist: Collection[str] = ()
     paused: Hold | None = None  # pause of all sending by operators
     campaigns: Hold | None = None
     safe_mode: Hold | None = None
-    trigger_off: str | None = None  # the switch that holds the trigger of this message; None: no trigger, or it is on
+    trigger_off: str | None = (
+        None  # the switch that holds the trigger of this message, or None without a trigger or with the switch on
+    )
     hours: Window = HORARIO
     window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Libera:
-    """The message may leave.
+    """The message may be sent.
 
-    ``tipo`` is its effective type: an answer without an inbound message counts as our initiative.
+    ``tipo`` is its effective type: an answer without an inbound message counts as Julia's initiative.
     """
 
     tipo: TipoDeMensagem
@@ -149,7 +154,7 @@ class Adia:
 
 @dataclass(frozen=True, slots=True)
 class Bloqueia:
-    """The message will never leave. ``cancels``: no rule forbids it, it is only no longer wanted."""
+    """The message will never be sent. ``cancels`` means that no rule forbids it; it is only no longer wanted."""
 
     desfecho: Desfecho
     reason: str
@@ -179,7 +184,7 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
 
 
 def kind(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> TipoDeMensagem:
-    """Return the effective type of a message, which ``TIPOS`` names or a campaign sends."""
+    """Return the effective type of a message: the one in ``TIPOS``, or that of its campaign."""
     if pedido.is_campaign:
         return TipoDeMensagem.CAMPANHA
     trato = TIPOS[pedido.tipo]
@@ -199,7 +204,7 @@ def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) 
 
 
 def _sendable(pedido: PedidoDeEnvio) -> Bloqueia | None:
-    """Check number and text here: the gateway would refuse them, and the refusal would count against the chip."""
+    """Check number and text here, because a refusal by the gateway would count against the chip."""
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
     if not pedido.texto.strip() or len(pedido.texto) > LONGEST:
@@ -236,7 +241,9 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
-    """An answer within minutes may leave after an opt-out; the answer to a message of the night may not."""
+    """Block messages after an opt-out. An answer within minutes is allowed; the answer to a message of the night is
+    not.
+    """
     is_live = tipo is TipoDeMensagem.RESPOSTA and _answers_live(pedido, medico, now)
     if not medico.opted_out or is_live or pedido.bypass:
         return None
@@ -244,9 +251,10 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, n
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Adia | None:
-    """Hold messages while a team member has the conversation, except messages from people and system notices.
+    """Hold messages while a person of the team has the conversation, except messages from people and system notices.
 
-    At the hand-back the person decides whether they continue or are cancelled.
+    When that person hands the conversation back, the person decides whether the held messages continue or are
+    cancelled.
     """
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
@@ -275,7 +283,7 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
 
 
 def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
-    """Julia waits for the operator; a message that a person writes leaves."""
+    """Hold Julia's messages until the operator decides. A message that a person writes is sent."""
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None
     return Adia(now + ASK_ABOUT_DECISION, PROBABLE_OPT_OUT())
@@ -311,7 +319,7 @@ def _check_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bl
 
 
 def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:
-    """Return how much of the time between two instants was within the hours; counts at most the last 14 days."""
+    """Return how much of the time between two instants was within the hours. Only the last 14 days count."""
     spent, at = timedelta(0), max(since, until - timedelta(days=14))
     while at < until:
         at = hours.next_open(at, zone)

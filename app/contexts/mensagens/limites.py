@@ -1,7 +1,7 @@
 """Rate limits and sending hours of messages.
 
-A message on our own initiative passes every limit: the total, its type, the doctor, the phone, and the hours.
-Answers to inbound messages and the system's notices pass only the limit of their type, and leave at any hour.
+A message on Julia's initiative passes every limit: the total, its type, the doctor, the phone, and the hours.
+Answers to inbound messages and system notices pass only the limit of their type, and are sent at any hour.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from batuta.guards import Limit, gap
 from batuta.jobs import Window
 
 HORA, DIA = timedelta(hours=1), timedelta(days=1)
-# 20:00 is outside the window.
+# The end is exclusive: 20:00 is outside the window.
 HORARIO: Final = Window(opens=time(8), lasts=timedelta(hours=12))
-# For synthetic recipients.
+# Hours for synthetic recipients.
 A_QUALQUER_HORA: Final = Window(opens=time(0), lasts=DIA, days=frozenset(range(7)))
 
 
@@ -54,11 +54,11 @@ class Limites:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
     def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
-        """Limits that count every message of this type, for all recipients together."""
+        """Return the limits that count every message of this type, for all recipients together."""
         return (self.hora, self.dia, self.tipos[tipo])
 
     def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:
-        """Limits that one message has to pass."""
+        """Return the limits that one message has to pass."""
         if not tipo.por_iniciativa_nossa:
             return (self.tipos[tipo],)
         return (self.hora, self.dia, self.tipos[tipo], self.medico.of(medico), self.telefone.of(telefone))

@@ -1,37 +1,38 @@
--- read alone on sqlite: no lock needed: SQLite has one write transaction at a time over all processes
+-- read alone on sqlite: nothing to lock, because SQLite has one write transaction at a time over all processes
 SELECT :cliente_id AS cliente_id;
 
 -- read alone on postgres: lock the doctor until the transaction ends, so that later reads see earlier decisions about
--- them
+-- this doctor
 SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL AS held;
 
--- write cancel_waiting: cancel messages without a lease and without a doubt
+-- write cancel_waiting: cancel a doctor's messages that have no lease and no doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, erro = :reason, finalizada_em = :now, updated_at = :now
 WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
 RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
--- write ask_to_stop: mark messages in progress; the worker checks the mark before the send, and it survives a retry
+-- write ask_to_stop: mark a doctor's messages in progress; the worker checks the mark before the send, and the mark
+-- survives a retry
 UPDATE fila_mensagens SET cancelamento_pedido = TRUE
 WHERE cliente_id = :cliente_id AND (lease_until IS NOT NULL OR (envio_estado IS NOT NULL AND status IN ('pendente', 'processando')));
 
--- write cancel_campaign: cancel messages without a lease and without a doubt
+-- write cancel_campaign: cancel a campaign's messages that have no lease and no doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, finalizada_em = :now, updated_at = :now
 WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
 RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
--- write ask_campaign_to_stop: mark messages in progress; the worker checks the mark before the send, and it survives a
--- retry
+-- write ask_campaign_to_stop: mark a campaign's messages in progress; the worker checks the mark before the send, and
+-- the mark survives a retry
 UPDATE fila_mensagens SET cancelamento_pedido = TRUE
 WHERE campanha_id = :campanha_id AND status IN ('pendente', 'processando') AND (lease_until IS NOT NULL OR envio_estado IS NOT NULL);
 
--- write release_campaign: make messages due that waited for the paused campaign; their age counts from now
+-- write release_campaign: make the messages of a resumed campaign due; their age counts from now
 UPDATE fila_mensagens
 SET agendar_para = CASE WHEN substr(erro, 1, length(CAST(:paused AS text))) = :paused THEN :now ELSE agendar_para END, devida_em = :now, updated_at = :now
 WHERE campanha_id = :campanha_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL;
 
--- write cancel_held: cancel messages of Julia to a doctor, without a lease and without a doubt
+-- write cancel_held: cancel Julia's messages to a doctor that have no lease and no doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = 'FAILED_EXPIRED', outcome_reason_code = :reason, outcome_at = :now, erro = :reason,
     finalizada_em = :now, updated_at = :now
@@ -39,20 +40,20 @@ WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL A
   AND tipo NOT IN ('manual', 'sistema')
 RETURNING id, tipo, cliente_id, conversa_id, metadata;
 
--- write ask_held_to_stop: mark messages of Julia in progress; the worker checks the mark before the send, and it
--- survives a retry
+-- write ask_held_to_stop: mark Julia's messages in progress to a doctor; the worker checks the mark before the send,
+-- and the mark survives a retry
 UPDATE fila_mensagens SET cancelamento_pedido = TRUE
 WHERE cliente_id = :cliente_id AND status IN ('pendente', 'processando') AND (lease_until IS NOT NULL OR envio_estado IS NOT NULL)
   AND tipo NOT IN ('manual', 'sistema');
 
--- write release_held: make messages due that waited for the person; their age counts from now
+-- write release_held: make the messages due that waited for the person; their age counts from now
 UPDATE fila_mensagens
 SET agendar_para = CASE WHEN substr(erro, 1, length(CAST(:held AS text))) = :held THEN :now ELSE agendar_para END,
     devida_em = CASE WHEN devida_em > :now THEN devida_em ELSE :now END, updated_at = :now
 WHERE cliente_id = :cliente_id AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL
   AND tipo NOT IN ('manual', 'sistema');
 
--- read wake on sqlite: nothing to do: other processes poll the file for writes
+-- read wake on sqlite: do nothing, because other processes poll the file for writes
 SELECT 1 AS woken;
 
 -- read wake on postgres: notify the workers that wait for this queue

@@ -1,8 +1,9 @@
-"""Listeners for messages that left or ended, called in the transaction that settles the message.
+"""Listeners for sent and ended messages, called in the transaction that settles the message.
 
-A stage, a counter or a flag that depends on a message advances here and never when the message is queued. A listener
-that raises undoes the settlement: a sent message then stays in doubt until the listener works. Each call is about one
-ending; a message that an operator retries after its end may still leave, so ``enviada`` may follow ``encerrada``.
+A stage, a counter or a flag that depends on a message changes here, never when the message is queued. A listener
+that raises undoes the settlement: a sent message then stays in doubt until the listener works. Each call is about
+one outcome. A message that an operator retries after its end may still be sent, so ``enviada`` may follow
+``encerrada``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from batuta.sql import Row, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemEncerrada:
-    """A settled message. ``em``: when it left, or when its end was decided."""
+    """A settled message. ``em`` is the time at which it was sent, or at which its end was decided."""
 
     id: str
     tipo: str
@@ -30,14 +31,16 @@ class MensagemEncerrada:
 
 class AoEnviar(Protocol):
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """The message left."""
+        """Called when the message was sent."""
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """The message will not leave: a rule blocks it, it was cancelled, it failed, or it expired."""
+        """Called when the message will not be sent: a rule blocks it, it was cancelled, it failed, or it expired."""
 
 
 class Ouvintes:
-    """The listeners of one process, by type of message. The composition registers them; none is added later."""
+    """The listeners of one process, by type of message. The composition registers all of them before the process
+    starts.
+    """
 
     def __init__(self) -> None:
         self._by_type: dict[str, list[AoEnviar]] = {}
@@ -57,7 +60,9 @@ class Ouvintes:
     async def encerradas(
         self, transaction: Transaction, rows: Sequence[Row], desfecho: Desfecho, *, now: datetime
     ) -> None:
-        """Announce the end of rows with the columns id, tipo, cliente_id, conversa_id and metadata."""
+        """Call the listeners for ended messages. The rows have the columns id, tipo, cliente_id, conversa_id and
+        metadata.
+        """
         for row in rows:
             await self.encerrada(
                 transaction,

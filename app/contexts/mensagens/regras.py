@@ -15,7 +15,7 @@ from batuta.kernel import Clock
 CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
 SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, at_rest=False)
 PAUSES: Final = (SwitchRule(key="pause.all"), SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
-# The timetable whose windows bind campaigns and the messages of triggers, and the window of each kind.
+# The timetable whose windows apply to campaigns and to messages of triggers, and the window of each kind.
 BOUND: Final = "janelas"
 WINDOW_OF: Final[Mapping[str, str]] = {
     "discovery": "manha",
@@ -42,9 +42,9 @@ class ScheduleRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasAgora:
-    """Reads the rules in the caller's transaction: they hold until it ends.
+    """Reads the rules in the caller's transaction. They hold until the transaction ends.
 
-    ``triggers``: the switches that hold a trigger, by the trigger's own switch.
+    ``triggers`` has the switches that hold a trigger, keyed by the trigger's own switch.
     """
 
     switches: Switches
@@ -60,7 +60,9 @@ class RegrasAgora:
     triggers: Mapping[str, Sequence[SwitchRule]] = field(default_factory=dict)
 
     async def __call__(self, reading: Any, janela: str | None, gatilho: str | None = None) -> RegrasDeEnvio:
-        """``janela``: the kind of campaign or trigger whose window binds the message. ``gatilho``: its trigger."""
+        """Read the rules for one message. ``janela`` is the kind of campaign or trigger whose window applies;
+        ``gatilho`` is its trigger.
+        """
         switches = await self.switches.all(within=reading)
         return RegrasDeEnvio(
             zone=self.zone,
@@ -77,7 +79,7 @@ class RegrasAgora:
         )
 
     def _trigger_off(self, gatilho: str, switches: Mapping[str, Switch]) -> str | None:
-        """Return the switch that holds a trigger; an unknown trigger is held."""
+        """Return the switch that holds a trigger. An unknown trigger is held."""
         if (rules := self.triggers.get(gatilho)) is None:
             return gatilho
         return next((rule.key for rule in rules if self._hold(rule, switches) is not None), None)

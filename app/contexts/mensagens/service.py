@@ -13,12 +13,12 @@ from batuta.queues import LONGEST_ERROR
 from batuta.reasons import define, encode, prefix_of
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
-CAMPAIGN_CANCELLED = define("campanha_cancelada", "its campaign was cancelled")
-CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who had the conversation cancelled it")
+CAMPAIGN_CANCELLED = define("campanha_cancelada", "the campaign was cancelled")
+CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who had the conversation cancelled the message")
 
 
 class NaDevolucao(StrEnum):
-    """The decision about messages that were held while a person had the conversation."""
+    """A person's decision about messages that were held while the person had the conversation."""
 
     CONTINUAR = "continuar"
     CANCELAR = "cancelar"
@@ -40,22 +40,22 @@ class MessageQueries:
 
 class Mensagens:
     def __init__(self, dialect: Dialect, ouvintes: Ouvintes | None = None) -> None:
-        """``ouvintes``: called for each message that is cancelled here."""
+        """Build the service. ``ouvintes`` is called for each message that the service cancels."""
         self.ouvintes = ouvintes or Ouvintes()
         self._queries = load_queries(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
 
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
-        """Serialize the decisions about one doctor until the transaction ends.
+        """Serialise the decisions about one doctor until the transaction ends.
 
-        A transaction that forbids messages to the doctor calls this first: no message that was decided before leaves
-        after it commits, except one whose intent is already stored.
+        A transaction that forbids messages to the doctor calls this first. After its commit no message that was
+        decided before is sent, unless its intent is already stored.
         """
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
-        """Cancel waiting messages for this doctor and ask those in progress to stop; return the number cancelled."""
+        """Cancel this doctor's queued messages, and mark those being sent to stop. Return the number cancelled."""
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
         cancelled = await transaction.all(
             self._queries.cancel_waiting,
@@ -68,7 +68,7 @@ class Mensagens:
         return len(cancelled)
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Cancel waiting messages of this campaign and ask those in progress to stop; return the number cancelled."""
+        """Cancel this campaign's queued messages, and mark those being sent to stop. Return the number cancelled."""
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         cancelled = await transaction.all(
             self._queries.cancel_campaign,
@@ -80,7 +80,7 @@ class Mensagens:
         return len(cancelled)
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Make messages due that waited because their campaign was paused."""
+        """Make the messages due that waited because their campaign was paused."""
         released = await transaction.run(
             self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )
@@ -88,7 +88,8 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Apply a person's decision about Julia's messages to a doctor whose conversation the person gives back or ends.
+        """Apply a person's decision about Julia's messages to a doctor, when the person hands the conversation back or
+        ends it.
 
         Call it in the transaction that changes the conversation. Return how many messages continue or are cancelled.
         """

@@ -14,15 +14,15 @@ from batuta.kernel import Json
 from batuta.queues import NewItem
 from batuta.sql import AsJson
 
-# Key of a message's metadata: the switch of the trigger that queued it. While the switch is off the message is held.
+# Metadata key of the switch of the trigger that queued a message. While the switch is off, the message is held.
 GATILHO: Final = "gatilho"
-# Key of a message's metadata: the inbound message that an answer answers.
+# Metadata key of the inbound message that an answer refers to.
 INBOUND: Final = "inbound_message_id"
 
 
 class Tipo(StrEnum):
     CAMPANHA = "campanha"
-    # on Julia's own initiative
+    # on Julia's initiative
     PROSPECCAO = "prospeccao"
     DISCOVERY = "discovery"
     OFERTA = "oferta"
@@ -34,29 +34,29 @@ class Tipo(StrEnum):
     FOLLOWUP_2 = "followup_2"
     FOLLOWUP_3 = "followup_3"
     LEMBRETE = "lembrete"
-    CONFIRMACAO = "confirmacao"  # to a doctor, about a shift of theirs
+    CONFIRMACAO = "confirmacao"  # to a doctor, about a shift of that doctor
     HANDOFF = "handoff"  # to the person who posted a vacancy: a doctor wants it
     LEMBRETE_HANDOFF = "lembrete_handoff"
-    # answers to an inbound message, if they prove it
+    # answers, which must name their inbound message
     RESPOSTA = "resposta"
-    RECEBIMENTO = "recebimento"  # outside the sending hours: the message was received
+    RECEBIMENTO = "recebimento"  # outside the sending hours: confirms that the message was received
     RETOMADA = "retomada"  # in the morning: the answer to a message of the night
-    # by people and by the system
+    # written by people or by the system
     MANUAL = "manual"
     SISTEMA = "sistema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trato:
-    """How the rules treat one type.
+    """How the rules treat one type of message.
 
-    ``como``: whose limits, hours and chips it has. ``prioridade``: a higher number leaves first. ``gatilho``: the
-    switch of the only trigger that queues this type.
+    ``como`` is the type whose limits, hours and chips apply. A message with a higher ``prioridade`` is sent first.
+    ``gatilho`` is the switch of the only trigger that queues this type.
     """
 
     como: TipoDeMensagem
     prioridade: int
-    responde: bool = False  # counts as an answer if it proves the inbound message; otherwise as ``como``
+    responde: bool = False  # counts as an answer if it names the inbound message; otherwise as ``como``
     gatilho: str | None = None
 
 
@@ -64,7 +64,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
     Tipo.CAMPANHA: Trato(como=TipoDeMensagem.CAMPANHA, prioridade=3),
     Tipo.PROSPECCAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
     Tipo.DISCOVERY: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="discovery_automatico_enabled"),
-    # A person may announce a vacancy too, so an offer names its trigger in its metadata.
+    # People announce vacancies too, so an offer names its trigger in its metadata.
     Tipo.OFERTA: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
     Tipo.REATIVACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="reativacao_automatica_enabled"),
     Tipo.RECUPERACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=3, gatilho="recuperacao_automatica_enabled"),
@@ -86,7 +86,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
 
 
 def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) -> str | None:
-    """Return the switch of the trigger that queued a message; None: no trigger did."""
+    """Return the switch of the trigger that queued a message, or None if no trigger did."""
     named = metadata.get(GATILHO)
     if isinstance(named, str):
         return named
@@ -96,10 +96,10 @@ def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaMensagem:
-    """A message for the queue. ``chave``: while a message with this key waits, a second one is not queued.
+    """A message for the queue. While a message with the same ``chave`` is queued, a second one is not added.
 
-    ``gatilho``: the switch of the trigger that queues it. ``responde_a``: the id of the inbound message it answers.
-    ``em``: not before this instant; None: at once.
+    ``gatilho`` is the switch of the trigger that queues it. ``responde_a`` is the id of the inbound message that it
+    answers. ``em`` is the earliest time of the send; None means immediately.
     """
 
     tipo: Tipo

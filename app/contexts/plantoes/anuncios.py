@@ -83,7 +83,7 @@ class Anuncios:
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None
     ) -> Anuncio | Resposta:
         """Offer the vacancy to these doctors. Returns a ``Resposta``, and writes nothing, if the vacancy is no longer
-        available. ``gatilho``: the switch of the trigger that offers it; None: a person does.
+        available. ``gatilho`` is the switch of the trigger that offers it, or None if a person does.
         """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:

@@ -195,6 +195,6 @@ async def test_inbound_media_without_text_waits_for_a_person(julia: Julia) -> No
 
 def test_commands_list_and_resolve(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
-    assert batuta(*JULIA, "conversas", "pendencias")[:2] == (0, "nenhuma mensagem espera uma pessoa\n")
+    assert batuta(*JULIA, "conversas", "pendencias")[:2] == (0, "nenhuma pendência\n")
     code, _, err = batuta(*JULIA, "conversas", "resolver", "abc")
     assert (code, "batuta conversas pendencias" in err) == (1, True)

@@ -179,7 +179,7 @@ async def test_messages_wait_while_a_person_has_the_conversation(office: Office,
     assert (row["status"], row["tentativas"], row["erro"]) == (
         "pendente",
         0,
-        "a person has taken the conversation over",
+        "a person of the team has taken over the conversation",
     )
     assert (await office.message(written))["status"] == "enviada"
 

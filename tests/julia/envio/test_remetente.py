@@ -155,7 +155,7 @@ async def test_message_at_night_waits_for_the_morning_without_an_attempt(
     row = await office.message(id)
     assert (row["status"], row["tentativas"]) == ("pendente", 0)
     assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
-    assert row["erro"] == "quiet hours"
+    assert row["erro"] == "outside the sending hours"
     await office.later(timedelta(hours=10))
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
@@ -420,7 +420,7 @@ async def test_doubt_that_cannot_be_checked_delays_no_other(
     await office.later(31 * MINUTE)
     await office.reconciler.look()
     row = await office.message(first)
-    assert (row["envio_estado"], row["outcome_reason_code"]) == ("parked", "RuntimeError while it was looked for")
+    assert (row["envio_estado"], row["outcome_reason_code"]) == ("parked", "RuntimeError during the search")
 
 
 async def test_database_outage_does_not_count_against_a_doubt(
@@ -579,7 +579,7 @@ async def test_listener_never_sends_even_as_the_only_chip(office: Office, doctor
     id = await office.put(doctor)
     await office.works()
     row = await office.message(id)
-    assert (row["status"], row["erro"]) == ("pendente", "FAILED_NO_CAPACITY: no chip may send it now")
+    assert (row["status"], row["erro"]) == ("pendente", "FAILED_NO_CAPACITY: no chip may send now")
     assert (office.line.receipts, row["tentativas"]) == ([], 0)
 
 
@@ -764,7 +764,7 @@ async def test_message_is_decided_after_its_wait_for_a_slot_in_the_limits(
     second = await add_doctor(office.work.database, "5511900000002", now=office.clock.now())
     late = await office.put(second, telefone_destino="5511900000002")
     await office.worker.once(1)
-    assert (await office.message(late))["erro"] == "quiet hours"
+    assert (await office.message(late))["erro"] == "outside the sending hours"
     assert len(office.line.receipts) == 1
 
 
@@ -832,7 +832,7 @@ async def test_send_that_would_arrive_after_closing_time_does_not_begin(office: 
     id = await office.put(doctor)
     await office.works()
     row = await office.message(id)
-    assert (office.line.receipts, row["erro"]) == ([], "quiet hours")
+    assert (office.line.receipts, row["erro"]) == ([], "outside the sending hours")
     assert row["agendar_para"] == datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
 
 

@@ -208,7 +208,7 @@ def test_bypass_reason_allows_a_message_to_an_opted_out_doctor() -> None:
 def test_message_in_quiet_hours_waits_for_the_opening(now: str, opens: str) -> None:
     at = datetime.fromisoformat(now)
     decision = verdict(message(due_at=at, created_at=at), now=at)
-    assert decision == Adia(datetime.fromisoformat(opens), "quiet hours")
+    assert decision == Adia(datetime.fromisoformat(opens), "outside the sending hours")
 
 
 def test_answer_leaves_at_any_hour() -> None:
@@ -234,7 +234,7 @@ def test_nights_and_weekends_do_not_age_a_message() -> None:
 
 def test_message_expires_after_two_working_days() -> None:
     late = verdict(message(due_at=NOW), now=NOW + timedelta(days=2, minutes=1))
-    assert late == Bloqueia(Desfecho.FAILED_EXPIRED, "it waited longer than it could be of use", cancels=True)
+    assert late == Bloqueia(Desfecho.FAILED_EXPIRED, "the message waited too long to be useful", cancels=True)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_pause_holds_answers_too() -> None:
 
 
 def test_paused_campaign_waits_and_a_cancelled_one_ends() -> None:
-    assert verdict(message(campaign_status="pausada")) == Adia(NOW + timedelta(seconds=15), "its campaign is paused")
+    assert verdict(message(campaign_status="pausada")) == Adia(NOW + timedelta(seconds=15), "the campaign is paused")
     ended = verdict(message(campaign_status="cancelada"))
     assert isinstance(ended, Bloqueia)
     assert ended.cancels

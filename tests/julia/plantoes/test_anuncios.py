@@ -125,7 +125,7 @@ async def test_an_offer_that_waits_does_not_leave_after_the_vacancy_is_taken(off
     assert office.line.receipts == []
     (message,) = await rows(office.work.database, "SELECT status, outcome, outcome_reason_code FROM fila_mensagens")
     assert (message["status"], message["outcome"]) == ("cancelada", "FAILED_EXPIRED")
-    assert message["outcome_reason_code"] == "the vacancy it offers is no longer open"
+    assert message["outcome_reason_code"] == "the offered vacancy is no longer open"
 
 
 async def test_a_taken_cancelled_or_started_vacancy_is_not_announced(office: Office) -> None:
