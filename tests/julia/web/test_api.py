@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx2
@@ -24,6 +25,7 @@ from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from batuta.web import create_api
 
+EVER = datetime.max.replace(tzinfo=UTC)
 TOKEN = "test-token-" + "x" * 24
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -288,6 +290,27 @@ async def test_job_answers_with_its_outcome(julia: Julia) -> None:
     crashed = await julia.ask("POST", "/jobs/explode")
     assert crashed.status_code == 500
     assert "5511900000001" not in crashed.text
+
+
+async def runs_of(work: Batuta, job: str) -> list[tuple[str, str, int | None]]:
+    found = await work.reports.recent(job=job, before=EVER, limit=10)
+    return [(each.trigger, each.status, each.items) for each in found]
+
+
+async def test_call_by_hand_is_a_manual_run_of_its_job(database_url: str) -> None:
+    opened = await open_julia(database_url)
+    try:
+        answer = await opened.ask("POST", "/jobs/limpar-historico")
+        assert (answer.status_code, answer.json()["status"]) == (200, "ok")
+        assert await runs_of(opened.work, "limpar_historico") == [
+            ("manual", "success", answer.json()["items_processed"])
+        ]
+        await opened.ask("POST", "/jobs/limpar-historico", headers={"Idempotency-Key": "of-a-scheduler"})
+        assert len(await runs_of(opened.work, "limpar_historico")) == 1
+        await opened.ask("POST", "/jobs/report-periodo?tipo=manha")
+        assert [trigger for trigger, _, _ in await runs_of(opened.work, "report_manha")] == ["manual"]
+    finally:
+        await opened.work.close()
 
 
 async def test_unknown_job_gets_the_nearest_name(julia: Julia) -> None:

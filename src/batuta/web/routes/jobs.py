@@ -1,13 +1,18 @@
 """The routes of job endpoints. The scheduler, or an operator with curl, runs a job with ``POST /jobs/<endpoint>``."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, assert_never
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
 
+from batuta.engine.batuta import Batuta
+from batuta.kernel.errors import JobRefused
 from batuta.receive.endpoints import Endpoint
-from batuta.receive.receiver import Busy, KeyReused, Reply
+from batuta.receive.receiver import Busy, KeyReused, Received, Reply
+from batuta.targets.endpoint import EndpointTarget, find_job
 from batuta.web.context import state_of
 from batuta.web.problems import Problem, unknown_job
 
@@ -57,9 +62,11 @@ async def run(
     if timeout is not None:
         deadline = work.clock.now() + timedelta(seconds=timeout)
     params = {name: value for name, value in request.query_params.items() if name != "lang"}
-    received = await work.receiver.receive(
-        found, params, key=idempotency_key, deadline=deadline, by=str(request.state.caller.name)
-    )
+    by = str(request.state.caller.name)
+    if idempotency_key is None:
+        received = await _run_by_hand(work, found, params, deadline, by)
+    else:
+        received = await work.receiver.receive(found, params, key=idempotency_key, deadline=deadline, by=by)
     match received:
         case Reply(status=status, body=body, replayed=replayed):
             return JSONResponse(body, status, headers={"Idempotency-Replayed": "true"} if replayed else None)
@@ -71,6 +78,24 @@ async def run(
             raise Problem(422, "key_reused")
         case _:
             assert_never(received)
+
+
+async def _run_by_hand(
+    work: Batuta, endpoint: Endpoint, params: Mapping[str, str], deadline: datetime | None, by: str
+) -> Received:
+    """Record the call as a manual run of its job. The endpoint itself checks the switches. An endpoint without a job
+    runs unrecorded.
+    """
+    jobs = work.registry.timetable(await work.controls.read())
+    job = find_job(jobs.values(), endpoint.name, params)
+    if job is None:
+        return await work.receiver.receive(endpoint, params, key=None, deadline=deadline, by=by)
+    target = EndpointTarget(work.receiver, endpoint, deadline, by)
+    try:
+        await work.scheduler().run_by_hand(replace(job, target=target), params, even_if_held=True)
+    except JobRefused:
+        return Busy()
+    return target.received
 
 
 def _describe(endpoint: Endpoint) -> dict[str, Any]:
