@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import require
 from batuta.kernel.reasons import Reason
 
 _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
@@ -52,14 +52,9 @@ def mint(
     ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
     """
     wanted = frozenset(scopes)
-    if not name.strip():
-        raise InvalidName(name=name, kind="token", why=Reason("no_purpose", "say what or whom it is for"))
-    if not wanted:
-        raise InvalidName(
-            name=name,
-            kind="token",
-            why=Reason("no_scope", "it opens nothing: give one of {scopes}", scopes=", ".join(Scope)),
-        )
+    known = ", ".join(Scope)
+    require("token", name, name.strip(), Reason("no_purpose", "say what or whom it is for"))
+    require("token", name, wanted, Reason("no_scope", "it opens nothing: give one of {scopes}", scopes=known))
     id, secret = chance(6), chance(24)
     token = Token(id=id, name=name, secret_hash=hash_secret(secret), scopes=wanted, created_by=by, created_at=now)
     return token, f"bat_{id}_{secret}"

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from batuta.guard.base import Effect, EffectReport, Hold
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import require
 from batuta.kernel.reasons import Reason, define
 
 CIRCUIT_OPEN = define("circuit_open", "circuit open: {circuit}, {why}")
@@ -65,23 +65,13 @@ class CircuitRule:
     probe_within: timedelta = timedelta(minutes=5)  # a probe without a report after this time counts as dead
 
     def __post_init__(self) -> None:
-        if not self.name or any(each.isspace() for each in self.name):
-            raise InvalidName(
-                name=self.name, kind="circuit", why=Reason("circuit_name", "it needs a name without spaces")
-            )
-        if self.failures < 1:
-            raise InvalidName(
-                name=self.name, kind="circuit", why=Reason("circuit_least", "it opens after at least one failure")
-            )
-        if not SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET:
-            why = "its reset is at least a second, and at most its longest reset, which is at most a day"
-            raise InvalidName(name=self.name, kind="circuit", why=why)
-        if not timedelta(0) < self.probe_within <= LONGEST_RESET:
-            raise InvalidName(
-                name=self.name,
-                kind="circuit",
-                why=Reason("circuit_probe", "its probe_within must be positive and at most a day"),
-            )
+        name, resets = self.name, SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET
+        probes = timedelta(0) < self.probe_within <= LONGEST_RESET
+        require("circuit", name, name.split() == [name], Reason("circuit_name", "it needs a name without spaces"))
+        require("circuit", name, self.failures >= 1, Reason("circuit_least", "it opens after at least one failure"))
+        why = "its reset is at least a second, and at most its longest reset, which is at most a day"
+        require("circuit", name, resets, why)
+        require("circuit", name, probes, Reason("circuit_probe", "its probe_within must be positive and at most a day"))
 
     @property
     def is_family(self) -> bool:

@@ -131,6 +131,12 @@ class InvalidName(ConfigError):
     sentence = "'{name}' cannot be the name of a {kind}: {why}"
 
 
+def require(kind: str, name: str, condition: object, why: str) -> None:
+    """Raise InvalidName with the reason ``why`` unless the condition holds."""
+    if not condition:
+        raise InvalidName(name=name, kind=kind, why=why)
+
+
 class InvalidJob(ConfigError):
     sentence = "job '{job}' cannot be scheduled: {why}. Correct it where it is declared and start again"
 

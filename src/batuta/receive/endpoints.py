@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import require
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, describe_reason
 from batuta.kernel.storable import count, json_object, mask_text
@@ -124,14 +124,9 @@ class JobEndpoints:
         finished: bool = True,
     ) -> None:
         """Register a handler. ``manual`` marks an endpoint that deliberately has no schedule."""
-        if not _FORM.match(name):
-            raise InvalidName(
-                name=name, kind="job endpoint", why="it consists of lower-case letters, digits and hyphens"
-            )
-        if name in self._endpoints:
-            raise InvalidName(name=name, kind="job endpoint", why="another handler has this name")
-        if timeout <= timedelta(0):
-            raise InvalidName(name=name, kind="job endpoint", why="its timeout must be positive")
+        require("job endpoint", name, _FORM.match(name), "it consists of lower-case letters, digits and hyphens")
+        require("job endpoint", name, name not in self._endpoints, "another handler has this name")
+        require("job endpoint", name, timeout > timedelta(0), "its timeout must be positive")
         self._endpoints[name] = Endpoint(
             name=name, handler=handler, timeout=timeout, manual=manual, apart_by=apart_by, finished=finished
         )

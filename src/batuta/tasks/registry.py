@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import require
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.suggestions import nearest, unknown
@@ -182,26 +182,16 @@ class TaskRegistry:
         self.elsewhere: TaskRunner | None = None  # None: workers run tasks themselves
 
     def add(self, task: Task) -> None:
-        if not _NAME.match(task.name):
-            raise InvalidName(
-                name=task.name,
-                kind="task",
-                why=Reason("task_name", "use lowercase letters, digits, dots and underscores"),
-            )
-        if task.name in self._tasks:
-            raise InvalidName(name=task.name, kind="task", why=Reason("task_taken", "another task has this name"))
-        if not inspect.signature(task.function).parameters:
-            raise InvalidName(
-                name=task.name,
-                kind="task",
-                why=Reason("task_context", "it must take the context as its first argument"),
-            )
-        if min(task.timeout, task.keep_result) < timedelta(0) or task.timeout == timedelta(0):
-            raise InvalidName(
-                name=task.name, kind="task", why=Reason("task_timeout", "its timeout must be greater than zero")
-            )
-        self._tasks[task.name] = task
-        self._names[task.function] = task.name
+        name, takes = task.name, inspect.signature(task.function).parameters
+        lasts = task.timeout > timedelta(0) <= task.keep_result
+        require(
+            "task", name, _NAME.match(name), Reason("task_name", "use lowercase letters, digits, dots and underscores")
+        )
+        require("task", name, name not in self._tasks, Reason("task_taken", "another task has this name"))
+        require("task", name, takes, Reason("task_context", "it must take the context as its first argument"))
+        require("task", name, lasts, Reason("task_timeout", "its timeout must be greater than zero"))
+        self._tasks[name] = task
+        self._names[task.function] = name
 
     def get(self, task: TaskFunction | str) -> Task:
         name = task if isinstance(task, str) else self._names.get(task, getattr(task, "__name__", repr(task)))
