@@ -8,7 +8,7 @@ import typer
 from app.cli.shared import ask, id_of, word
 from app.composition.julia import Julia, julia_of
 from app.contexts.comum.whatsapp import Unavailable
-from app.contexts.envio.duvida import NotInDoubt
+from app.contexts.envio.envios_em_duvida import NotInDoubt
 from app.contexts.mensagens.api import FILA_MENSAGENS
 from app.integrations.evolution.client import EvolutionClient
 from app.settings import Settings

@@ -12,7 +12,7 @@ from app.composition.mensagens import Messages
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.comum.whatsapp import NoLine, WhatsApp
-from app.contexts.envio.duvida import LOOK_EVERY, Reconciliador
+from app.contexts.envio.envios_em_duvida import LOOK_EVERY, Reconciliador
 from app.contexts.envio.jobs import MessageJobs
 from app.contexts.envio.registro import Registro
 from app.contexts.envio.remetente import CALL_WITHIN, Remetente, SenderParts

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sized
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.envio.duvida import Reconciliador
+from app.contexts.envio.envios_em_duvida import Reconciliador
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
 from batuta import Done, Outcome

@@ -6,7 +6,7 @@ from typing import Any
 from app.composition.julia import julia_of
 from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import Entrega
-from app.contexts.envio.duvida import Reconciliador
+from app.contexts.envio.envios_em_duvida import Reconciliador
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Eco
 from app.settings import Settings

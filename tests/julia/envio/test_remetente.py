@@ -20,7 +20,7 @@ from app.contexts.comum.whatsapp import (
     Unavailable,
     Unknown,
 )
-from app.contexts.envio.duvida import NotInDoubt
+from app.contexts.envio.envios_em_duvida import NotInDoubt
 from app.contexts.envio.registro import Registro
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.guardrails import ASK_ABOUT_DECISION
@@ -392,7 +392,7 @@ async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, 
 async def test_doubt_that_cannot_be_checked_delays_no_other(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.contexts.envio.duvida.BATCH", 1)  # not even those beyond its batch
+    monkeypatch.setattr("app.contexts.envio.envios_em_duvida.BATCH", 1)  # not even those beyond its batch
     office.line.answers = [(Unknown("timeout"), True)] * 2
     first = await office.put(doctor)
     await office.works()
