@@ -24,7 +24,6 @@ from tests.servers import free_port
 # Documents, or sections of documents, whose blocks this test does not run, with the reason.
 NOT_RUN = {
     "CONTRIBUTING.md#Contributing": "rewrites files, and runs this very test",
-    "app/README.md#Listeners for sent and received messages": "a fragment of app/composition/julia.py",
     "README.md#Install": "installs from a package index; test_wheel_contains_only_the_library builds the wheel",
     "docs/conversas.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/deploy.md#Backups": "needs root, or containers of yours",
