@@ -44,7 +44,7 @@ class ScheduleRegistry(Protocol):
 class RegrasAgora:
     """Reads the rules in the caller's transaction. They hold until the transaction ends.
 
-    ``triggers`` has the switches that hold a trigger, keyed by the trigger's own switch.
+    ``triggers`` has the switches that hold each automatic trigger, keyed by the trigger's own switch.
     """
 
     switches: Switches

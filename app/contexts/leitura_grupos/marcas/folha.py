@@ -188,7 +188,7 @@ def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove marks that a correction replaces: those before it on its line, or else all before it.
+    """Remove marks that a correction replaces: the marks before the correction on its line, or else all earlier marks.
 
     If no new mark follows the correction on its line, all marks stay.
     """

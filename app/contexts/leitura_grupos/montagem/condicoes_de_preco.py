@@ -162,7 +162,7 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
 
 
 def _is_bracketed(plano: str, each: Marca) -> bool:
-    """Return whether a mark in brackets is the condition of the price before it: "1.400 (ter) 1.450 (qui)"."""
+    """Return whether a word in brackets is the condition of the price before it: "1.400 (ter) 1.450 (qui)"."""
     return plano[max(0, each.inicio - 1) : each.inicio] == "(" and plano[each.fim : each.fim + 1] == ")"
 
 

@@ -35,8 +35,8 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """Result of the assembly. ``abertas`` has the open vacancies; ``fechadas`` and ``passadas`` count taken and past
-    blocks.
+    """Result of the assembly. ``abertas`` has the open vacancies; ``fechadas`` and ``passadas`` count the parts of the
+    message about taken and about past shifts.
     """
 
     abertas: tuple[VagaLida, ...]
