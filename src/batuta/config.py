@@ -196,9 +196,7 @@ def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Pa
 
 
 def in_file(env_file: Path | None) -> dict[str, str]:
-    """Return the values of a ``.env`` file, or an empty mapping if it does not exist. Raise InvalidSetting if a line is
-    invalid.
-    """
+    """Return the values of a ``.env`` file, or an empty mapping if it does not exist. Raise InvalidSetting if a line is invalid."""
     if env_file is None or not env_file.is_file():
         return {}
     from dotenv.parser import parse_stream  # imported here, because most processes have no such file
@@ -269,9 +267,7 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """Return the reason of a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped by
-    its type.
-    """
+    """Return the reason of a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped by its type."""
     context = problem.get("ctx", {})
     given = getattr(context.get("error"), "args", ())
     if given and isinstance(given[0], Reason):

@@ -1,6 +1,4 @@
-"""Reasons as values: a code and its facts, rendered in the reader's language. Includes the codes that applications
-compare.
-"""
+"""Reasons as values: a code and its facts, rendered in the reader's language. Includes the codes that applications compare."""
 
 from batuta.guard.rate import RATE_LIMIT
 from batuta.kernel.errors import reason_of_error

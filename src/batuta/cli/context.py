@@ -187,9 +187,7 @@ def default_app(start: Path) -> str:
 
 
 def language_here(env: Mapping[str, str]) -> Language:
-    """Return the language to use before an application is loaded: BATUTA_LANG, ``[tool.batuta] language``, or the
-    system's.
-    """
+    """Return the language to use before an application is loaded: BATUTA_LANG, ``[tool.batuta] language``, or the system's."""
     try:
         own = env.get("BATUTA_LANG") or _project_option(Path.cwd(), "language")
     except UnknownApp:

@@ -84,9 +84,7 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
 
 
 def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
-    """Return the rule of the switch that ``word`` names: everything, a category, a job, a queue, or a switch of the
-    application.
-    """
+    """Return the rule of the switch that ``word`` names: everything, a category, a job, a queue, or a switch of the application."""
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")

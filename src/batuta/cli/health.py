@@ -1,6 +1,4 @@
-"""The commands ``batuta health`` (score, findings and next steps) and ``batuta incidents`` (critical periods and their
-causes).
-"""
+"""The commands ``batuta health`` (score, findings and next steps) and ``batuta incidents`` (critical periods and their causes)."""
 
 from collections.abc import Sequence
 from datetime import timedelta

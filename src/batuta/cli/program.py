@@ -225,9 +225,7 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe a refused value. Our commands put the expected form into the message; the parser raises a validation
-    error.
-    """
+    """Describe a refused value. Our commands put the expected form into the message; the parser raises a validation error."""
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
     cause, name, described = mistake.__cause__, _parameter_name(mistake.param), mistake.param.type_descriptor
@@ -372,8 +370,6 @@ def _options(
     lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Declare the global options for the help and the parser. ``make_cli_context`` has read them before the tree is
-    built.
-    """
+    """Declare the global options for the help and the parser. ``make_cli_context`` has read them before the tree is built."""
     if lang not in (None, "pt-BR", "en"):
         raise typer.BadParameter("pt-BR | en", param_hint="--lang")

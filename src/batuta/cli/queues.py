@@ -254,9 +254,7 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[d
 
 
 def state_word(texts: Texts, state: str) -> str:
-    """Return the word for a queue's state in the operator's language. A table's own state without a text is returned as
-    stored.
-    """
+    """Return the word for a queue's state in the operator's language. A table's own state without a text is returned as stored."""
     return texts.get(f"item_state.{state}", state)
 
 

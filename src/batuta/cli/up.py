@@ -154,16 +154,12 @@ class _Up:
 
 
 def command_here() -> str:
-    """Return how an operator calls this command in another terminal: by its name, or by its path from the current
-    folder.
-    """
+    """Return how an operator calls this command in another terminal: by its name, or by its path from the current folder."""
     return "batuta" if shutil.which("batuta") else os.path.relpath(Path(sys.executable).with_name("batuta"))
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the children to systemd. The service is ready after every child was started; a failing child does not
-    delay that.
-    """
+    """Report the children to systemd. The service is ready after every child was started; a failing child does not delay that."""
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]
     waiting = f"; waiting for {', '.join(missing)}" if missing else ""

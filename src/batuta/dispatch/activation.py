@@ -45,9 +45,7 @@ class TakesOver:
 
 @dataclass(frozen=True, slots=True)
 class StandsBy:
-    """The result of ``standing`` when a more recent timetable is alive. ``behind`` is the fingerprint of the most
-    recent one.
-    """
+    """The result of ``standing`` when a more recent timetable is alive. ``behind`` is the fingerprint of the most recent one."""
 
     behind: str
 

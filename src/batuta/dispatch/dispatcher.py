@@ -135,9 +135,7 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open and start the due fires. Return False if the controls or the active timetable changed; then no fire was
-        decided.
-        """
+        """Open and start the due fires. Return False if the controls or the active timetable changed; then no fire was decided."""
         waiting: set[str] = set()
         is_current = True
 

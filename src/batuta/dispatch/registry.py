@@ -66,9 +66,7 @@ class JobRegistry:
         return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
-        """Return the job as scheduled now, otherwise as another profile declares it: an operator may run a job of any
-        profile.
-        """
+        """Return the job as scheduled now, otherwise as another profile declares it: an operator may run a job of any profile."""
         now = self.timetable(controls)
         job = now.get(name) or self.find_declared(_require_known(name, tuple(sorted(self.names)), "job"))
         assert job is not None

@@ -74,9 +74,7 @@ class Scheduler:
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Execution:
-        """Start a job now and wait until it ends. The run is recorded and follows the overlap rule like a scheduled
-        one.
-        """
+        """Start a job now and wait until it ends. The run is recorded and follows the overlap rule like a scheduled one."""
 
         def decide(ledger: Ledger) -> Decisions:
             windows = self._registry.windows_now(ledger.controls)

@@ -51,9 +51,7 @@ WORKED = EffectReport(Effect.WORKED)
 
 
 class Ticket(Protocol):
-    """The right to one effect, issued with an Admit. Call exactly one of its methods, once; an unused ticket counts as
-    used.
-    """
+    """The right to one effect, issued with an Admit. Call exactly one of its methods, once; an unused ticket counts as used."""
 
     async def report(self, report: EffectReport) -> None: ...
 
@@ -114,9 +112,7 @@ def effect_of_status(status: int) -> Effect:
 
 
 def effect_of_error(error: BaseException) -> Effect:
-    """Return the effect that a standard exception stands for. Clients with their own exception classes map those
-    themselves.
-    """
+    """Return the effect that a standard exception stands for. Clients with their own exception classes map those themselves."""
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED
     cut_off = (TimeoutError, DeadlineExceeded, asyncio.CancelledError)
@@ -147,9 +143,7 @@ STALE = timedelta(milliseconds=500)
 
 
 class AllOf:
-    """Calls several guards in order. The first Hold is the result, and the tickets of the earlier guards are given
-    back.
-    """
+    """Calls several guards in order. The first Hold is the result, and the tickets of the earlier guards are given back."""
 
     def __init__(self, *guards: Guard, clock: Clock) -> None:
         self._guards = guards

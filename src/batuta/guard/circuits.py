@@ -75,9 +75,7 @@ class Circuits:
 
 
 class Breaker:
-    """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and writes
-    rarely.
-    """
+    """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and writes rarely."""
 
     def __init__(
         self, name: str, rule: CircuitRule, store: CircuitStore, clock: Clock, chance: Callable[[], float]

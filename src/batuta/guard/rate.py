@@ -136,9 +136,7 @@ class RateGuard:
 
 @dataclass(frozen=True, slots=True)
 class RateTicket:
-    """Ticket of reserved tokens. If its report cannot be stored, the tokens count as used at the last permitted
-    instant.
-    """
+    """Ticket of reserved tokens. If its report cannot be stored, the tokens count as used at the last permitted instant."""
 
     rates: Rates
     id: str

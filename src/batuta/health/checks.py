@@ -1,6 +1,4 @@
-"""Health checks that every application has: connections, open transactions, jobs, scheduler, queues, circuits and
-processes.
-"""
+"""Health checks that every application has: connections, open transactions, jobs, scheduler, queues, circuits and processes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -60,9 +58,7 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """Return the findings of one part, without ``part.why``: it may contain addresses, and findings are sent outside
-    the host.
-    """
+    """Return the findings of one part, without ``part.why``: it may contain addresses, and findings are sent outside the host."""
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
     is_down = part.state is State.ERROR
@@ -202,9 +198,7 @@ def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingP
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
-    """Return the finding of one circuit. An open circuit of a family is only a warning, because the other members still
-    work.
-    """
+    """Return the finding of one circuit. An open circuit of a family is only a warning, because the other members still work."""
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")
     finding = Finding(

@@ -1,6 +1,4 @@
-"""Health of processes by their heartbeats and restarts: three missed heartbeats mean dead, repeated restarts mean a
-crash loop.
-"""
+"""Health of processes by their heartbeats and restarts: three missed heartbeats mean dead, repeated restarts mean a crash loop."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -160,9 +160,7 @@ def scrub_text(text: str) -> str:
 
 
 def plain(value: object) -> object:
-    """Convert instants to ISO text, durations to seconds with milliseconds, and records to dicts. Return other values
-    unchanged.
-    """
+    """Convert instants to ISO text, durations to seconds with milliseconds, and records to dicts. Return other values unchanged."""
     match value:
         case Enum():
             return plain(value.value)

@@ -197,17 +197,13 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
 
 
 def _trace() -> dict[str, str]:
-    """Return the trace fields of the current context. They are read for each line, so that lines of libraries have them
-    too.
-    """
+    """Return the trace fields of the current context. They are read for each line, so that lines of libraries have them too."""
     here = current()
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}
 
 
 def _error_in(exc_info: object) -> BaseException | None:
-    """Return the exception of ``exc_info``, which is an exception, a tuple of three, or True for the exception being
-    handled.
-    """
+    """Return the exception of ``exc_info``, which is an exception, a tuple of three, or True for the exception being handled."""
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]
     elif exc_info and not isinstance(exc_info, BaseException):

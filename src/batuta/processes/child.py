@@ -90,9 +90,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return STATES.get(stat.rpartition(")")[2].split()[0])
 
     def forbid_cores(self) -> None:
-        """Forbid core dumps of the child: a dump after a request for its stack would write memory with personal data to
-        disk.
-        """
+        """Forbid core dumps of the child: a dump after a request for its stack would write memory with personal data to disk."""
         if sys.platform == "linux":
             try:
                 resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))

@@ -38,9 +38,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
-        """Read the parent's socket and limit from ``env``. The limit applies to the process ``pid``; None means this
-        process.
-        """
+        """Read the parent's socket and limit from ``env``. The limit applies to the process ``pid``; None means this process."""
         address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
         is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
         is_number = limit.isascii() and limit.isdecimal() and len(limit) <= LONGEST_LIMIT
@@ -72,9 +70,7 @@ class Notifier:
         return self._tell(STATUS + " ".join(text.split()))
 
     def _tell(self, words: str) -> bool:
-        """Send a datagram without waiting and return whether it was delivered. A full receive buffer counts as not
-        delivered.
-        """
+        """Send a datagram without waiting and return whether it was delivered. A full receive buffer counts as not delivered."""
         if self.address is None:
             return False
         address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address

@@ -66,9 +66,7 @@ class PresenceFolder:
             self._remove_if_empty()
 
     def announce(self, owner: str) -> None:
-        """Write the presence file of ``owner``. Called repeatedly, because a cleaner of temporary folders may remove
-        the file.
-        """
+        """Write the presence file of ``owner``. Called repeatedly, because a cleaner of temporary folders may remove the file."""
         process = ProcessIdentity.parse(owner)
         if process is None or not process.is_provable:
             return

@@ -64,9 +64,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Longest time without a heartbeat or exit of a child: while it starts, afterwards, after SIGABRT, and after
-    SIGKILL.
-    """
+    """Longest time without a heartbeat or exit of a child: while it starts, afterwards, after SIGABRT, and after SIGKILL."""
 
     starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports slowly
     living: timedelta = timedelta(seconds=20)
@@ -157,9 +155,7 @@ class ProcessTree:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """Send SIGTERM to all children at the same time. Each child has the whole grace except the time that a kill
-        needs.
-        """
+        """Send SIGTERM to all children at the same time. Each child has the whole grace except the time that a kill needs."""
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
         await asyncio.gather(*(process.clean_up(LAST_LINES) for process in self._undead))

@@ -50,9 +50,7 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """Return the English sentence, with its code and facts if it has them, so that the caller can render it in another
-    language.
-    """
+    """Return the English sentence, with its code and facts if it has them, so that the caller can render it in another language."""
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 

@@ -117,9 +117,7 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Return the length and first weekday of a year. Years with the same pair have the same calendar; fourteen pairs
-    exist.
-    """
+    """Return the length and first weekday of a year. Years with the same pair have the same calendar; fourteen pairs exist."""
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 

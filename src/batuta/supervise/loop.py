@@ -18,17 +18,13 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Record progress of the current loop, for example after a page was read. Called from a tick, directly or
-    indirectly.
-    """
+    """Record progress of the current loop, for example after a page was read. Called from a tick, directly or indirectly."""
     if (note := _note.get()) is not None:
         note()
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that records progress in this context. None disables it, for work that a tick starts without
-    waiting.
-    """
+    """Set the function that records progress in this context. None disables it, for work that a tick starts without waiting."""
     _note.set(note)
 
 
@@ -142,9 +138,7 @@ class FunctionLoop:
 
 
 class Ticking(Protocol):
-    """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. A tick that returns None
-    means Idle.
-    """
+    """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. A tick that returns None means Idle."""
 
     async def tick(self) -> Pace | None: ...
 

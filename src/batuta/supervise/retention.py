@@ -31,9 +31,7 @@ def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Re
 
 
 class Pruner:
-    """Loop that deletes one batch of each retention per tick. After an error the next tick starts with the next
-    retention.
-    """
+    """Loop that deletes one batch of each retention per tick. After an error the next tick starts with the next retention."""
 
     name = "pruner"
 

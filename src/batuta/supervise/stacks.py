@@ -61,9 +61,7 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 
 def main_thread_first(dump: str) -> str:
-    """Move the main thread's stack to the top: Python's fault handler writes it last, where a length limit would cut it
-    off.
-    """
+    """Move the main thread's stack to the top: Python's fault handler writes it last, where a length limit would cut it off."""
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]
     threads = [part for part in parts if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
@@ -71,9 +69,7 @@ def main_thread_first(dump: str) -> str:
 
 
 def main_thread_alone(dump: str) -> str:
-    """Return the reason and the main thread's stack: the first paragraph of a dump that ``main_thread_first``
-    reordered.
-    """
+    """Return the reason and the main thread's stack: the first paragraph of a dump that ``main_thread_first`` reordered."""
     return dump.partition("\n\n")[0]
 
 
@@ -93,9 +89,7 @@ class StackFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "StackFolder":
-        """Return the folder for the database at the address ``where``. Processes on another database use another
-        folder.
-        """
+        """Return the folder for the database at the address ``where``. Processes on another database use another folder."""
         return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:

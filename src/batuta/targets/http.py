@@ -48,9 +48,7 @@ class Answer:
 
 
 class HttpCaller:
-    """The HTTP client of all targets in a process: no redirects, no proxies from the environment, a size limit for
-    responses.
-    """
+    """The HTTP client of all targets in a process: no redirects, no proxies from the environment, a size limit for responses."""
 
     def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self.clock = clock

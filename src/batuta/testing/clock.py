@@ -1,6 +1,4 @@
-"""Clocks for tests. FakeClock moves only on request; FastClock runs faster than real time, and several processes can
-share it.
-"""
+"""Clocks for tests. FakeClock moves only on request; FastClock runs faster than real time, and several processes can share it."""
 
 import asyncio
 import heapq

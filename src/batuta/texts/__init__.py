@@ -38,9 +38,7 @@ class Texts:
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        """Return the text of ``key``. Reasons, errors, instants and durations among the facts are rendered in this
-        language.
-        """
+        """Return the text of ``key``. Reasons, errors, instants and durations among the facts are rendered in this language."""
         return self._sentence(key, facts).format(**{name: self._fact(fact) for name, fact in facts.items()})
 
     def get(self, key: str, otherwise: str) -> str:

@@ -50,7 +50,5 @@ def request_id_of(scope: Scope) -> str:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the template of the matched route (``/jobs/{endpoint}``), never the path: a path may contain a phone
-    number.
-    """
+    """Return the template of the matched route (``/jobs/{endpoint}``), never the path: a path may contain a phone number."""
     return str(getattr(scope.get("route"), "path", UNMATCHED))

@@ -32,9 +32,7 @@ SECURITY_HEADERS = {
 
 
 class RequestAccounting:
-    """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request
-    has ended.
-    """
+    """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request has ended."""
 
     def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events) -> None:
         self._app = app

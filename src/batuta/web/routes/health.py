@@ -77,9 +77,7 @@ async def score(request: Request, response: Response, strict: bool = False) -> d
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """Return the application's health page of this name. Computed at most every 15 s, unless the page sets another
-    interval.
-    """
+    """Return the application's health page of this name. Computed at most every 15 s, unless the page sets another interval."""
     health = state_of(request).work.health
     document = await health.page(name)
     if document is None and not health.page_names:
