@@ -1,23 +1,138 @@
-"""``batuta conversas ler | duvidas | decidir | pendencias | resolver``."""
+"""``batuta conversas listar | ver | assumir | devolver | encerrar | pendencias | resolver | ler | duvidas | decidir``."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.grupos.listas import Limite
+from app.cli.grupos.listas import Limite, Pular
 from app.cli.shared import ask, id_of, word
 from app.composition.julia import Julia
+from app.contexts.conversas.atendimento import Com, ConversaDesconhecida, Estagio, Mudada
 from app.contexts.conversas.duvidas import Decisao, Duvida, DuvidaDesconhecida
 from app.contexts.conversas.optout import SHOWN
 from app.contexts.conversas.pendencias import Pendencia, PendenciaDesconhecida
+from app.contexts.conversas.relato import (
+    conversa_em_palavras,
+    mudada_em_palavras,
+    vista_da_conversa_em_palavras,
+)
 from app.contexts.leitura_conversas.api import Leitura, ler
+from app.contexts.mensagens.service import NaDevolucao
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
 
 # Number of characters of a message that a list shows.
 LONGEST_SHOWN = 120
+COLUMNS = ("id", "estagio", "status", "com", "responsavel", "mensagens", "ultima_mensagem_em")
+Motivo = Annotated[str, typer.Option("--motivo")]
+
+
+def listar(
+    context: typer.Context,
+    com: Annotated[Com | None, typer.Option("--com")] = None,
+    estagio: Annotated[Estagio | None, typer.Option("--estagio")] = None,
+    encerradas: Annotated[bool, typer.Option("--encerradas")] = False,
+    limite: Limite = 20,
+    pular: Pular = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    found = ask(
+        ctx,
+        lambda julia: julia.messages.atendimento.listar(
+            com=com, estagio=estagio, encerradas=encerradas, limite=limite, pular=pular
+        ),
+    )
+    shown = [conversa_em_palavras(row, ctx.work().zone) for row in found]
+    ctx.show({"conversas": shown}, as_json, lambda: _show_conversations(ctx, shown))
+
+
+def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
+    ctx = cli_context(context)
+
+    async def see(julia: Julia) -> dict[str, Any]:
+        vista = await julia.messages.atendimento.ver(await _conversation(julia, id))
+        return vista_da_conversa_em_palavras(vista, julia.work.zone)
+
+    document = ask(ctx, see)
+    ctx.show(document, as_json, lambda: _show_conversation(ctx, document))
+
+
+def assumir(context: typer.Context, id: str, motivo: Motivo, as_json: JsonFlag = False) -> None:
+    async def act(julia: Julia) -> Mudada:
+        care = julia.messages.atendimento
+        return await care.assumir(await _conversation(julia, id), por=current_user(), motivo=motivo)
+
+    _change(cli_context(context), act, as_json)
+
+
+def devolver(
+    context: typer.Context,
+    id: str,
+    mensagens: Annotated[NaDevolucao, typer.Option("--mensagens")],
+    motivo: Motivo,
+    as_json: JsonFlag = False,
+) -> None:
+    async def act(julia: Julia) -> Mudada:
+        care = julia.messages.atendimento
+        return await care.devolver(await _conversation(julia, id), mensagens, por=current_user(), motivo=motivo)
+
+    _change(cli_context(context), act, as_json)
+
+
+def encerrar(context: typer.Context, id: str, motivo: Motivo, as_json: JsonFlag = False) -> None:
+    async def act(julia: Julia) -> Mudada:
+        care = julia.messages.atendimento
+        return await care.encerrar(await _conversation(julia, id), por=current_user(), motivo=motivo)
+
+    _change(cli_context(context), act, as_json)
+
+
+async def _conversation(julia: Julia, written: str) -> str:
+    return await id_of(julia, ["conversations"], written, ConversaDesconhecida(id=written))
+
+
+def _change(ctx: CliContext, act: Callable[[Julia], Awaitable[Mudada]], as_json: bool) -> None:
+    document = mudada_em_palavras(ask(ctx, act))
+    said = "repetida" if document["repetida"] else document["acao"]
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.conversas.done_{said}", **document)))
+
+
+def _show_conversations(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
+    if not shown:
+        ctx.say(ctx.texts()("cli.conversas.none"))
+        return
+    table = ctx.table("cli.conversas.column_", COLUMNS)
+    for each in shown:
+        table.add_row(*(_cell(ctx, column, each[column]) for column in COLUMNS))
+    ctx.out.print(table)
+
+
+def _cell(ctx: CliContext, column: str, value: Any) -> str:
+    match column:
+        case "estagio" | "status" | "com":
+            return word(ctx, f"conversa_{column}", value)
+        case "ultima_mensagem_em":
+            return "" if value is None else ctx.moment(value)
+        case _:
+            return "" if value is None else str(value)
+
+
+def _show_conversation(ctx: CliContext, document: dict[str, Any]) -> None:
+    texts = ctx.texts()
+    for column in COLUMNS:
+        ctx.say(f"{texts(f'cli.conversas.column_{column}')}: {_cell(ctx, column, document[column])}")
+    for line in document["historico"]:
+        facts = line | {"acao": word(ctx, "conversa_acao", line["acao"]), "em": ctx.moment(line["em"])}
+        ctx.say(texts("cli.conversas.history", **facts))
+    for said in reversed(document["ultimas"]):
+        autor = word(ctx, "conversa_autor", said["autor"])
+        ctx.say(f"  {ctx.moment(said['em'])}  {autor}: {said['texto'][:LONGEST_SHOWN]}")
+    for queued in document["na_fila"]:
+        status = word(ctx, "mensagem", queued["status"])
+        ctx.say(texts("cli.conversas.queued", tipo=queued["tipo"], status=status, para=ctx.moment(queued["para"])))
 
 
 def ler_texto(
@@ -147,6 +262,11 @@ def _show_pending(ctx: CliContext, found: list[dict[str, Any]]) -> None:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "listar": listar,
+    "ver": ver,
+    "assumir": assumir,
+    "devolver": devolver,
+    "encerrar": encerrar,
     "ler": ler_texto,
     "duvidas": duvidas,
     "decidir": decidir,

@@ -73,6 +73,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     messages, llm = build_messages(work, settings), build_llm(work, settings)
     work.health.add(messages.duvidas.check)
     work.health.add(messages.pendencias.check)
+    work.health.add(messages.atendimento.check)
     groups = add_groups(work, settings, messages.conversas, llm)
     if (line := whatsapp(settings, work.clock)) is not None:
         work.closers.append(line.close)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.contexts.conversas.atendimento import Atendimento, Estagios
 from app.contexts.conversas.diario import Diario
 from app.contexts.conversas.duvidas import DuvidasDeOptout
 from app.contexts.conversas.optout import OptoutManual
@@ -26,6 +27,8 @@ class Messages:
     optout: OptoutManual
     duvidas: DuvidasDeOptout
     pendencias: PendenciasAbertas
+    estagios: Estagios
+    atendimento: Atendimento
     restauracao: Restauracao
 
 
@@ -43,6 +46,8 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
         optout=OptoutManual(work.database, conversas, ids, work.clock),
         duvidas=DuvidasDeOptout(work.database, conversas, ids, work.clock),
         pendencias=PendenciasAbertas(work.database, conversas.pendencias, ids, work.clock),
+        estagios=Estagios(dialect),
+        atendimento=Atendimento(work.database, mensagens, conversas.pendencias, ids, work.clock),
         restauracao=Restauracao(dialect, conversas, diario),
     )
 

@@ -40,6 +40,7 @@ NO_STATES = {
     "chips.tipo",
     "clientes.tipo",
     "conversations.controlled_by",
+    "conversas_historico.acao",
     "doctor_state.objection_severity",
     "doctor_state.temperature_band",
     "doctor_state.temperature_trend",

@@ -42,7 +42,7 @@ ELSEWHERE = {
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
-DEAD, PARKED, QUESTION, PENDING = (str(UUID(int=n)) for n in (1, 2, 4, 5))
+DEAD, PARKED, QUESTION, PENDING, TALK = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
@@ -50,7 +50,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta campanhas": {"7": "2"},
     "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
     "batuta decidir": {"ID": PARKED},
-    "batuta conversas": {"ID": QUESTION},
+    "batuta conversas": {"ID": QUESTION, "CONVERSA": TALK},
     "batuta conversas resolver": {"ID": PENDING},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
@@ -62,6 +62,7 @@ FIRST: Mapping[str, tuple[str, ...]] = {
     "batuta grupos liberar": ("batuta grupos bloquear {review}",),
     "batuta grupos nomes": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
     "batuta grupos esquecer": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
+    "batuta conversas devolver": ("batuta conversas assumir CONVERSA --motivo teste",),
     "batuta vagas liberar": ("batuta vagas reservar ID --medico MEDICO",),
     "batuta run recovery_vagas_incompletas": (
         "batuta switch off pilot_mode --reason teste",
@@ -96,6 +97,10 @@ _OPEN_QUESTION = """
 _PENDING = """
     INSERT INTO pendencias (id, quem, telefone, provider_message_id, motivo, ultima_em, created_at)
     VALUES (:id, '551190000098', '5511900000098', '3EB1', 'sem_resposta', :now, :now)
+"""
+_TALK = """
+    INSERT INTO conversations (id, cliente_id, created_at, updated_at)
+    SELECT :id, id, :now, :now FROM clientes WHERE telefone = :phone
 """
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
@@ -155,6 +160,7 @@ async def _fill(url: str) -> dict[str, str]:
         await write(database, _PARKED_MESSAGE, id=PARKED, now=now, phone="5511900001001")
         await write(database, _OPEN_QUESTION, id=QUESTION, now=now)
         await write(database, _PENDING, id=PENDING, now=now)
+        await write(database, _TALK, id=TALK, now=now, phone="5511900001002")
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
         found = {
             "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",

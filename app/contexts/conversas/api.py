@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from app.contexts.conversas.atendimento import Estagio, Estagios
 from app.contexts.conversas.diario import Diario, digest
 from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.leitura_conversas.api import Leitura
@@ -12,6 +13,8 @@ from batuta.sql import Transaction
 __all__ = [
     "AoReceber",
     "Diario",
+    "Estagio",
+    "Estagios",
     "MensagemRecebida",
     "MotivoDaPendencia",
     "Pendencias",

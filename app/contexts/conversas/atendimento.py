@@ -1,0 +1,255 @@
+"""Who leads a conversation: Julia, or a person of the team.
+
+    Julia leads ──escalar──▶ a person is needed ──assumir──▶ a person leads ──devolver──▶ Julia leads
+         └──────────────────────assumir──────────────────────▲
+    each of these states ──encerrar──▶ completed; the next message of the doctor opens another conversation
+
+While a person leads or is needed, the messages that Julia queued are held. Every change writes the conversation, a line of
+``conversas_historico`` and the audit log in one transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from app.contexts.comum.saude import report_count
+from app.contexts.conversas.pendencias import Pendencias
+from app.contexts.mensagens.service import Mensagens, NaDevolucao
+from batuta import BatutaError
+from batuta.health import QUEUES, Check, Report, Severity
+from batuta.kernel import Clock, Ids
+from batuta.sql import AuditLog, Database, Dialect, Query, Row, Transaction, load_queries
+
+LONGEST_MOTIVO: Final = 500
+# Messages of the conversation, and queued messages, that ``ver`` returns.
+SHOWN: Final = 20
+PERSON: Final = "human"
+OPEN: Final = ("active", "paused", "escalated")
+
+
+class ConversaDesconhecida(BatutaError):
+    sentence = "conversation {id} does not exist: `batuta conversas listar` lists the open ones"
+
+
+class ConversaEncerrada(BatutaError):
+    sentence = "conversation {id} has ended: `batuta conversas listar` lists the open ones"
+
+
+class ConversaComPessoa(BatutaError):
+    sentence = "{responsavel} leads conversation {id}: return it first with `batuta conversas devolver {id}`"
+
+
+class ConversaSemPessoa(BatutaError):
+    sentence = "Julia already leads conversation {id}: `batuta conversas ver {id}` shows its history"
+
+
+class Acao(StrEnum):
+    ESCALAR = "escalar"
+    ASSUMIR = "assumir"
+    DEVOLVER = "devolver"
+    ENCERRAR = "encerrar"
+
+
+class Estagio(StrEnum):
+    NOVO = "novo"
+    MSG_ENVIADA = "msg_enviada"
+    FOLLOWUP_1_ENVIADO = "followup_1_enviado"
+    FOLLOWUP_2_ENVIADO = "followup_2_enviado"
+    NAO_RESPONDEU = "nao_respondeu"
+    RECONTATO = "recontato"
+    RESPONDEU = "respondeu"
+    QUALIFICADO = "qualificado"
+    NEGOCIANDO = "negociando"
+    FECHOU = "fechou"
+    OPTOUT = "optout"
+
+
+class Com(StrEnum):
+    """Who leads a conversation, as stored in ``controlled_by``."""
+
+    JULIA = "ai"
+    PESSOA = "human"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mudada:
+    """The result of a change. ``mensagens`` counts Julia's messages that are held, continue or were cancelled."""
+
+    id: str
+    acao: Acao
+    mensagens: int = 0
+    repetida: bool = False  # the conversation already had the requested state, and nothing was written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VistaDaConversa:
+    """One conversation. The texts in ``mensagens`` are personal data: for operators, never for a log."""
+
+    conversa: Row
+    mensagens: Sequence[Row]
+    na_fila: Sequence[Row]
+    historico: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class CareQueries:
+    one: Query
+    listed: Query
+    said: Query
+    queued: Query
+    history: Query
+    note: Query
+    take: Query
+    give_back: Query
+    finish: Query
+    escalate: Query
+    move: Query
+    unclaimed: Query
+
+
+class Estagios:
+    """Changes of a conversation that listeners make, each in the caller's transaction."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", dialect)
+
+    async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
+        """Set the stage. Return False if the conversation has ended, has this stage, or has the stage optout."""
+        return bool(await transaction.run(self._queries.move, id=conversa_id, para=para.value, now=now))
+
+    async def escalar(
+        self, transaction: Transaction, conversa_id: str, *, por: str, motivo: str, now: datetime
+    ) -> bool:
+        """Record that the conversation needs a person. Julia's messages to the doctor are held from now on.
+
+        Return False if Julia does not lead the conversation.
+        """
+        if not await transaction.run(self._queries.escalate, id=conversa_id, now=now):
+            return False
+        line = {"acao": Acao.ESCALAR.value, "por": por, "motivo": motivo[:LONGEST_MOTIVO], "mensagens": 0}
+        await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
+        return True
+
+
+class Atendimento:
+    """The actions of operators on conversations."""
+
+    def __init__(
+        self, database: Database, mensagens: Mensagens, pendencias: Pendencias, ids: Ids, clock: Clock
+    ) -> None:
+        self._database = database
+        self._mensagens = mensagens
+        self._pendencias = pendencias
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+        self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", database.dialect)
+
+    async def listar(
+        self,
+        *,
+        com: Com | None = None,
+        estagio: Estagio | None = None,
+        encerradas: bool = False,
+        limite: int,
+        pular: int = 0,
+    ) -> Sequence[Row]:
+        """List conversations, the most recently changed first. ``encerradas`` includes the ended ones."""
+        return await self._database.all(
+            self._queries.listed, com=com, estagio=estagio, encerradas=encerradas, limite=limite, pular=pular
+        )
+
+    async def ver(self, id: str) -> VistaDaConversa:
+        async with self._database.snapshot() as reading:
+            if (conversa := await reading.one(self._queries.one, id=id)) is None:
+                raise ConversaDesconhecida(id=id)
+            return VistaDaConversa(
+                conversa=conversa,
+                mensagens=await reading.all(self._queries.said, id=id, limite=SHOWN),
+                na_fila=await reading.all(self._queries.queued, cliente_id=conversa["cliente_id"], limite=SHOWN),
+                historico=await reading.all(self._queries.history, id=id),
+            )
+
+    async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
+        """Give the conversation to the person ``por``. From the commit on, the messages that Julia queued are held.
+
+        Raises ConversaComPessoa if another person leads it.
+        """
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            conversa = await self._lock(transaction, id)
+            if not await transaction.run(self._queries.take, id=id, por=por, now=now):
+                if conversa["responsavel"] == por:
+                    return Mudada(id=id, acao=Acao.ASSUMIR, repetida=True)
+                raise ConversaComPessoa(id=id, responsavel=conversa["responsavel"] or "-")
+            held = await transaction.all(self._queries.queued, cliente_id=conversa["cliente_id"], limite=1000)
+            done = Mudada(id=id, acao=Acao.ASSUMIR, mensagens=len(held))
+            await self._record(transaction, conversa, done, por, motivo, now)
+        return done
+
+    async def devolver(self, id: str, decisao: NaDevolucao, *, por: str, motivo: str) -> Mudada:
+        """Return the conversation to Julia. ``decisao`` says whether the messages that were held continue.
+
+        Raises ConversaSemPessoa if Julia already leads it.
+        """
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            conversa = await self._lock(transaction, id)
+            if not await transaction.run(self._queries.give_back, id=id, now=now):
+                raise ConversaSemPessoa(id=id)
+            count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
+            done = Mudada(id=id, acao=Acao.DEVOLVER, mensagens=count)
+            await self._record(transaction, conversa, done, por, f"{decisao.value}: {motivo}", now)
+        return done
+
+    async def encerrar(self, id: str, *, por: str, motivo: str) -> Mudada:
+        """End the conversation. Julia's waiting messages to the doctor are cancelled, and the doctor's entry in the
+        pending list is resolved.
+        """
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            conversa = await self._lock(transaction, id)
+            await transaction.run(self._queries.finish, id=id, now=now)
+            doctor = conversa["cliente_id"]
+            count = await self._mensagens.devolver(transaction, doctor, NaDevolucao.CANCELAR, now=now)
+            await self._pendencias.resolver_do_medico(transaction, doctor, por=por, motivo=motivo, now=now)
+            done = Mudada(id=id, acao=Acao.ENCERRAR, mensagens=count)
+            await self._record(transaction, conversa, done, por, motivo, now)
+        return done
+
+    async def ask(self) -> Report:
+        row = await self._database.one(self._queries.unclaimed)
+        assert row is not None
+        return report_count(Severity.WARNING, "conversas", "sem_responsavel", row["items"], row["desde"], lost=2)
+
+    @property
+    def check(self) -> Check:
+        return Check(name="atendimento", section=QUEUES, ask=self.ask)
+
+    async def _lock(self, transaction: Transaction, id: str) -> Row:
+        """Lock the doctor and return the open conversation. Raises if it does not exist or has ended."""
+        found = await transaction.one(self._queries.one, id=id)
+        if found is None:
+            raise ConversaDesconhecida(id=id)
+        await self._mensagens.travar(transaction, found["cliente_id"])
+        locked = await transaction.one(self._queries.one, id=id)
+        if locked is None or locked["status"] not in OPEN:
+            raise ConversaEncerrada(id=id)
+        return locked
+
+    async def _record(
+        self, transaction: Transaction, before: Row, done: Mudada, por: str, motivo: str, now: datetime
+    ) -> None:
+        line = {"acao": done.acao.value, "por": por, "motivo": motivo[:LONGEST_MOTIVO], "mensagens": done.mensagens}
+        await transaction.run(self._queries.note, id=done.id, **line, now=now)
+        await self._audit.note(
+            transaction,
+            actor=por,
+            action=f"conversa.{done.acao.value}",
+            subject=f"conversa:{done.id}",
+            before={name: before[name] for name in ("status", "controlled_by", "responsavel")},
+            after={"motivo": motivo[:LONGEST_MOTIVO], "mensagens": done.mensagens},
+            now=now,
+        )

@@ -1,0 +1,53 @@
+-- read one: one conversation
+SELECT id, cliente_id, status, controlled_by, responsavel, stage, ultima_mensagem_em, pausado_ate, message_count, chip_id, created_at,
+       updated_at, encerrada_em
+FROM conversations WHERE id = :id;
+
+-- read listed: conversations, the most recently changed first
+SELECT talk.id, talk.cliente_id, talk.status, talk.controlled_by, talk.responsavel, talk.stage, talk.ultima_mensagem_em,
+       talk.pausado_ate, talk.message_count, talk.chip_id, talk.created_at, talk.updated_at, talk.encerrada_em
+FROM conversations AS talk
+WHERE (:encerradas OR talk.status IN ('active', 'paused', 'escalated'))
+  AND (CAST(:com AS text) IS NULL OR talk.controlled_by = :com)
+  AND (CAST(:estagio AS text) IS NULL OR talk.stage = :estagio)
+ORDER BY talk.updated_at DESC, talk.id LIMIT :limite OFFSET :pular;
+
+-- read said: the last messages of a conversation, newest first
+SELECT tipo, autor_tipo, conteudo, classe, delivery_status, created_at FROM interacoes
+WHERE conversation_id = :id ORDER BY created_at DESC, id DESC LIMIT :limite;
+
+-- read queued: messages of Julia to the doctor that are not sent yet
+SELECT id, tipo, status, agendar_para, erro FROM fila_mensagens
+WHERE cliente_id = :cliente_id AND status IN ('pendente', 'processando') ORDER BY agendar_para, id LIMIT :limite;
+
+-- read history: every change of who leads the conversation, in order
+SELECT ordem, acao, por, motivo, mensagens, em FROM conversas_historico WHERE conversa_id = :id ORDER BY ordem;
+
+-- write note: add a line to the history
+INSERT INTO conversas_historico (conversa_id, ordem, acao, por, motivo, mensagens, em)
+SELECT :id, coalesce(max(ordem), 0) + 1, :acao, :por, :motivo, :mensagens, :now
+FROM conversas_historico WHERE conversa_id = :id;
+
+-- write take: if Julia leads the open conversation, or a person is needed and none has taken it over
+UPDATE conversations SET controlled_by = 'human', status = 'active', responsavel = :por, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND (controlled_by = 'ai' OR responsavel IS NULL);
+
+-- write give_back: if a person leads the open conversation, or is needed
+UPDATE conversations SET controlled_by = 'ai', status = 'active', responsavel = NULL, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human';
+
+-- write finish: if the conversation is open
+UPDATE conversations SET controlled_by = 'ai', status = 'completed', encerrada_em = :now, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated');
+
+-- write escalate: if Julia leads the open conversation
+UPDATE conversations SET controlled_by = 'human', status = 'escalated', responsavel = NULL, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'ai';
+
+-- write move: change the stage of an open conversation, except the stage optout
+UPDATE conversations SET stage = :para, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND stage NOT IN ('optout', CAST(:para AS text));
+
+-- read unclaimed: open conversations that need a person and have none
+SELECT count(*) AS items, min(updated_at) AS "desde [TIMESTAMPTZ]" FROM conversations
+WHERE controlled_by = 'human' AND responsavel IS NULL AND status IN ('active', 'paused', 'escalated');

@@ -1,0 +1,125 @@
+"""``/api/v1/conversas`` and ``/api/v1/pendencias``: who leads a conversation, and the messages that wait for a person."""
+
+from typing import Annotated, Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.composition.mensagens import Messages
+from app.contexts.conversas.atendimento import (
+    LONGEST_MOTIVO,
+    Com,
+    ConversaComPessoa,
+    ConversaDesconhecida,
+    ConversaEncerrada,
+    ConversaSemPessoa,
+    Estagio,
+)
+from app.contexts.conversas.pendencias import PendenciaDesconhecida
+from app.contexts.conversas.relato import (
+    conversa_em_palavras,
+    mudada_em_palavras,
+    pendencia_em_palavras,
+    vista_da_conversa_em_palavras,
+)
+from app.contexts.mensagens.service import NaDevolucao
+from app.web.refusals import as_problems, caller_of
+from app.web.routes.grupos import NAME
+from app.web.routes.listas_de_grupos import Limit, Skip
+from batuta.web import AuthoriseFirst, Scope, needs
+
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "no such conversation"},
+    409: {"description": "the conversation has ended, or another person leads it"},
+}
+REFUSALS = {
+    ConversaDesconhecida: (404, "conversa_unknown"),
+    **dict.fromkeys((ConversaEncerrada, ConversaComPessoa, ConversaSemPessoa), (409, "conversa_state")),
+    PendenciaDesconhecida: (404, "pendencia_unknown"),
+}
+# Leaves room for the decision about held messages, which the history stores before the reason.
+Motivo = Annotated[str, Field(max_length=LONGEST_MOTIVO - 50, pattern=NAME)]
+
+
+class Porque(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    motivo: Motivo
+
+
+class Devolucao(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    mensagens: NaDevolucao = Field(description="whether the messages that waited continue or are cancelled")
+    motivo: Motivo
+
+
+def routers(messages: Messages, zone: ZoneInfo) -> list[APIRouter]:
+    return [_conversations(messages, zone), _pending(messages, zone)]
+
+
+def _conversations(messages: Messages, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/api/v1/conversas", tags=["conversas"], route_class=AuthoriseFirst)
+    care = messages.atendimento
+
+    @routes.get("", operation_id="list_conversas")
+    async def everything(
+        com: Annotated[Com | None, Query(description="only conversations that Julia (ai) or a person leads")] = None,
+        estagio: Estagio | None = None,
+        encerradas: Annotated[bool, Query(description="include ended conversations")] = False,
+        limite: Limit = 50,
+        pular: Skip = 0,
+    ) -> dict[str, Any]:
+        """List conversations, the most recently changed first, without their texts."""
+        rows = await care.listar(com=com, estagio=estagio, encerradas=encerradas, limite=limite, pular=pular)
+        return {"conversas": [conversa_em_palavras(row, zone) for row in rows]}
+
+    @routes.get("/{id}", operation_id="show_conversa", responses={404: ANSWERS[404]}, openapi_extra=needs(Scope.PII))
+    async def show(request: Request, id: UUID) -> dict[str, Any]:
+        """Show one conversation with its last messages, its queued messages and its history."""
+        with as_problems(request, REFUSALS):
+            return vista_da_conversa_em_palavras(await care.ver(str(id)), zone)
+
+    @routes.post("/{id}/assumir", operation_id="take_conversa", responses=ANSWERS)
+    async def take(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
+        """Give the conversation to the caller. From now on the messages that Julia queued are held."""
+        with as_problems(request, REFUSALS):
+            return mudada_em_palavras(await care.assumir(str(id), por=caller_of(request), motivo=porque.motivo))
+
+    @routes.post("/{id}/devolver", operation_id="return_conversa", responses=ANSWERS)
+    async def give_back(request: Request, id: UUID, como: Devolucao) -> dict[str, Any]:
+        """Return the conversation to Julia, and continue or cancel the messages that waited."""
+        with as_problems(request, REFUSALS):
+            done = await care.devolver(str(id), como.mensagens, por=caller_of(request), motivo=como.motivo)
+            return mudada_em_palavras(done)
+
+    @routes.post("/{id}/encerrar", operation_id="end_conversa", responses=ANSWERS)
+    async def finish(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
+        """End the conversation and cancel Julia's waiting messages to the doctor."""
+        with as_problems(request, REFUSALS):
+            return mudada_em_palavras(await care.encerrar(str(id), por=caller_of(request), motivo=porque.motivo))
+
+    return routes
+
+
+def _pending(messages: Messages, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix="/api/v1/pendencias", tags=["conversas"], route_class=AuthoriseFirst)
+    pending = messages.pendencias
+
+    @routes.get("", operation_id="list_pendencias", openapi_extra=needs(Scope.PII))
+    async def waiting(limite: Limit = 50) -> dict[str, Any]:
+        """List the inbound messages that wait for a person, oldest first, with the text of the first message."""
+        found = await pending.listar(limite=limite)
+        shown = [pendencia_em_palavras(each, zone) for each in found]
+        return {"abertas": await pending.quantas(), "pendencias": shown}
+
+    @routes.post(
+        "/{id}/resolver", operation_id="resolve_pendencia", responses={404: {"description": "no such open entry"}}
+    )
+    async def resolve(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
+        """Mark the messages of one writer as answered."""
+        with as_problems(request, REFUSALS):
+            await pending.resolver(str(id), por=caller_of(request), motivo=porque.motivo)
+        return {"id": str(id), "resolvida": True}
+
+    return routes
