@@ -94,7 +94,7 @@ def test_terminal_lists_messages_and_vacancies(folder: Path, batuta: Command, mo
     assert all(vacancy[name] in table for name in ("vaga_id", "revisao_id", "hospital"))
     for name in ("vaga_id", "revisao_id"):
         assert f"vacancy {vacancy['vaga_id']}: open" in batuta(*JULIA, "grupos", "ver", vacancy[name])[1]
-    assert "the state: discarded" in batuta(*JULIA, "grupos", "revisao", "--status", "descartada")[1]
+    assert "the status: discarded" in batuta(*JULIA, "grupos", "revisao", "--status", "descartada")[1]
 
 
 def test_dry_run_of_a_text_shows_the_slice_of_each_field(
