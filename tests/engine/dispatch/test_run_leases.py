@@ -24,7 +24,7 @@ from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
 
-SOON = 3.0  # seconds of real time; less than a statement waits for a row lock
+SOON = 8.0  # seconds of real time; less than a statement waits for a row lock
 HOUR = timedelta(hours=1)
 NAMES = ("a", "b", "c")
 

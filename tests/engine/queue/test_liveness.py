@@ -29,7 +29,7 @@ async def queue(database: Database, database_url: str, clock: FakeClock, ids: Id
     """Queue with its own liveness connections and a short lock timeout on them."""
     if database.dialect != "postgres":
         pytest.skip("SQLite has one writer and no row locks")
-    liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(milliseconds=300), readers=1))
+    liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(seconds=1), readers=1))
     await liveness.open()
     yield SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True, liveness=liveness)
     await liveness.close()

@@ -24,7 +24,8 @@ from tests.engine.dispatch.scheduling import register
 from tests.servers import Postgres
 
 ONE = in_dialect(query_of("one", "SELECT 1 AS n", writes=False), "postgres")
-SLEEP = in_dialect(query_of("sleep", "SELECT pg_sleep(10)", writes=False), "postgres")
+SLEEP = in_dialect(query_of("sleep", "SELECT pg_sleep(60)", writes=False), "postgres")
+WITHIN = 25.0  # seconds; a statement that needs a connection of the busy pool fails after 10 s
 LOCK = in_dialect(query_of("lock", "SELECT id FROM tasks WHERE id = :id FOR UPDATE", writes=True), "postgres")
 CONNECTIONS = in_dialect(
     query_of(
@@ -72,7 +73,7 @@ async def test_busy_pool_delays_no_renewal_claim_or_rescue_of_the_queue(work: Ba
     await work.enqueue_many("enviar", [()] * 2)
     queue = work.queues["default"]
     (first,) = (await queue.settle_and_claim([], WORKER, 1)).leases
-    async with all_connections_taken(work), asyncio.timeout(2):
+    async with all_connections_taken(work), asyncio.timeout(WITHIN):
         assert (await queue.renew([first], WORKER)).lost == frozenset()
         assert len((await queue.settle_and_claim([], WORKER, 5)).leases) == 1
         assert list(await queue.rescue(10)) == []
@@ -92,7 +93,7 @@ async def test_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
 
     log = work.executions
     await register(log, [JOB], SCHEDULER)
-    async with all_connections_taken(work), asyncio.timeout(3):
+    async with all_connections_taken(work), asyncio.timeout(WITHIN):
         await log.controls()
         opened = await log.open_due([JOB.job], SCHEDULER, decide)
         assert await log.renew(opened.started, SCHEDULER) == RunsRenewed()
@@ -101,7 +102,7 @@ async def test_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
 
 
 async def test_busy_pool_delays_no_heartbeat(work: Batuta) -> None:
-    async with all_connections_taken(work), asyncio.timeout(2):
+    async with all_connections_taken(work), asyncio.timeout(WITHIN):
         await work.beats.beat("one", "worker", {})
         assert [row["worker_name"] for row in await work.liveness.all(BEATS)] == ["worker"]
 

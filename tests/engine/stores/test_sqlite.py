@@ -33,11 +33,12 @@ from batuta.stores.sqlite.driver import SqliteDatabase, statements
 
 PUT = query_of("put", "INSERT INTO things (name) VALUES (:name)", writes=True)
 COUNT = query_of("count", "SELECT count(*) AS n FROM things", writes=False)
+LOCK = timedelta(seconds=1)
 
 
 @pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    opened = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=timedelta(milliseconds=300)))
+    opened = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=LOCK))
     await opened.open()
     await opened.script("CREATE TABLE things (name TEXT);")
     yield opened
@@ -240,7 +241,7 @@ async def test_all_waiting_writes_time_out_together_when_the_writer_is_busy(
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     writing = [asyncio.create_task(sqlite.run(PUT, name=f"n{n}")) for n in range(10)]
-    done, _ = await asyncio.wait(writing, timeout=2)
+    done, _ = await asyncio.wait(writing, timeout=8 * LOCK.total_seconds())
     assert len(done) == 10  # together, not each for the whole limit in turn
     assert all(isinstance(task.exception(), StoreTimeout) for task in writing)
     other.execute("COMMIT")

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ async def test_imports_of_one_process_share_its_limit_of_open_files(julia_open: 
 
 
 @pytest.fixture
-async def julia_open(settings: Settings) -> Julia:
+async def julia_open(settings: Settings) -> AsyncIterator[Julia]:
     julia = build(settings)
-    await julia.work.open()
-    return julia
+    async with julia.work:
+        yield julia
