@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import itertools
 import os
 import shutil
@@ -233,6 +234,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     computing = [file for file in files if FAULTS not in file.parents]
     place = {file: (n + 0.5) / len(group) for group in (waiting, computing) for n, file in enumerate(group)}
     items.sort(key=lambda item: 0 if item.get_closest_marker("timeout") else place[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the modules and tests from garbage collection: each full collection would visit a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
