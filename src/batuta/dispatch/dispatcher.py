@@ -7,6 +7,7 @@ and the others skip it. A dispatcher whose timetable is not the active one stand
 
 import heapq
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -44,43 +45,35 @@ STEP = timedelta(seconds=2)
 POISONED_FOR = timedelta(minutes=1)
 
 
+@dataclass(eq=False)
 class Dispatcher:
     name = "dispatcher"
 
-    def __init__(
-        self,
-        registry: JobRegistry,
-        log: ExecutionLog,
-        runner: Runner,
-        clock: Clock,
-        events: Events,
-        lease_holder: LeaseHolder,
-        own: OwnTimetable,
-        lanes: Lanes,
-    ) -> None:
-        """Create a dispatcher for the timetable of this process (``own``)."""
-        self.wakeup = Wakeup()
-        self._registry = registry
-        self._log = log
-        self._runner = runner
-        self._clock = clock
-        self._events = events
-        self._lease_holder = lease_holder
-        self._lanes = lanes
+    registry: JobRegistry
+    log: ExecutionLog
+    runner: Runner
+    clock: Clock
+    events: Events
+    lease_holder: LeaseHolder
+    own: OwnTimetable  # the timetable of this process
+    lanes: Lanes
+    wakeup: Wakeup = field(default_factory=Wakeup, init=False)
+
+    def __post_init__(self) -> None:
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
-        self._agenda = self._all_at(self._clock.now())
+        self._agenda = self._all_at(self.clock.now())
         self._ahead = timedelta(0)  # offset of the database's clock from this machine's
         self._last: datetime | None = None
         self._portion = PORTION
-        self._activation = Activation(own, log, clock, lease_holder)
+        self._activation = Activation(self.own, self.log, self.clock, self.lease_holder)
         self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
         """Return the job as scheduled now, otherwise as any profile declares it. A run needs its job even if the active
         profile lacks it.
         """
-        return self._timetable.get(name) or self._registry.find_declared(name)
+        return self._timetable.get(name) or self.registry.find_declared(name)
 
     async def tick(self) -> Pace:
         standing = await self._activation.look()
@@ -102,21 +95,21 @@ class Dispatcher:
         self._controls = None  # register the jobs again before the next fire
         if self._behind != standing.behind:
             self._behind = standing.behind
-            self._events.emit(TimetableStandsBy(self._activation.own.fingerprint, standing.behind))
-        return Idle(self._clock.now() + LONGEST_REST)
+            self.events.emit(TimetableStandsBy(self._activation.own.fingerprint, standing.behind))
+        return Idle(self.clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
         """Register the jobs if the timetable becomes active or the controls changed. Return False if another writer was
         faster; the caller then looks again.
         """
-        controls = await self._log.controls()
+        controls = await self.log.controls()
         if controls == self._controls and isinstance(standing, Active):
             return True
-        own, timetable = self._activation.own.fingerprint, self._registry.timetable(controls)
+        own, timetable = self._activation.own.fingerprint, self.registry.timetable(controls)
         active = own if isinstance(standing, Active) else standing.active
         expected = Expected(timetable=own, active=active, controls=controls)
-        changed = await self._log.register(
-            [registration(job) for job in timetable.values()], self._lease_holder, expected
+        changed = await self.log.register(
+            [registration(job) for job in timetable.values()], self.lease_holder, expected
         )
         if changed is None:
             return False
@@ -124,13 +117,13 @@ class Dispatcher:
         # The database records how far each job is decided: look at every job once, now.
         self._agenda = self._all_at(self._now())
         if active != own:
-            self._events.emit(TimetableActivated(own, active))
-        self._events.emit(JobsRegistered(self._registry.profile(controls), len(timetable), tuple(sorted(changed))))
+            self.events.emit(TimetableActivated(own, active))
+        self.events.emit(JobsRegistered(self.registry.profile(controls), len(timetable), tuple(sorted(changed))))
         return True
 
     def _notice_steps(self, now: datetime) -> None:
         if self._last is not None and now < self._last - STEP:
-            self._events.emit(ClockStepped(self._last - now))
+            self.events.emit(ClockStepped(self._last - now))
             self._agenda = self._all_at(now)
         self._last = now
 
@@ -144,9 +137,9 @@ class Dispatcher:
             is_current = (ledger.timetable, ledger.controls) == (self._activation.own.fingerprint, self._controls)
             return self._decide(due, ledger, waiting) if is_current else Decisions()
 
-        with self._runner.expecting():
+        with self.runner.expecting():
             try:
-                opened = await self._log.open_due(due, self._lease_holder, decide)
+                opened = await self.log.open_due(due, self.lease_holder, decide)
             except BaseException as error:
                 self._agenda.put(dict.fromkeys(due, now))
                 if isinstance(error, StoreUnavailable):
@@ -162,7 +155,7 @@ class Dispatcher:
         return True
 
     def _decide(self, due: Collection[str], ledger: Ledger, waiting: set[str]) -> Decisions:
-        windows = self._registry.windows_now(ledger.controls)
+        windows = self.registry.windows_now(ledger.controls)
         decided = []
         for name in due:
             if name in ledger.silenced:
@@ -180,17 +173,17 @@ class Dispatcher:
 
     def _start(self, opened: Opened) -> None:
         for opening in opened.explained:
-            self._events.emit(
+            self.events.emit(
                 FireExplained(
                     opening.job, opening.category, opening.scheduled_for, opening.status.value, opening.reason
                 )
             )
         for execution in opened.started:
-            self._runner.start(execution, self._timetable[execution.job])
+            self.runner.start(execution, self._timetable[execution.job])
 
     def _all_at(self, instant: datetime) -> "Agenda":
         def is_first(name: str) -> bool:
-            return self._lanes.is_reserved(self._timetable[name].category)
+            return self.lanes.is_reserved(self._timetable[name].category)
 
         return Agenda(is_first, dict.fromkeys(self._timetable, instant))
 
@@ -206,11 +199,11 @@ class Dispatcher:
         try:
             return compute(self._timetable[name])
         except Exception as error:  # noqa: BLE001 - no error in one schedule may stop the others
-            self._events.emit(ScheduleFailed(name, error))
+            self.events.emit(ScheduleFailed(name, error))
             return None
 
     def _now(self) -> datetime:
-        return self._clock.now() + self._ahead
+        return self.clock.now() + self._ahead
 
 
 class Agenda:

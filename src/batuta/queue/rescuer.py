@@ -9,6 +9,7 @@ clock step, a start of the rescuer, a suspended machine, or a renewal that found
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
@@ -26,28 +27,22 @@ MOST_WATCHED = 5_000
 CONFIRM_AFTER = 0.4
 
 
+@dataclass(eq=False)
 class Rescuer:
-    def __init__(
-        self,
-        name: str,
-        store: QueueStore,
-        lease: timedelta,
-        clock: Clock,
-        events: Events,
-        worker_wakeup: Wakeup | None = None,
-    ) -> None:
-        """``worker_wakeup`` wakes the worker of this process after a release."""
-        self.name = f"rescuer:{name}"
-        self.wakeup = Wakeup()
-        self._queue = name
-        self._store = store
-        self._lease = lease
-        self._probe_holder = LeaseHolder(owner=self.name, lease=lease)
-        self._clock = clock
-        self._events = events
-        self._wake: Callable[[], None] = (lambda: None) if worker_wakeup is None else worker_wakeup.set
+    queue: str
+    store: QueueStore
+    lease: timedelta
+    clock: Clock
+    events: Events
+    worker_wakeup: Wakeup | None = None  # set after a release, to wake the worker of this process
+    wakeup: Wakeup = field(default_factory=Wakeup, init=False)
+
+    def __post_init__(self) -> None:
+        self.name = f"rescuer:{self.queue}"
+        self._probe_holder = LeaseHolder(owner=self.name, lease=self.lease)
+        self._wake: Callable[[], None] = (lambda: None) if self.worker_wakeup is None else self.worker_wakeup.set
         self._looked_at: datetime | None = None
-        self._confirm_after = lease * CONFIRM_AFTER
+        self._confirm_after = self.lease * CONFIRM_AFTER
         self._silence: SilenceDetector[Lapsing] = SilenceDetector(self._confirm_after)
         self._silent_for: Mapping[Lapsing, timedelta] = {}
 
@@ -61,12 +56,12 @@ class Rescuer:
         try:
             if await self._writes_are_slow():
                 self._silence.forget()
-            confirmed = self._confirm(await self._store.lapsing(self._lease / 2, MOST_WATCHED))
-            rescued = await self._store.rescue(BATCH, confirmed) if confirmed else ()
+            confirmed = self._confirm(await self.store.lapsing(self.lease / 2, MOST_WATCHED))
+            rescued = await self.store.rescue(BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
             self._silence.forget()  # no worker could renew while the store was unavailable
             raise
-        _announce(self._queue, rescued, self._events, self._wake)
+        _announce(self.queue, rescued, self.events, self._wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
@@ -77,37 +72,37 @@ class Rescuer:
         if not self._silent_for:
             return rescued
         waits(self._confirm_after)
-        await self._clock.sleep(self._confirm_after.total_seconds())
+        await self.clock.sleep(self._confirm_after.total_seconds())
         return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
         """Record the leases that expire soon, and return those that were unchanged for long enough."""
-        self._silent_for = self._silence.look(lapsing, self._clock.monotonic())
+        self._silent_for = self._silence.look(lapsing, self.clock.monotonic())
         return [each for each, span in self._silent_for.items() if span >= self._confirm_after]
 
     def _next_look(self) -> Idle:
         # A confirmed lease that has not expired yet, or whose row is locked, waits for the regular interval.
         waits = [self._confirm_after - span for span in self._silent_for.values() if span < self._confirm_after]
-        return Idle(self._clock.now() + min(waits)) if waits else Idle()
+        return Idle(self.clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
         """Drop all observations after a clock step, or after a pause longer than a lease, because living workers may be
         late as well.
         """
-        now, before = self._clock.now(), self._looked_at
+        now, before = self.clock.now(), self._looked_at
         self._looked_at = now
-        if before is not None and abs(now - before) > self._lease:
+        if before is not None and abs(now - before) > self.lease:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
         """Record the current time, execute a write without effect, and return whether the write was slow. Then the
         renewals of other workers are slow too.
         """
-        began = self._clock.monotonic()
-        if await self._store.follow_clock(self._lease):
+        began = self.clock.monotonic()
+        if await self.store.follow_clock(self.lease):
             self._wake()  # a clock correction made items due
-        await self._store.renew((), self._probe_holder)
-        return self._clock.monotonic() - began > self._lease.total_seconds() / 3
+        await self.store.renew((), self._probe_holder)
+        return self.clock.monotonic() - began > self.lease.total_seconds() / 3
 
 
 async def recover_items(
