@@ -111,9 +111,8 @@ class Job:
 class JobRules(TypedDict, total=False):
     """Options of a job that can be combined freely. Numbers are seconds."""
 
-    sla: (
-        timedelta | float | None
-    )  # longest time from an expected fire to a successful run; None: derived from the schedule
+    # Longest time from an expected fire to a successful run; None: derived from the schedule.
+    sla: timedelta | float | None
     max_age: timedelta | float | None  # an older missed fire is not caught up; None: the time between two fires
     critical: bool
     autonomous: bool  # acts without a request of a person; shown to operators

@@ -77,9 +77,8 @@ def _distribute(
     waiting: Sequence["asyncio.Future[Answer | None]"], call: "asyncio.Task[Sequence[Answer | None]]"
 ) -> None:
     """Pass the result or the error of a call to every waiting future, except futures whose caller was cancelled."""
-    error = (
-        None if call.cancelled() else call.exception()
-    )  # read even if no future waits: asyncio reports an error that was never read
+    # Read even if no future waits: asyncio reports an error that was never read.
+    error = None if call.cancelled() else call.exception()
     for place, future in enumerate(waiting):
         if future.done():
             continue

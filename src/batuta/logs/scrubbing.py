@@ -188,9 +188,8 @@ def _scrub_number(number: int | float) -> object:
     if isinstance(number, float) and not (math.isfinite(number) and number.is_integer()):
         return number if math.isfinite(number) else str(number)
     if abs(number) > _LARGEST_NUMBER:
-        return (
-            number if isinstance(number, float) else hex(number)
-        )  # too long for a phone or identity number, and perhaps for str()
+        # Too long for a phone or identity number, and perhaps for str().
+        return number if isinstance(number, float) else hex(number)
     digits = str(int(number))
     return number if mask(digits) == digits else mask(digits)
 

@@ -185,9 +185,8 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
 
     def observe(call: str, seconds: float, error: BaseException | None) -> None:
         calls.labels(call).observe(seconds)
-        if isinstance(
-            error, StoreError
-        ):  # an error of the application's code inside a transaction is not a database error
+        # An error of the application's code inside a transaction is not a database error.
+        if isinstance(error, StoreError):
             errors.labels(type(error).__name__).inc()
 
     for database in databases:

@@ -115,9 +115,8 @@ def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda
             stop.set()
             asked_to()
 
-    heard = (
-        ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)
-    )  # nohup ignores SIGHUP
+    # nohup ignores SIGHUP.
+    heard = ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)
     _deafen_children()
     for number in heard:
         loop.add_signal_handler(number, on_signal, number)

@@ -43,9 +43,8 @@ NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")
 PR_SET_PDEATHSIG = 1
 LOOK = timedelta(milliseconds=500)
 LAST_LINES = 1.0  # seconds to read the last lines of a child
-KILLING = timedelta(
-    seconds=3
-)  # part of the tree's grace: time to kill the remaining children and read their last lines
+# Part of the tree's grace: time to kill the remaining children and read their last lines.
+KILLING = timedelta(seconds=3)
 TIMED_OUT = "Timeout"  # first word of faulthandler's dump when its timer was not re-armed in time
 NOT_STARTED = 127  # exit code of a shell for a program that cannot be started
 

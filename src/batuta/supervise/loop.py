@@ -100,9 +100,8 @@ class LoopPolicy:
     longest_call: timedelta = timedelta(0)  # longest legitimate wait for one operation that records no progress
     max_failures: int = 5  # consecutive failures that end the process, so that its parent restarts it
     max_restarts: int = 5  # restarts of a stuck tick without a healthy period in between that end the process
-    healthy_after: timedelta = timedelta(
-        minutes=10
-    )  # after this time without a restart the count of restarts is zero again
+    # After this time without a restart the count of restarts is zero again.
+    healthy_after: timedelta = timedelta(minutes=10)
     backoff: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=1)
     # At a shutdown: keep ticking while the other loops drain, then stop (lease renewal, heartbeat, LISTEN).
