@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import agendamentos, campanhas, chips, conversas, grupos, mensagens, vagas
+from app.cli import agendamentos, campanhas, chips, conversas, grupos, mensagens, relatorios, vagas
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
-from app.web.boards import appointments_board, groups_board, sending_board, vacancies_board
+from app.web.boards import appointments_board, groups_board, reports_board, sending_board, vacancies_board
 from batuta import Batuta, __version__
 from batuta.config import environment, load_settings
 from batuta.errors import ConfigError
@@ -86,6 +86,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
                 lambda: groups_board(julia),
                 lambda: vacancies_board(julia),
                 lambda: appointments_board(julia),
+                lambda: reports_board(julia),
             ],
             child_env={} if settings.in_production else simulator_settings(settings),
             rebuilt=lambda added: build(with_environment(settings, added)).work,
@@ -119,6 +120,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "grupos": grupos.COMMANDS,
         "vagas": vagas.COMMANDS,
         "conversas": conversas.COMMANDS,
+        "relatorios": relatorios.COMMANDS,
     }
     return own if settings.in_production else own | {"preencher-demo": mensagens.preencher_demo}
 

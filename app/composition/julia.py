@@ -14,6 +14,7 @@ from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
 from app.composition.plantoes import Shifts, add_shifts
+from app.composition.relatorios import Reports, add_reports
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution import probe as evolution
@@ -55,6 +56,7 @@ class Julia:
     group_contacts: GroupContacts
     shifts: Shifts
     appointments: Appointments
+    reports: Reports
     inbox: Inbox
     demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
@@ -96,6 +98,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         group_contacts=build_group_contacts(work, groups.dicionario, line),
         shifts=add_shifts(work, groups.dicionario),
         appointments=add_appointments(work, settings, llm),
+        reports=add_reports(work, settings),
         inbox=inbox,
         demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),
@@ -171,6 +174,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.group_contacts.handlers,
         **julia.groups.handlers,
         **julia.shifts.handlers,
+        **julia.reports.handlers,
     }
     first = {name: _read_inbox_first(julia.work, handlers[name]) for name in READ_INBOX_FIRST}
     add_endpoints(julia.work, julia.settings, handlers | first)

@@ -15,6 +15,7 @@ from app.web.routes import (
     grupos,
     listas_de_grupos,
     nomes,
+    relatorios,
     vagas,
     webhooks,
 )
@@ -38,6 +39,7 @@ def create_app(julia: Julia) -> FastAPI:
             listas_de_grupos.router(groups.recebidas, groups.abertas, work.zone),
             *conversas.routers(julia.messages, work.zone),
             vagas.router(julia.shifts, work.zone),
+            relatorios.router(julia.reports.relatorios, work.zone),
             agendamentos.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),
         ],

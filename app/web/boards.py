@@ -1,4 +1,4 @@
-"""The boards of the first page: messages, groups, vacancies and appointments."""
+"""The boards of the first page: messages, groups, vacancies, appointments and reports."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -9,6 +9,7 @@ from app.contexts.agendamentos.model import StatusDaLeitura as StatusDaLeitura
 from app.contexts.campanhas.model import StatusDaCampanha, ninguem_recebeu
 from app.contexts.envio.saude import LIMITS, MedidasDaFila
 from app.contexts.mensagens.limites import Limites
+from app.contexts.relatorios.service import Relatorio
 from app.contexts.vagas.api import StatusDaVaga
 from batuta.extension import Board, Course, Figure, Tone
 from batuta.sql import Row
@@ -31,6 +32,16 @@ IMPORT_TONES: Final[Mapping[str, Tone]] = {
     "em_andamento": Tone.RUNNING,
     "concluida": Tone.OK,
     "falhou": Tone.FAILING,
+}
+
+MOST_REPORTS: Final = 5
+REPORT_COLUMNS: Final = ("relatorio", "situacao", "responderam", "enviadas", "recebidas", "reservados")
+REPORT_TONES: Final[Mapping[str, Tone]] = {
+    "guardado": Tone.WAITING,
+    "enviado": Tone.OK,
+    "enviando": Tone.RUNNING,
+    "recusado": Tone.DEGRADED,
+    "incerto": Tone.DEGRADED,
 }
 
 
@@ -103,6 +114,29 @@ async def appointments_board(julia: Julia) -> Board:
         ],
         columns=[f"quadro.agendamentos.coluna_{each}" for each in IMPORT_COLUMNS],
         courses=[_import(row) for row in await julia.appointments.importacao.recentes(MOST_IMPORTS)],
+    )
+
+
+async def reports_board(julia: Julia) -> Board:
+    undelivered = int((await julia.reports.relatorios.nao_entregues())["items"])
+    return Board(
+        says="quadro.relatorios.titulo",
+        figures=[Figure(says="quadro.relatorios.nao_entregues", value=undelivered, tone=_needs_person(undelivered))],
+        columns=[f"quadro.relatorios.coluna_{each}" for each in REPORT_COLUMNS],
+        courses=[_report(julia, each) for each in await julia.reports.relatorios.listar(limite=MOST_REPORTS)],
+    )
+
+
+def _report(julia: Julia, relatorio: Relatorio) -> Course:
+    figures, states = relatorio.metricas["periodo"], set(relatorio.envios.values())
+    state = max(states, key=list(REPORT_TONES).index, default="guardado")
+    return Course(
+        name=f"{relatorio.periodo.tipo} {relatorio.periodo.inicio.astimezone(julia.work.zone):%d/%m}",
+        state=f"estado.relatorio.{state}",
+        tone=REPORT_TONES[state],
+        done=figures["medicos_que_responderam"],
+        of=figures["medicos_contatados"],
+        cells=[figures[name] for name in ("enviadas", "recebidas", "plantoes_reservados")],
     )
 
 

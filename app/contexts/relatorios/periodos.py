@@ -1,0 +1,63 @@
+"""The periods of the reports, in local time.
+
+    manha 00–10 h    almoco 10–13 h    tarde 13–17 h    fim_dia 17–20 h    semanal Monday to Sunday
+
+A period has fixed limits. A late run therefore counts the same rows as a run on time.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Final
+from zoneinfo import ZoneInfo
+
+
+class Tipo(StrEnum):
+    MANHA = "manha"
+    ALMOCO = "almoco"
+    TARDE = "tarde"
+    FIM_DIA = "fim_dia"
+    SEMANAL = "semanal"
+
+
+HORAS: Final = {Tipo.MANHA: (0, 10), Tipo.ALMOCO: (10, 13), Tipo.TARDE: (13, 17), Tipo.FIM_DIA: (17, 20)}
+DO_DIA: Final = tuple(HORAS)
+WEEK: Final = timedelta(days=7)
+# The clock of the api may be behind the clock of the scheduler by this much. A period that ends within this time counts
+# as ended.
+TOLERANCE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Periodo:
+    """A period of one report. ``inicio`` is inclusive, ``fim`` exclusive."""
+
+    tipo: Tipo
+    inicio: datetime
+    fim: datetime
+
+    def terminou(self, now: datetime) -> bool:
+        """Return whether the period has ended at ``now``."""
+        return now >= self.fim - TOLERANCE
+
+    @property
+    def dia_inteiro(self) -> datetime:
+        """The midnight at which the day of the period starts."""
+        return self.inicio.replace(hour=0)
+
+    def ultimo_dia(self, zone: ZoneInfo) -> date:
+        """Return the last local day of the period."""
+        return (self.fim - timedelta(microseconds=1)).astimezone(zone).date()
+
+
+def parte_do_dia(tipo: Tipo, day: date, zone: ZoneInfo) -> Periodo:
+    """Return the period of ``tipo`` on a local day. ``tipo`` is one of ``DO_DIA``."""
+    starts, ends = HORAS[tipo]
+    return Periodo(tipo, datetime.combine(day, time(starts), zone), datetime.combine(day, time(ends), zone))
+
+
+def semana(day: date, zone: ZoneInfo) -> Periodo:
+    """Return the week, Monday to Sunday, that contains a local day."""
+    monday = day - timedelta(days=day.weekday())
+    starts, ends = (datetime.combine(each, time(0), zone) for each in (monday, monday + WEEK))
+    return Periodo(Tipo.SEMANAL, starts, ends)

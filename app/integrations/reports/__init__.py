@@ -1,0 +1,1 @@
+"""Deliver reports to a Slack channel and to any address that takes JSON."""
