@@ -64,7 +64,7 @@ async def figures(office: Office, tipo: str = "manha", **params: str) -> dict[st
     answer = await run(office, reports(office), tipo, **params)
     assert isinstance(answer, Done)
     assert isinstance(answer.result, dict)
-    found: Any = answer.result["metricas"]
+    found: dict[str, Any] = answer.result["metricas"]
     return found
 
 
