@@ -146,7 +146,7 @@ class Settings(EngineSettings):
     chatwoot_token: SecretStr | None = None
     """token of the help desk (not used yet)"""
     briefing_dir: str = "data/briefing"
-    """folder of Markdown files, instead of Google Docs (not used yet)"""
+    """folder of Markdown files: the briefing, and `templates/` with a template for each type of campaign"""
     google_docs_credentials: SecretStr | None = None
     """service account, as JSON (not used yet)"""
     google_docs_briefing_id: str | None = None

@@ -8,6 +8,7 @@ from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
 from app.composition.development.demo import Demo, planilha_de_demonstracao
+from app.composition.diretrizes import Directives, add_directives
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
@@ -57,6 +58,7 @@ class Julia:
     shifts: Shifts
     appointments: Appointments
     reports: Reports
+    directives: Directives
     inbox: Inbox
     demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
@@ -99,6 +101,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         shifts=add_shifts(work, groups.dicionario),
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
+        directives=add_directives(work, settings),
         inbox=inbox,
         demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),
@@ -175,6 +178,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.groups.handlers,
         **julia.shifts.handlers,
         **julia.reports.handlers,
+        **julia.directives.handlers,
     }
     first = {name: _read_inbox_first(julia.work, handlers[name]) for name in READ_INBOX_FIRST}
     add_endpoints(julia.work, julia.settings, handlers | first)

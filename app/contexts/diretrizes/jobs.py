@@ -1,0 +1,84 @@
+"""Jobs that read the documents of operators: the briefing every hour, the templates every morning."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from app.contexts.diretrizes.leitura import Invalido, ler_briefing, ler_template
+from app.contexts.diretrizes.service import Aplicado, Diretrizes, Fonte, FonteIndisponivel, Igual, Rejeitado, Resultado
+from batuta import Done, Failed, Outcome, Partial, Skipped
+from batuta.jobs import JobCall, JobHandler
+from batuta.kernel import Json
+from batuta.reasons import define, reason_of_error
+
+BRIEFING: Final = "briefing"
+NOT_TEXT = define("documento_ilegivel", "the document is not text in UTF-8: save it again as plain Markdown")
+NO_DOCUMENT = define("documento_ausente", "{onde} has no {documento}: `examples/briefing` shows how to write one")
+REJECTED = define("documento_invalido", "{documento} changed nothing: {motivo}; correct it, then run this job again")
+
+
+class DirectiveJobs:
+    def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str) -> None:
+        """``onde`` names the source for operators: a folder, or the service."""
+        self._diretrizes = diretrizes
+        self._fonte = fonte
+        self._onde = onde
+
+    @property
+    def handlers(self) -> Mapping[str, JobHandler]:
+        return {"sincronizar-briefing": self.sincronizar_briefing, "sync-templates": self.sincronizar_templates}
+
+    async def sincronizar_briefing(self, call: JobCall) -> Outcome:
+        """Apply the newest briefing if it has changed."""
+        try:
+            document = await self._fonte.briefing()
+        except FonteIndisponivel as error:
+            return Failed(reason_of_error(error))
+        if document is None:
+            return Skipped(NO_DOCUMENT(onde=self._onde, documento=BRIEFING))
+        result = await self._diretrizes.aplicar(
+            BRIEFING, document, self._fonte.origem, ler_briefing, Invalido(NOT_TEXT())
+        )
+        return _outcome([result])
+
+    async def sincronizar_templates(self, call: JobCall) -> Outcome:
+        """Apply the newest template of each type of campaign, if it has changed. An invalid template does not prevent
+        the others.
+        """
+        try:
+            found = await self._fonte.templates()
+        except FonteIndisponivel as error:
+            return Failed(reason_of_error(error))
+        if not found:
+            return Skipped(NO_DOCUMENT(onde=self._onde, documento="template"))
+        results = [
+            await self._diretrizes.aplicar(
+                f"template_{tipo}", document, self._fonte.origem, partial(ler_template, tipo), Invalido(NOT_TEXT())
+            )
+            for tipo, document in sorted(found.items())
+        ]
+        return _outcome(results)
+
+
+def _outcome(results: Sequence[Resultado]) -> Outcome:
+    applied = [each for each in results if isinstance(each, Aplicado)]
+    rejected = [each for each in results if isinstance(each, Rejeitado)]
+    result: dict[str, Json] = {
+        "changed": bool(applied),
+        "documentos": [{"documento": each.documento, "hash": each.hash, **_details(each)} for each in results],
+    }
+    if rejected:
+        first = rejected[0]
+        reason = REJECTED(documento=first.documento, motivo=first.motivo)
+        return Partial(reason, items=len(applied), result=result)
+    return Done(items=len(applied), result=result)
+
+
+def _details(result: Resultado) -> dict[str, Json]:
+    match result:
+        case Aplicado(mudou=changed, avisos=warnings):
+            return {"resultado": "aplicado", "diretrizes": list(changed), "avisos": [str(each) for each in warnings]}
+        case Igual():
+            return {"resultado": "igual"}
+        case Rejeitado(motivo=why):
+            return {"resultado": "invalido", "motivo": str(why)}

@@ -1,0 +1,172 @@
+"""Apply documents of operators as directives, in one transaction for each document.
+
+A document with an unchanged hash changes nothing. An invalid document is recorded and changes no directive. A section
+that a new version omits ends its directive. Every version remains stored.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
+
+from app.contexts.comum.saude import report_count
+from app.contexts.diretrizes.leitura import Invalido, Lido, prioridade_de
+from batuta import BatutaError
+from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
+from batuta.kernel import Clock, Ids
+from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
+
+MOST_VERSIONS: Final = 50
+
+
+class DiretrizDesconhecida(BatutaError):
+    sentence = "directive {tipo} does not exist: `batuta diretrizes listar` lists the existing ones"
+
+
+class FonteIndisponivel(BatutaError):
+    sentence = "the documents cannot be read ({why}): correct the source, then `batuta run sincronizar_briefing`"
+
+
+@dataclass(frozen=True, slots=True)
+class Documento:
+    """A document of operators. ``texto`` is None if it is not text in UTF-8."""
+
+    titulo: str
+    texto: str | None
+
+
+class Fonte(Protocol):
+    """Where operators write documents. Both methods raise FonteIndisponivel if the source cannot be read."""
+
+    @property
+    def origem(self) -> str: ...
+    async def briefing(self) -> Documento | None:
+        """Return the newest briefing, or None if there is none."""
+        ...
+
+    async def templates(self) -> Mapping[str, Documento]:
+        """Return the newest template of each type of campaign that has one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Aplicado:
+    """A new version is in force. ``mudou`` lists the directives that were added, changed or ended."""
+
+    documento: str
+    hash: str
+    mudou: Sequence[str]
+    avisos: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Igual:
+    """The document has not changed since the version in force."""
+
+    documento: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejeitado:
+    """The document is invalid; the directives in force are unchanged."""
+
+    documento: str
+    hash: str
+    motivo: str
+
+
+Resultado: TypeAlias = Aplicado | Igual | Rejeitado
+
+
+@dataclass(frozen=True, slots=True)
+class DirectiveQueries:
+    latest: Query
+    record: Query
+    active: Query
+    active_of: Query
+    versions: Query
+    last_version: Query
+    close: Query
+    add: Query
+    invalid: Query
+
+
+class Diretrizes:
+    def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._ids = ids
+        self._clock = clock
+        self._queries = load_queries(DirectiveQueries, Path(__file__).parent / "diretrizes.sql", database.dialect)
+
+    async def aplicar(
+        self, nome: str, documento: Documento, origem: str, ler: Callable[[str], Lido | Invalido], invalido: Invalido
+    ) -> Resultado:
+        """Apply one document. ``nome`` identifies the document over its versions; ``invalido`` is the result for bytes
+        that are not text.
+        """
+        text = documento.texto or ""
+        read = invalido if documento.texto is None else ler(text)
+        key = hashlib.sha256(text.encode()).hexdigest()
+        async with self._database.transaction() as transaction:
+            latest = await transaction.one(self._queries.latest, documento=nome)
+            is_same = latest is not None and latest["doc_hash"] == key
+            if isinstance(read, Invalido):
+                if not is_same:
+                    await self._record(transaction, nome, documento, origem, key, read)
+                return Rejeitado(nome, key, read.motivo)
+            if is_same and latest is not None and latest["resultado"] == "aplicado":
+                return Igual(nome, key)
+            sync_id = await self._record(transaction, nome, documento, origem, key, read)
+            changed = await self._replace(transaction, nome, sync_id, read)
+        return Aplicado(nome, key, changed, read.avisos)
+
+    async def ativas(self) -> Sequence[Row]:
+        """Return the directives in force, most important first."""
+        return await self._database.all(self._queries.active)
+
+    async def versoes(self, tipo: str) -> Sequence[Row]:
+        """Return every version of a directive, newest first. Raises DiretrizDesconhecida."""
+        found = await self._database.all(self._queries.versions, tipo=tipo, limite=MOST_VERSIONS)
+        if not found:
+            raise DiretrizDesconhecida(tipo=tipo)
+        return found
+
+    async def ask(self) -> Report:
+        row = await self._database.one(self._queries.invalid)
+        assert row is not None
+        return report_count(Severity.WARNING, "diretrizes", "invalidas", row["items"], row["desde"], lost=1)
+
+    @property
+    def check(self) -> Check:
+        return Check(name="diretrizes", section=JOBS_AND_WORKERS, ask=self.ask)
+
+    async def _record(
+        self, transaction: Transaction, nome: str, documento: Documento, origem: str, key: str, read: Lido | Invalido
+    ) -> str:
+        id, is_read = self._ids.new(), isinstance(read, Lido)
+        warnings = read.avisos if isinstance(read, Lido) else [read.motivo]
+        await transaction.run(
+            self._queries.record, id=id, documento=nome, origem=origem, titulo=documento.titulo[:200], hash=key,
+            texto=documento.texto or "", parseado=AsJson(dict(read.diretrizes) if isinstance(read, Lido) else {}),
+            avisos=AsJson([str(each) for each in warnings]), resultado="aplicado" if is_read else "invalido",
+            now=self._clock.now(),
+        )  # fmt: skip
+        return id
+
+    async def _replace(self, transaction: Transaction, nome: str, sync_id: str, read: Lido) -> list[str]:
+        now, before = self._clock.now(), await transaction.all(self._queries.active_of, documento=nome)
+        known = {str(row["tipo"]): row["conteudo"] for row in before}
+        changed = [tipo for tipo, content in read.diretrizes.items() if known.get(tipo) != content]
+        for tipo in (*changed, *(known.keys() - read.diretrizes.keys())):
+            await transaction.run(self._queries.close, tipo=tipo, now=now)
+        for tipo in changed:
+            last = await transaction.one(self._queries.last_version, tipo=tipo)
+            assert last is not None
+            await transaction.run(
+                self._queries.add, id=self._ids.new(), tipo=tipo, versao=last["versao"] + 1,
+                conteudo=AsJson(read.diretrizes[tipo]), prioridade=prioridade_de(tipo), sync_id=sync_id, documento=nome,
+                now=now,
+            )  # fmt: skip
+        return sorted({*changed, *(known.keys() - read.diretrizes.keys())})

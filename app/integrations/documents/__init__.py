@@ -1,0 +1,1 @@
+"""Read the documents of operators from a folder of Markdown files."""
