@@ -8,14 +8,14 @@ from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
 from app.composition.development.demo import Demo, planilha_de_demonstracao
-from app.composition.diretrizes import Directives, add_directives
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
+from app.composition.gestao.diretrizes import Directives, add_directives
+from app.composition.gestao.relatorios import Reports, add_reports
 from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
 from app.composition.plantoes import Shifts, add_shifts
-from app.composition.relatorios import Reports, add_reports
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution import probe as evolution

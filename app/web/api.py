@@ -11,15 +11,14 @@ from app.web.routes import (
     autores,
     campanhas,
     conversas,
-    diretrizes,
     fechamentos,
     grupos,
     listas_de_grupos,
     nomes,
-    relatorios,
     vagas,
     webhooks,
 )
+from app.web.routes.gestao import diretrizes, relatorios
 from app.web.routes.health import health_router
 from batuta.web import create_api
 

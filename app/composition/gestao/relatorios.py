@@ -13,7 +13,7 @@ from batuta import Batuta
 from batuta.extension import Texts
 from batuta.jobs import JobHandler
 
-TEXTS: Final = Path(__file__).parents[1] / "texts"
+TEXTS: Final = Path(__file__).parents[2] / "texts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

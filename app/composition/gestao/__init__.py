@@ -1,0 +1,1 @@
+"""Builds the parts for managers: reports and directives."""

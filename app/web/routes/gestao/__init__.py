@@ -1,0 +1,1 @@
+"""Routes for managers: reports and directives."""
