@@ -15,7 +15,7 @@ from app.composition.grupos import GroupContacts, Groups, add_groups, build_grou
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
-from app.composition.plantoes import Shifts, add_shifts
+from app.composition.plantoes import Answers, Shifts, add_answers, add_shifts
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution import probe as evolution
@@ -56,6 +56,7 @@ class Julia:
     groups: Groups
     group_contacts: GroupContacts
     shifts: Shifts
+    answers: Answers
     appointments: Appointments
     reports: Reports
     directives: Directives
@@ -88,6 +89,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     add_chips(work, chips)
     campaigns = build_campaigns(work, settings, messages)
     add_campaigns(work, campaigns)
+    shifts = add_shifts(work, groups.dicionario)
     julia = Julia(
         settings=settings,
         work=work,
@@ -98,7 +100,8 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         campaigns=campaigns,
         groups=groups,
         group_contacts=build_group_contacts(work, groups.dicionario, line),
-        shifts=add_shifts(work, groups.dicionario),
+        shifts=shifts,
+        answers=add_answers(work, settings, messages, shifts),
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
         directives=add_directives(work, settings),
@@ -166,6 +169,8 @@ def _add_listeners(julia: Julia) -> None:
     """
     sent, conversas = julia.messages.ouvintes, julia.messages.conversas
     sent.registrar([Tipo.MANUAL], conversas.pendencias)
+    # Last: it answers the messages that no other listener handled.
+    conversas.ao_receber(julia.answers.respostas)
 
 
 def _add_jobs(julia: Julia) -> None:
@@ -177,6 +182,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.group_contacts.handlers,
         **julia.groups.handlers,
         **julia.shifts.handlers,
+        **julia.answers.handlers,
         **julia.reports.handlers,
         **julia.directives.handlers,
     }

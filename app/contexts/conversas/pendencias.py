@@ -34,6 +34,8 @@ class MotivoDaPendencia(StrEnum):
     COM_PESSOA = "com_pessoa"  # a person of the team has the conversation
     PEDE_PESSOA = "pede_pessoa"  # the sender asks for a person of the team
     RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
+    OBJECAO_GRAVE = "objecao_grave"  # the person accuses or threatens
+    CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor took a vacancy of a group: its author has to confirm it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

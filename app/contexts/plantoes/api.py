@@ -7,8 +7,10 @@ from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
 from app.contexts.plantoes.horario import Turno, turno_de
 from app.contexts.plantoes.model import Feita, Impedida, Ocupada, Repetida, Resposta
 from app.contexts.plantoes.service import Plantoes
+from app.contexts.plantoes.texto import DIAS, chamado, fatos_da_vaga
 
 __all__ = [
+    "DIAS",
     "Anuncio",
     "Anuncios",
     "Candidato",
@@ -21,5 +23,7 @@ __all__ = [
     "Repetida",
     "Resposta",
     "Turno",
+    "chamado",
+    "fatos_da_vaga",
     "turno_de",
 ]

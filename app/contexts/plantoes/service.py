@@ -170,6 +170,13 @@ class Plantoes:
         """
         return await self._change(id, partial(decidir_reserva, quer=cliente_id), por, motivo, cliente_id)
 
+    async def reservar_em(
+        self, transaction: Transaction, id: str, cliente_id: str, *, por: str, motivo: str = "reserva"
+    ) -> Resposta:
+        """Reserve the vacancy for a doctor, in the transaction of the caller."""
+        decide = partial(decidir_reserva, quer=cliente_id)
+        return await self._change_in(transaction, id, decide, por, motivo, cliente_id)
+
     async def liberar(self, id: str, *, por: str, motivo: str) -> Resposta:
         """Release a reserved vacancy, so that other doctors can take it."""
         return await self._change(id, decidir_liberacao, por, motivo)
@@ -193,17 +200,28 @@ class Plantoes:
         self, id: str, decide: Callable[[Situacao], Decisao], por: str, motivo: str, cliente_id: str | None = None
     ) -> Resposta:
         async with self._database.transaction() as transaction:
-            vaga = await self._hold(transaction, id, cliente_id)
-            offered = await transaction.one(self._queries.was_offered, id=id) is not None
-            decided = decide(
-                Situacao(id=id, status=StatusDaVaga(vaga["status"]), cliente_id=vaga["cliente_id"], oferecida=offered)
-            )
-            if not isinstance(decided, StatusDaVaga):
-                return decided
-            made = await self._transicoes.mudar(
-                transaction, vaga, decided, por=por, motivo=motivo, now=self._clock.now(), cliente_id=cliente_id
-            )
-            assert made, f"the table of transitions does not permit {vaga['status']} to {decided}"
+            return await self._change_in(transaction, id, decide, por, motivo, cliente_id)
+
+    async def _change_in(
+        self,
+        transaction: Transaction,
+        id: str,
+        decide: Callable[[Situacao], Decisao],
+        por: str,
+        motivo: str,
+        cliente_id: str | None,
+    ) -> Resposta:
+        vaga = await self._hold(transaction, id, cliente_id)
+        offered = await transaction.one(self._queries.was_offered, id=id) is not None
+        decided = decide(
+            Situacao(id=id, status=StatusDaVaga(vaga["status"]), cliente_id=vaga["cliente_id"], oferecida=offered)
+        )
+        if not isinstance(decided, StatusDaVaga):
+            return decided
+        made = await self._transicoes.mudar(
+            transaction, vaga, decided, por=por, motivo=motivo, now=self._clock.now(), cliente_id=cliente_id
+        )
+        assert made, f"the table of transitions does not permit {vaga['status']} to {decided}"
         return Feita(id, decided)
 
     async def _hold(self, transaction: Transaction, id: str, cliente_id: str | None) -> Row:

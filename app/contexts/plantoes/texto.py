@@ -8,21 +8,24 @@ from batuta.sql import Row
 
 DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
 LONGEST: Final = 60
+FATOS: Final = (
+    "• Hospital: {hospital}\n• Especialidade: {especialidade}\n• Data: {data}\n• Período: {periodo}\n• Valor: {valor}"
+)
 OFERTA: Final = (
     "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. Temos um plantão em aberto:\n"
-    "• Hospital: {hospital}\n"
-    "• Especialidade: {especialidade}\n"
-    "• Data: {data}\n"
-    "• Período: {periodo}\n"
-    "• Valor: {valor}\n"
+    "{fatos}\n"
     "Tem interesse? É só responder por aqui. Se preferir não receber mais mensagens, responda PARAR."
 )
 
 
 def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
     """Write the offer for one doctor. ``vaga`` includes the names of its hospital, speciality and period."""
-    return OFERTA.format(
-        nome=_chamado(nome),
+    return OFERTA.format(nome=chamado(nome), fatos=fatos_da_vaga(vaga))
+
+
+def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
+    """List hospital, speciality, day, period and value of a vacancy, one line each."""
+    return FATOS.format(
         hospital=_lugar(vaga),
         especialidade=vaga["especialidade"],
         data=_dia(vaga["data"]),
@@ -31,7 +34,7 @@ def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
     )
 
 
-def _chamado(nome: str | None) -> str:
+def chamado(nome: str | None) -> str:
     """Return the first name, preceded by a comma, if it looks like a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""

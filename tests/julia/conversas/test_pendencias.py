@@ -67,7 +67,7 @@ async def test_listener_gets_the_recorded_message_with_its_reading_once(julia: J
         "m1", doctor, "medico", talk["id"],
     )  # fmt: skip
     assert (heard.texto, heard.leitura.classe, heard.com_pessoa) == ("qual o valor?", Classe.PERGUNTA, False)
-    assert (heard.telefone, heard.em, heard.feitos) == (PHONE, julia.work.clock.now(), ())
+    assert (heard.telefone, heard.em, heard.feitos) == (PHONE, julia.work.clock.now(), ("resposta",))
 
 
 async def test_each_listener_sees_what_those_before_it_did(julia: Julia) -> None:

@@ -1,0 +1,175 @@
+"""Decide the answer to one inbound message, from its reading and the stored facts. No database."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from app.contexts.conversas.api import Estagio, MotivoDaPendencia
+from app.contexts.leitura_conversas.api import Classe, Leitura
+from app.contexts.plantoes.api import Feita, Repetida, Resposta, chamado, fatos_da_vaga
+from app.contexts.respostas import textos
+from batuta.sql import Row
+
+Vaga: TypeAlias = Row | Mapping[str, Any]
+FROM_GROUP: Final = "grupo_whatsapp"
+# Questions that the facts of a vacancy answer, by the column that must be known.
+_ABOUT: Final = {
+    "valor": re.compile(r"\b(valor|quanto|pagam?|preco|cache|remuneracao)\b"),
+    "data": re.compile(r"\b(dia|data|quando)\b"),
+    "hora_inicio": re.compile(r"\b(horas?|horarios?|turno|periodo|comeca|inicio|termina)\b"),
+    "hospital": re.compile(r"\b(hospital|onde|local|lugar|cidade)\b"),
+    "especialidade": re.compile(r"\b(especialidade|area)\b"),
+}
+# Questions that the facts of a vacancy do not answer.
+_BEYOND: Final = re.compile(
+    r"\b(pagamentos?|prazo|depositam?|recebo|nota|pj|pf|rpa|clt|contrato|endereco|rua|estacionamento|garagem|refeicao"
+    r"|almoco|jantar|pacientes|atendimentos|equipe|outr[oa]s?|mais|negociar?|aumentar?|melhorar?|trocar?|transporte"
+    r"|alojamento|dormir|documentos?|crm|rqe|experiencia)\b|\bquando\b.*\b(paga|recebe)"
+)
+_IDENTITY: Final = re.compile(
+    r"\b(robo|bot|robot|chatbot|ia|maquina|inteligencia artificial|automatic[oa])\b"
+    r"|\b(quem e voce|voce e (uma )?(pessoa|gente|real))\b"
+)
+_GRAVE: Final = re.compile(
+    r"\b(golpe|golpistas?|fraude|calote\w*|enganacao|vigarice|piramide|sacanagem|processar|processo|procon|advogad[oa]"
+    r"|justica|policia|denunci\w+|ameaca\w*|assedio)\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fatos:
+    """Stored facts about a doctor who wrote. ``oferta`` is the vacancy of the last message that Julia or a person sent.
+
+    ``abertas`` counts offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
+    """
+
+    nome: str | None = None
+    oferta: Vaga | None = None
+    oferta_aberta: bool = False
+    abertas: int = 0
+    reserva: Vaga | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reacao:
+    """Julia's answer and its effects. ``motivo`` opens an entry of the pending list."""
+
+    texto: str
+    motivo: MotivoDaPendencia | None = None
+    estagio: Estagio | None = None
+    descansa: bool = False  # a cooling-off period begins
+    escala: bool = False  # the conversation needs a person once the answer is settled
+
+
+@dataclass(frozen=True, slots=True)
+class Reservar:
+    """The doctor accepts this vacancy."""
+
+    vaga: Vaga
+
+
+def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | None:
+    """Return the reaction to a message, or None if no rule answers it."""
+    plain = _fold(texto)
+    if leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(plain):
+        return _say(textos.OBJECAO_GRAVE, fatos, motivo=MotivoDaPendencia.OBJECAO_GRAVE, descansa=True)
+    if leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _IDENTITY.search(plain):
+        return _say(textos.IDENTIDADE, fatos)
+    match leitura.classe:
+        case Classe.ACEITE:
+            return _accept(fatos)
+        case Classe.RECUSA if fatos.reserva is not None:
+            return _say(textos.RECUSA_COM_RESERVA, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA)
+        case Classe.RECUSA:
+            return _say(textos.RECUSA, fatos)
+        case Classe.PERGUNTA:
+            return _explain(plain, fatos)
+        case Classe.HUMANO:
+            return _say(textos.HUMANO, fatos, motivo=MotivoDaPendencia.PEDE_PESSOA, escala=True)
+        case Classe.OBJECAO:
+            return _say(textos.OBJECAO, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA, estagio=Estagio.NEGOCIANDO)
+        case Classe.CONFIRMACAO:
+            return _confirm(fatos)
+        case _:
+            return None
+
+
+def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
+    """Return the answer that states the result of an attempt to reserve ``vaga``."""
+    match resposta:
+        case Feita() if vaga["origem"] == FROM_GROUP:
+            reaction = _say(textos.RESERVADO_DE_GRUPO, fatos, vaga, motivo=MotivoDaPendencia.CONFIRMAR_VAGA)
+        case Feita():
+            reaction = _say(textos.RESERVADO, fatos, vaga, estagio=Estagio.FECHOU)
+        case Repetida():
+            reaction = _say(textos.JA_RESERVADO, fatos, vaga)
+        case _:
+            reaction = _say(textos.OCUPADO, fatos)
+    return reaction
+
+
+def recebimento(classe: Classe, fatos: Fatos) -> str:
+    """Return the name of the acknowledgement for a message outside the sending hours."""
+    match classe:
+        case Classe.ACEITE:
+            return "aceite_vaga"
+        case Classe.CONFIRMACAO:
+            return "confirmacao"
+        case Classe.PERGUNTA if fatos.oferta is not None:
+            return "vaga"
+        case _:
+            return "generico"
+
+
+def _accept(fatos: Fatos) -> Reacao | Reservar:
+    """Reserve only if the last message was an offer and no other offer is open; otherwise a person decides."""
+    if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
+        return Reservar(fatos.oferta)
+    if fatos.oferta is not None and not fatos.oferta_aberta and not fatos.abertas:
+        mine = fatos.reserva is not None and fatos.reserva["id"] == fatos.oferta["id"]
+        return _say(textos.JA_RESERVADO, fatos, fatos.reserva) if mine else _say(textos.OCUPADO, fatos)
+    return _say(textos.ACEITE_SEM_OFERTA, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA)
+
+
+def _explain(plain: str, fatos: Fatos) -> Reacao:
+    vaga = fatos.oferta if fatos.oferta_aberta and fatos.abertas == 1 else None if fatos.oferta else fatos.reserva
+    wanted = [column for column, words in _ABOUT.items() if words.search(plain)]
+    if vaga is not None and wanted and not _BEYOND.search(plain) and all(_is_known(vaga, each) for each in wanted):
+        return _say(textos.FATOS, fatos, vaga, estagio=Estagio.NEGOCIANDO)
+    return _say(textos.PERGUNTA_SEM_RESPOSTA, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA)
+
+
+def _confirm(fatos: Fatos) -> Reacao:
+    if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
+        return _say(textos.CONFIRMACAO_DA_OFERTA, fatos, fatos.oferta)
+    if fatos.reserva is not None:
+        return _say(textos.CONFIRMACAO, fatos, fatos.reserva)
+    return _say(textos.RECEBIDO, fatos)
+
+
+def _is_known(vaga: Vaga, column: str) -> bool:
+    known = vaga[column] is not None
+    return known and vaga["valor_tipo"] in (None, "fixo") if column == "valor" else known
+
+
+def _say(
+    texto: str,
+    fatos: Fatos,
+    vaga: Vaga | None = None,
+    *,
+    motivo: MotivoDaPendencia | None = None,
+    estagio: Estagio | None = None,
+    descansa: bool = False,
+    escala: bool = False,
+) -> Reacao:
+    listed = "" if vaga is None else fatos_da_vaga(vaga)
+    said = texto.format(nome=chamado(fatos.nome), fatos=listed)
+    return Reacao(texto=said, motivo=motivo, estagio=estagio, descansa=descansa, escala=escala)
+
+
+def _fold(texto: str) -> str:
+    """Return the text in lower case, without accents."""
+    apart = unicodedata.normalize("NFD", texto.lower())
+    return "".join(each for each in apart if not unicodedata.combining(each))
