@@ -77,13 +77,13 @@ class Retomadas:
                 telefone=doctor["telefone"],
                 em=last["recebida_em"],
             )
-            told = [night for night in nights if night["conteudo"] not in (None, REMOVED)]
-            if doctor["parou"] or doctor["deleted_at"] is not None or not told:
+            readable = [night for night in nights if night["conteudo"] not in (None, REMOVED)]
+            if doctor["parou"] or doctor["deleted_at"] is not None or not readable:
                 return await self._close(transaction, conversa_id, "optout" if doctor["parou"] else "removida", now)
             if last["com_pessoa"]:
                 await self._respostas.pedir_pessoa(transaction, came, MotivoDaPendencia.COM_PESSOA, now)
                 return await self._close(transaction, conversa_id, "com_pessoa", now)
-            reactions = [await self._react(transaction, came, night, now) for night in told]
+            reactions = [await self._react(transaction, came, night, now) for night in readable]
             await self._respostas.retomar(transaction, came, nights, reactions, now)
             return "enfileiradas"
 

@@ -125,7 +125,7 @@ async def test_acceptance_reserves_the_offered_vacancy_and_says_so(office: Offic
     assert (await answers(office))[0]["status"] == "enviada"
 
 
-async def test_doctor_who_accepts_second_is_told_that_the_vacancy_is_taken(
+async def test_answer_to_the_second_acceptance_says_that_the_vacancy_is_taken(
     office: Office, doctor: str, chip: str
 ) -> None:
     id = await offer(office, doctor)
