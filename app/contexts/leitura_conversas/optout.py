@@ -6,7 +6,7 @@ Each part of the grammar looks for one kind of wish in one sentence and returns 
     wish       "não quero receber", "prefiro não ser contatada", "não autorizo"
     permission "não autorizo", "revogo meu consentimento"
 
-``retirada`` finds requests to be removed; ``irritacao`` finds signs that make a wish only probable. The scope
+``retirada`` finds requests to be removed; the model of ``modelo`` recognises other phrasings. The scope
 distinguishes a wish from talk about work: "não me manda mais áudio" and "cancela a reserva" are about work.
 """
 
@@ -218,8 +218,6 @@ def _more_after(after: tuple[Palavra, ...]) -> bool:
 _STOP_DOING = named("optout", "stop_doing")
 _STOP_THIS = named("optout", "stop_this")
 _STOP_PLEASE = named("optout", "stop_please")
-_STOP_SIMPLE = named("optout", "stop_simple")
-_OWN_WORK = named("optout", "own_work")
 
 
 def _stop_doing(frase: Frase) -> Iterator[Indicio]:

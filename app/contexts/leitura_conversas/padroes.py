@@ -69,10 +69,6 @@ def named(part: str, name: str) -> Padrao:
     return pattern(_GRAMMAR[part][name])
 
 
-def named_all(part: str, name: str) -> tuple[Padrao, ...]:
-    return tuple(map(pattern, _GRAMMAR[part][name]))
-
-
 def _translate(pieces: list[str]) -> Iterator[str]:
     at = 0
     while at < len(pieces):

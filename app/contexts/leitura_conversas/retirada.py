@@ -147,9 +147,6 @@ def _ends(after: Sequence[Palavra]) -> bool:
     return True
 
 
-_FEAR = named("retirada", "fear")
-
-
 def _is_feared(frase: Frase, start: int) -> bool:
     """Return whether the person asks about a consequence: "Se eu recusar vocês me tiram da lista?"."""
     if not frase.is_question():

@@ -23,12 +23,14 @@ class Classe(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leitura:
-    """The reading of a text. ``confianca`` is from 0 to 1. ``trechos`` has the folded words that decided, which are
-    personal data like the text.
+    """The reading of a text.
+
+    ``confianca`` is the calibrated probability of an opt-out if ``opt_out`` is certo or provavel, else the share of ``classe``
+    among all classes. ``trechos`` has the folded words that decided, which are personal data like the text.
     """
 
     classe: Classe
     opt_out: OptOut
     confianca: float
-    regra: str  # the name of the rule that decided, or empty if no rule did
+    regra: str  # the rule of the grammar, ``modelo``, or empty if the text is not an opt-out
     trechos: tuple[str, ...] = ()

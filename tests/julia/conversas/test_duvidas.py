@@ -69,7 +69,7 @@ async def test_probable_opt_out_opens_one_question_and_stops_nothing(julia: Juli
         julia, "já falei que não", message_id="m2", de=Address(f"{WITHOUT_NINTH}@s.whatsapp.net", WITHOUT_NINTH)
     )
     (question,) = await julia.messages.duvidas.listar(limite=10)
-    assert (question.cliente_id, question.texto, question.regra) == (doctor, "de novo isso?", "de_novo")
+    assert (question.cliente_id, question.texto, question.regra) == (doctor, "de novo isso?", "modelo")
     events = await rows(julia.work.database, "SELECT event_type, cliente_id FROM business_events")
     assert [(row["event_type"], row["cliente_id"]) for row in events] == [("optout_provavel", doctor)]
     assert not (await one(julia.work.database, "SELECT opted_out FROM clientes"))["opted_out"]

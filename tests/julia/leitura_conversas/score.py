@@ -1,69 +1,75 @@
 """Figures of the reader on the labelled sentences, per author: ``python -m tests.julia.leitura_conversas.score``.
 
-Only figures are printed, never a sentence: the sentences of some authors stay unseen by the people who write the grammar.
+Development authors are read by a model that did not see them (``validacao.json``). The command prints figures, never a sentence:
+the sentences of the unseen authors stay unknown to the people who change the reader.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.leitura_conversas.api import OptOut, ler
+from tests.julia.leitura_conversas.frases import UNSEEN, authors, sentences
 
-FRASES = Path(__file__).parent / "frases"
+VALIDATION = Path(__file__).parent / "validacao.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    autor: str
+    """Counts of one author."""
+
     wishes: int  # labelled certo or provavel
-    heard: int
+    heard: int  # of these, read certo or provavel
     others: int  # labelled nao
-    false_alarms: int
-    exact: int  # certo, provavel and nao as labelled
-    same_class: int  # of the sentences labelled nao
+    false_alarms: int  # of these, read certo or provavel
+    certo: int  # read certo
+    certo_right: int  # of these, labelled certo
+    certo_wrong: int  # of these, labelled nao
+    same_class: int  # labelled nao, read nao, and read with the labelled class
 
     @property
     def recall(self) -> float:
-        return self.heard / self.wishes if self.wishes else 1.0
+        return self.heard / self.wishes
 
     @property
     def false_alarm_share(self) -> float:
-        return self.false_alarms / self.others if self.others else 0.0
+        return self.false_alarms / self.others
 
 
-def authors() -> list[str]:
-    return sorted(file.stem for file in FRASES.glob("*.jsonl"))
-
-
-def sentences(autor: str) -> Iterator[tuple[str, str, str]]:
-    for line in (FRASES / f"{autor}.jsonl").read_text(encoding="utf-8").splitlines():
-        labelled = json.loads(line)
-        yield labelled["texto"], labelled["opt_out"], labelled["classe"]
-
-
-def score(autor: str) -> Score:
-    read = [(ler(texto), opt_out, classe) for texto, opt_out, classe in sentences(autor)]
-    wishes = [leitura for leitura, opt_out, _ in read if opt_out != OptOut.NAO]
-    others = [(leitura, classe) for leitura, opt_out, classe in read if opt_out == OptOut.NAO]
+def score_unseen(autor: str) -> Score:
+    read = [(ler(each.texto), each) for each in sentences(UNSEEN, autor)]
+    wishes = [leitura for leitura, each in read if each.opt_out != OptOut.NAO]
+    others = [(leitura, each.classe) for leitura, each in read if each.opt_out == OptOut.NAO]
+    certain = [each.opt_out for leitura, each in read if leitura.opt_out is OptOut.CERTO]
     return Score(
-        autor=autor,
         wishes=len(wishes),
         heard=sum(each.opt_out is not OptOut.NAO for each in wishes),
         others=len(others),
         false_alarms=sum(each.opt_out is not OptOut.NAO for each, _ in others),
-        exact=sum(leitura.opt_out == opt_out for leitura, opt_out, _ in read),
+        certo=len(certain),
+        certo_right=certain.count(OptOut.CERTO),
+        certo_wrong=certain.count(OptOut.NAO),
         same_class=sum(leitura.classe == classe for leitura, classe in others),
     )
 
 
+def validated() -> dict[str, Score]:
+    """Return the figures of each development author, read by a model that did not see the author."""
+    read = json.loads(VALIDATION.read_text(encoding="utf-8"))
+    return {autor: Score(**figures) for autor, figures in read["authors"].items()}
+
+
 def main() -> None:
-    for autor in authors():
-        found = score(autor)
+    found = {
+        **{f"{autor} (left out)": score for autor, score in validated().items()},
+        **{f"{autor} (unseen)": score_unseen(autor) for autor in authors(UNSEEN)},
+    }
+    for name, score in found.items():
         print(
-            f"{autor}: recall {found.heard}/{found.wishes} = {found.recall:.4f}, "
-            f"false alarms {found.false_alarms}/{found.others} = {found.false_alarm_share:.4f}, "
-            f"exact {found.exact}/{found.wishes + found.others}, class {found.same_class}/{found.others}"
+            f"{name}: recall {score.heard}/{score.wishes} = {score.recall:.4f}, "
+            f"false alarms {score.false_alarms}/{score.others} = {score.false_alarm_share:.4f}, "
+            f"read certo {score.certo} ({score.certo_right} certo, {score.certo_wrong} nao), "
+            f"class {score.same_class}/{score.others}"
         )
 
 

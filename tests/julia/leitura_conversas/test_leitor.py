@@ -75,7 +75,7 @@ def test_a_reading_names_the_rule_and_the_words_that_decided() -> None:
     assert ler("Bom dia. Não me mande mais mensagens.") == Leitura(
         classe=Classe.OPT_OUT,
         opt_out=OptOut.CERTO,
-        confianca=0.95,
+        confianca=1.0,
         regra="nao_enviar",
         trechos=("nao me mande",),
     )

@@ -1,0 +1,128 @@
+"""A linear model of the opt-out and of the class of a text.
+
+``features`` turns the sentences of ``texto`` into hashed numbers: pieces of two to five letters, words, pairs of words, and
+pairs and triples of the meanings in ``lexico.toml``. ``modelo.json`` contains one weight per feature and output, quantised to
+one byte, and the calibration. ``python -m tests.julia.leitura_conversas.train`` writes that file. The prediction needs only
+the standard library.
+"""
+
+import base64
+import json
+import zlib
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import exp, sqrt
+from pathlib import Path
+from typing import Any, Final
+
+from app.contexts.leitura_conversas.texto import Frase, Texto
+
+FILE: Final = Path(__file__).parent / "modelo.json"
+SIZE: Final = 1 << 18
+_PIECES: Final = range(2, 6)
+_REACH: Final = 4
+_REACH_OF_THIRD: Final = 2
+_MEANINGS: Final = 3
+# A word of these meanings counts as the word itself: the meaning only lets a pattern skip it.
+_LIGHT: Final = frozenset(("LEVE",))
+
+
+@dataclass(frozen=True, slots=True)
+class Atributos:
+    """The features of a whole text and of each of its sentences."""
+
+    texto: tuple[int, ...]
+    frases: tuple[tuple[int, ...], ...]
+
+
+def features(texto: Texto) -> Atributos:
+    """Return the features of a text; the time grows with the length of the text only."""
+    distinct = {frase.escrita + frase.fim[:1]: frase for frase in texto.frases}
+    each = [_of_sentence(frase) for frase in distinct.values()]
+    count = sum(len(frase.palavras) for frase in distinct.values())
+    whole = set().union(*each, _general(count, len(each), is_quoting=bool(texto.citadas)))
+    parts = [
+        part | _general(len(frase.palavras), 1, is_quoting=False)
+        for part, frase in zip(each, distinct.values(), strict=True)
+    ]
+    return Atributos(tuple(sorted(whole)), tuple(tuple(sorted(part)) for part in parts))
+
+
+def _general(words: int, sentences: int, *, is_quoting: bool) -> set[int]:
+    found = {_hash(f"words{words.bit_length()}"), _hash(f"sentences{min(sentences, 4)}")}
+    return found | {_hash("quoting")} if is_quoting else found
+
+
+def _of_sentence(frase: Frase) -> set[int]:
+    line = f" {' '.join(each.texto for each in frase.palavras)} ".encode()
+    found = {zlib.crc32(line[at : at + size], size) % SIZE for size in _PIECES for at in range(len(line) - size + 1)}
+    words = ["^", *(each.texto for each in frase.palavras), "$?" if frase.is_question() else "$"]
+    names: list[Sequence[str]] = [
+        ("^",), *(sorted(each.marcas - _LIGHT)[:_MEANINGS] or (each.texto,) for each in frase.palavras), words[-1:]
+    ]  # fmt: skip
+    found.update(_hash(f"w{word}") for word in words)
+    found.update(_hash(f"w{left} {right}") for left, right in pairwise(words))
+    found.update(_hash(name) for name in _combinations(names))
+    for sign in frase.sinais:
+        found.update(_hash(f"e{name}") for name in (sign.texto, *sign.marcas))
+    found.update(_hash(f"!{mark}") for mark in "?!" if mark in frase.fim)
+    return found
+
+
+def _combinations(names: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Single meanings, and pairs and triples of meanings that are near each other."""
+    for at, firsts in enumerate(names):
+        for first in firsts:
+            yield f"m{first}"
+            for second_at in range(at + 1, min(len(names), at + 1 + _REACH)):
+                gap = "_" if second_at > at + 1 else " "
+                thirds = [name for third in names[second_at + 1 : second_at + 1 + _REACH_OF_THIRD] for name in third]
+                for second in names[second_at]:
+                    pair = f"{first}{gap}{second}"
+                    yield f"m{pair}"
+                    if second_at < at + _REACH:
+                        yield from (f"M{first}_{second}_{third}" for third in thirds)
+
+
+def _hash(name: str) -> int:
+    return zlib.crc32(name.encode()) % SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Pesos:
+    """The weights of one output. A weight is a byte times ``scale``."""
+
+    weights: "array[int]"
+    scale: float
+    bias: float
+
+    def score(self, found: Collection[int]) -> float:
+        total = sum(map(self.weights.__getitem__, found))
+        return self.bias + self.scale * total / sqrt(max(1, len(found)))
+
+
+def logistic(score: float) -> float:
+    return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
+
+
+@dataclass(frozen=True, slots=True)
+class Modelo:
+    """``outputs`` has one entry per class, and ``opt_out`` and ``certo``. ``calibration`` and ``limits``: see ``leitor``."""
+
+    outputs: Mapping[str, Pesos]
+    calibration: Mapping[str, float]
+    limits: Mapping[str, float]
+
+
+@cache
+def load(file: Path = FILE) -> Modelo:
+    read = json.loads(file.read_text(encoding="utf-8"))
+    return Modelo({name: _unpack(each) for name, each in read["outputs"].items()}, read["calibration"], read["limits"])
+
+
+def _unpack(packed: Mapping[str, Any]) -> Pesos:
+    weights = array("b", zlib.decompress(base64.b64decode(packed["weights"])))
+    return Pesos(weights, packed["scale"], packed["bias"])

@@ -1,0 +1,44 @@
+"""Labelled sentences, one file per author: ``dev`` for development, ``unseen`` only for figures.
+
+People who change the reader read the sentences of ``dev`` only. Commands and tests print figures of ``unseen``, never a sentence.
+"""
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.contexts.leitura_conversas.leitor import strongest
+from app.contexts.leitura_conversas.modelo import features
+from app.contexts.leitura_conversas.texto import separate
+
+DEV, UNSEEN = "dev", "unseen"
+
+
+@dataclass(frozen=True, slots=True)
+class Rotulada:
+    texto: str
+    opt_out: str
+    classe: str
+
+
+def authors(part: str) -> list[str]:
+    return sorted(file.stem for file in (Path(__file__).parent / part).glob("*.jsonl"))
+
+
+def sentences(part: str, autor: str) -> Iterator[Rotulada]:
+    for line in (Path(__file__).parent / part / f"{autor}.jsonl").read_text(encoding="utf-8").splitlines():
+        yield Rotulada(**json.loads(line))
+
+
+def digest() -> int:
+    """Return a checksum of the labels, the features and the findings of the grammar: the input of the training."""
+    found = 0
+    for autor in authors(DEV):
+        for each in sentences(DEV, autor):
+            read = separate(each.texto)
+            sign = strongest(read)
+            verdict = "" if sign is None else sign[0].opt_out.value
+            found = zlib.crc32(f"{each.opt_out} {each.classe} {features(read)} {verdict}".encode(), found)
+    return found
