@@ -34,6 +34,8 @@ NO_STATES = {
     "app.contexts.chips.service.StatusDoChip",  # the values that an operator may set
     "app.contexts.grupos.fila.Estagio",  # the values that wait
     "alertas_enviados.kind",
+    "briefing_sync_log.origem",
+    "briefing_sync_log.resultado",
     "business_events.source",
     "campanhas.tipo_campanha",
     "chips.provider",
@@ -51,6 +53,8 @@ NO_STATES = {
     "interacoes.opt_out",
     "interacoes.tipo",
     "optouts_provaveis.decisao",
+    "relatorios.tipo",
+    "relatorios_envios.destino",
     "vagas.origem",
     "vagas.valor_tipo",
     "vagas_grupo.valor_tipo",
