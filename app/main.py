@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import agendamentos, campanhas, chips, conversas, diretrizes, grupos, mensagens, relatorios, vagas
+from app.cli import agendamentos, campanhas, chips, conversas, diretrizes, grupos, medicos, mensagens, relatorios, vagas
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
@@ -119,6 +119,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "agendamentos": agendamentos.COMMANDS,
         "grupos": grupos.COMMANDS,
         "vagas": vagas.COMMANDS,
+        "medicos": medicos.COMMANDS,
         "conversas": conversas.COMMANDS,
         "relatorios": relatorios.COMMANDS,
         "diretrizes": diretrizes.COMMANDS,

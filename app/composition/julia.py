@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
+from app.composition.conversas import Doctors, build_doctors
 from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
@@ -50,6 +51,7 @@ class Julia:
     work: Batuta
     line: EvolutionClient | None  # None if no gateway is configured
     messages: Messages
+    doctors: Doctors
     chips: ChipServices
     sending: Sending
     campaigns: Campaigns
@@ -95,6 +97,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         work=work,
         line=line,
         messages=messages,
+        doctors=build_doctors(work),
         chips=chips,
         sending=sending,
         campaigns=campaigns,
@@ -169,6 +172,8 @@ def _add_listeners(julia: Julia) -> None:
     """
     sent, conversas = julia.messages.ouvintes, julia.messages.conversas
     sent.registrar([Tipo.MANUAL], conversas.pendencias)
+    sent.registrar(list(Tipo), julia.doctors.estado)
+    conversas.ao_receber(julia.doctors.estado)
     # Last: it answers the messages that no other listener handled.
     conversas.ao_receber(julia.answers.respostas)
 
@@ -182,6 +187,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.group_contacts.handlers,
         **julia.groups.handlers,
         **julia.shifts.handlers,
+        **julia.doctors.handlers,
         **julia.answers.handlers,
         **julia.reports.handlers,
         **julia.directives.handlers,

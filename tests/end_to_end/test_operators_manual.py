@@ -54,6 +54,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta conversas resolver": {"ID": PENDING},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
+    "batuta medicos": {"MEDICO": "{doctor}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
 # Commands that must come first.

@@ -172,15 +172,14 @@ UPDATE chips SET msgs_enviadas_total = msgs_enviadas_total + 1, msgs_enviadas_ho
 WHERE id = :chip_id;
 
 -- write count_on_doctor: record the contact in the doctor's state
-INSERT INTO doctor_state (cliente_id, permission_state, last_outbound_at, contact_count_7d, last_touch_at, last_touch_method,
+INSERT INTO doctor_state (cliente_id, permission_state, last_outbound_at, last_touch_at, last_touch_method,
                           last_touch_campaign_id, updated_at)
-VALUES (:cliente_id, 'initial', :em, 1, :em, :tipo, :campanha_id, :now)
+VALUES (:cliente_id, 'initial', :em, :em, :tipo, :campanha_id, :now)
 ON CONFLICT (cliente_id) DO UPDATE
 SET permission_state = CASE WHEN doctor_state.permission_state = 'none' THEN 'initial' ELSE doctor_state.permission_state END,
     last_outbound_at = CASE WHEN doctor_state.last_outbound_at > excluded.last_outbound_at
                             THEN doctor_state.last_outbound_at ELSE excluded.last_outbound_at END,
-    contact_count_7d = doctor_state.contact_count_7d + 1, last_touch_at = excluded.last_touch_at,
-    last_touch_method = excluded.last_touch_method,
+    last_touch_at = excluded.last_touch_at, last_touch_method = excluded.last_touch_method,
     last_touch_campaign_id = coalesce(excluded.last_touch_campaign_id, doctor_state.last_touch_campaign_id),
     updated_at = excluded.updated_at;
 

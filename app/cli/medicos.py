@@ -1,0 +1,108 @@
+"""``batuta medicos listar | ver | corrigir``."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.grupos.listas import Limite, Pular
+from app.cli.shared import MOMENT, ask, id_of, word
+from app.composition.julia import Julia
+from app.contexts.estado_medico.model import Ciclo, Correcao, EstadoDesconhecido, Permissao
+from app.contexts.estado_medico.relato import INSTANTS, estado_em_palavras
+from app.contexts.estado_medico.service import Filtro
+from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
+
+COLUMNS = ("medico", "permissao", "ciclo", "temperatura", "tendencia", "contatos_7d", "ultima_entrada")
+# Columns whose values have words in the operator's language.
+WORDS = {"permissao": "permissao", "ciclo": "ciclo", "tendencia": "tendencia", "faixa": "faixa", "objecao": "gravidade"}
+
+
+def listar(
+    context: typer.Context,
+    permissao: Annotated[Permissao | None, typer.Option("--permissao")] = None,
+    ciclo: Annotated[Ciclo | None, typer.Option("--ciclo")] = None,
+    limite: Limite = 20,
+    pular: Pular = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    ctx, filtro = cli_context(context), Filtro(permissao=permissao, ciclo=ciclo)
+    rows = ask(ctx, lambda julia: julia.doctors.estados.listar(filtro, limite=limite, pular=pular))
+    shown = [estado_em_palavras(row, ctx.work().zone) for row in rows]
+    ctx.show({"medicos": shown}, as_json, lambda: _print_all(ctx, shown))
+
+
+def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
+    ctx = cli_context(context)
+
+    async def act(julia: Julia) -> Row:
+        return await julia.doctors.estados.ver(await _medico(julia, id))
+
+    document = estado_em_palavras(ask(ctx, act), ctx.work().zone)
+    ctx.show(document, as_json, lambda: _print(ctx, document))
+
+
+def corrigir(
+    context: typer.Context,
+    id: str,
+    motivo: Annotated[str, typer.Option("--motivo")],
+    temperatura: Annotated[float | None, typer.Option("--temperatura", min=0, max=1)] = None,
+    ciclo: Annotated[Ciclo | None, typer.Option("--ciclo")] = None,
+    descanso_ate: Annotated[datetime | None, typer.Option("--descanso-ate", formats=MOMENT)] = None,
+    sem_descanso: Annotated[bool, typer.Option("--sem-descanso")] = False,
+    proximo_contato: Annotated[datetime | None, typer.Option("--proximo-contato", formats=MOMENT)] = None,
+    sem_proximo_contato: Annotated[bool, typer.Option("--sem-proximo-contato")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    if (descanso_ate is not None and sem_descanso) or (proximo_contato is not None and sem_proximo_contato):
+        ctx.say_wrong(ctx.texts()("cli.medicos.one_of_two"))
+        raise typer.Exit(REFUSED)
+    zone, correcao = ctx.work().zone, Correcao()
+    if temperatura is not None:
+        correcao["temperatura"] = temperatura
+    if ciclo is not None:
+        correcao["ciclo"] = ciclo
+    if descanso_ate is not None or sem_descanso:
+        correcao["descanso_ate"] = None if descanso_ate is None else descanso_ate.replace(tzinfo=zone)
+    if proximo_contato is not None or sem_proximo_contato:
+        correcao["proximo_contato"] = None if proximo_contato is None else proximo_contato.replace(tzinfo=zone)
+
+    async def act(julia: Julia) -> Row:
+        doctor = await _medico(julia, id)
+        return await julia.doctors.estados.corrigir(doctor, correcao, por=current_user(), motivo=motivo)
+
+    document = estado_em_palavras(ask(ctx, act), zone)
+    ctx.show(document, as_json, lambda: _print(ctx, document))
+
+
+async def _medico(julia: Julia, written: str) -> str:
+    return await id_of(julia, ["clientes"], written, EstadoDesconhecido(id=written))
+
+
+def _cell(ctx: CliContext, name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if name in INSTANTS:
+        return ctx.moment(value)
+    return word(ctx, WORDS[name], value) if name in WORDS else str(value)
+
+
+def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
+    if not shown:
+        ctx.say(ctx.texts()("cli.medicos.none"))
+        return
+    table = ctx.table("cli.medicos.column_", COLUMNS)
+    for each in shown:
+        table.add_row(*(_cell(ctx, column, each[column]) for column in COLUMNS))
+    ctx.out.print(table)
+
+
+def _print(ctx: CliContext, document: dict[str, Any]) -> None:
+    for name, value in document.items():
+        ctx.say(f"{ctx.texts()(f'cli.medicos.column_{name}')}: {_cell(ctx, name, value)}")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"listar": listar, "ver": ver, "corrigir": corrigir}

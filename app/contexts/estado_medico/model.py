@@ -1,0 +1,156 @@
+"""Decisions about the state of a doctor, without the database."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypedDict
+
+from app.contexts.leitura_conversas.api import Classe, Leitura, OptOut
+from batuta import BatutaError
+
+# Rise of the temperature for each inbound message, and the further rise for an acceptance or a confirmation.
+WROTE: Final = 0.1
+POSITIVE: Final = 0.15
+# Fall of the temperature for each whole day without an inbound message.
+PER_DAY: Final = 0.05
+DAY: Final = timedelta(days=1)
+COOLING_OFF: Final = timedelta(days=7)
+LOST_AFTER: Final = timedelta(days=90)
+# Below WARM_FROM the band is cold, from HOT_FROM on it is hot.
+WARM_FROM: Final = 0.33
+HOT_FROM: Final = 0.66
+# Words of distrust or of a legal dispute. An objection with one of them is grave.
+GRAVE: Final = re.compile(
+    r"\b(advogad\w+|process(o|ar|arei|ando)|procon|justica|policia|denunci\w+|golp\w+|fraud\w+|calot\w+|estelionat\w+)\b"
+)
+
+
+class Permissao(StrEnum):
+    NONE = "none"
+    INITIAL = "initial"
+    ACTIVE = "active"
+    COOLING_OFF = "cooling_off"
+    OPTED_OUT = "opted_out"
+
+
+class Ciclo(StrEnum):
+    """Stages of the lifecycle of a doctor."""
+
+    NOVO = "novo"
+    PROSPECTING = "prospecting"
+    ENGAGED = "engaged"
+    QUALIFIED = "qualified"
+    ACTIVE = "active"
+    CHURNED = "churned"
+
+
+class Gravidade(StrEnum):
+    MEDIUM = "medium"
+    GRAVE = "grave"
+
+
+class EstadoDesconhecido(BatutaError):
+    sentence = "doctor {id} does not exist: give the id of a doctor in `clientes`"
+
+
+class MedicoPediuParaParar(BatutaError):
+    sentence = (
+        "doctor {id} asked for no more messages: a rest or a next contact cannot be set, only the doctor may return"
+    )
+
+
+class CorrecaoVazia(BatutaError):
+    sentence = "nothing to change: give at least one of temperatura, ciclo, descanso_ate, proximo_contato"
+
+
+class DataPassada(BatutaError):
+    sentence = "{campo} must be in the future: give a later date, or end it explicitly"
+
+
+class Correcao(TypedDict, total=False):
+    """Fields that an operator corrects. An absent field stays as it is. None ends the rest or the agreed next contact."""
+
+    temperatura: float
+    ciclo: Ciclo
+    descanso_ate: datetime | None
+    proximo_contato: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Efeito:
+    """Effect of one inbound message. ``gravidade`` is None if the message is not an objection."""
+
+    sobe: float
+    gravidade: Gravidade | None = None
+    resolve_objecao: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Queda:
+    """Fall of a temperature. ``ate`` is the instant up to which the fall is counted."""
+
+    quanto: float
+    ate: datetime
+
+
+def efeito_de(leitura: Leitura, texto: str) -> Efeito:
+    """Return the effect of an inbound message on the state.
+
+    A certain or probable opt-out and a grave objection do not raise the temperature.
+    """
+    if leitura.opt_out is not OptOut.NAO:
+        return Efeito(0.0)
+    match leitura.classe:
+        case Classe.OBJECAO if GRAVE.search(_fold(texto)):
+            return Efeito(0.0, Gravidade.GRAVE)
+        case Classe.OBJECAO:
+            return Efeito(WROTE, Gravidade.MEDIUM)
+        case Classe.ACEITE | Classe.CONFIRMACAO:
+            return Efeito(WROTE + POSITIVE, resolve_objecao=True)
+        case _:
+            return Efeito(WROTE)
+
+
+def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
+    """Return the fall since the later of the last fall and the last inbound message, in whole days of 24 hours.
+
+    Returns None if less than a day has passed, or if neither instant is known. ``ate`` keeps the hours beyond the last
+    whole day, so that runs at slightly different hours lose no day.
+    """
+    known = [each for each in (last_decay_at, last_inbound_at) if each is not None]
+    if not known:
+        return None
+    since = max(known)
+    days = (now - since) // DAY
+    return Queda(PER_DAY * days, since + days * DAY) if days > 0 else None
+
+
+def faixa_de(temperatura: float) -> str:
+    """Return the band of a temperature: cold, warm or hot."""
+    return "cold" if temperatura < WARM_FROM else "warm" if temperatura < HOT_FROM else "hot"
+
+
+def tendencia(antes: float, depois: float) -> str:
+    return "warming" if depois > antes else "cooling" if depois < antes else "stable"
+
+
+def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: datetime) -> None:
+    """Raise if the correction is empty, concerns an opted-out doctor's permission, or sets an instant in the past."""
+    if not correcao:
+        raise CorrecaoVazia
+    instants: Mapping[str, datetime | None] = {
+        name: correcao[name] for name in ("descanso_ate", "proximo_contato") if name in correcao
+    }
+    if instants and permissao is Permissao.OPTED_OUT:
+        raise MedicoPediuParaParar(id=id)
+    for name, instant in instants.items():
+        if instant is not None and instant <= now:
+            raise DataPassada(campo=name)
+
+
+def _fold(texto: str) -> str:
+    """Return the text in lower case without accents."""
+    return "".join(each for each in unicodedata.normalize("NFKD", texto.lower()) if not unicodedata.combining(each))

@@ -1,0 +1,209 @@
+"""Writes the state of doctors when messages are sent and received, and lets operators see and correct it.
+
+    novo ──message sent──▶ prospecting ──inbound message──▶ engaged       90 days without one ──▶ churned ──inbound──▶ engaged
+
+An inbound message raises the temperature, and each day without one lowers it. A grave objection begins a rest of seven
+days. An inbound message does not end the rest: it ends when its time has passed, or when an operator ends it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from app.contexts.conversas.api import MensagemRecebida
+from app.contexts.estado_medico.model import (
+    COOLING_OFF,
+    Ciclo,
+    Correcao,
+    EstadoDesconhecido,
+    Gravidade,
+    Permissao,
+    efeito_de,
+    exigir_correcao,
+    faixa_de,
+    tendencia,
+)
+from app.contexts.mensagens.api import MensagemEncerrada
+from app.contexts.operacao.service import Eventos
+from batuta.kernel import Clock, Ids, Json
+from batuta.sql import AuditLog, Database, Dialect, Query, Row, Transaction, load_queries
+
+WEEK: Final = timedelta(days=7)
+CORRECTED: Final = (
+    "temperature",
+    "temperature_trend",
+    "temperature_band",
+    "last_decay_at",
+    "lifecycle_stage",
+    "permission_state",
+    "cooling_off_until",
+    "next_allowed_at",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StateQueries:
+    contacted: Query
+    wrote: Query
+    object: Query
+    resolve: Query
+    rest: Query
+    warm: Query
+    cool: Query
+    end_rests: Query
+    lose: Query
+    recorded: Query
+    repair: Query
+    ensure: Query
+    one: Query
+    listed: Query
+    correct: Query
+
+
+def state_queries(dialect: Dialect) -> StateQueries:
+    return load_queries(StateQueries, Path(__file__).parent / "estado.sql", dialect)
+
+
+class EstadoDosMedicos:
+    """Listener for sent and received messages. Every write is in the transaction that settles or records the message."""
+
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+        self._queries = state_queries(dialect)
+        self._eventos = Eventos(dialect, ids)
+
+    async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """Move a new doctor to the stage prospecting. The sending has already stored the contact and the permission."""
+        await transaction.run(self._queries.contacted, cliente_id=mensagem.cliente_id, now=mensagem.em)
+
+    async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """Change nothing: a message that was not sent is not a contact."""
+
+    async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
+        """Apply the effect of an inbound message on the doctor's state. Return None: this is only bookkeeping."""
+        if mensagem.cliente_id is None:
+            return None
+        doctor, efeito = mensagem.cliente_id, efeito_de(mensagem.leitura, mensagem.texto)
+        await transaction.run(self._queries.wrote, cliente_id=doctor, sobe=efeito.sobe, now=now)
+        if efeito.resolve_objecao:
+            await transaction.run(self._queries.resolve, cliente_id=doctor, em=mensagem.em, now=now)
+        if efeito.gravidade is None:
+            return None
+        severity = efeito.gravidade.value
+        await transaction.run(self._queries.object, cliente_id=doctor, gravidade=severity, em=mensagem.em, now=now)
+        if efeito.gravidade is Gravidade.GRAVE:
+            origem = f"mensagem:{mensagem.message_id}"
+            await self.descansar(transaction, doctor, ate=mensagem.em + COOLING_OFF, origem=origem, now=now)
+        return None
+
+    async def descansar(
+        self, transaction: Transaction, cliente_id: str, *, ate: datetime, origem: str, now: datetime
+    ) -> bool:
+        """Begin a rest of the doctor until ``ate``, or extend it. Return False if the doctor opted out or has no state.
+
+        During the rest Julia sends nothing on its own initiative. ``origem`` names the cause, once for each event.
+        """
+        if not await transaction.run(self._queries.rest, cliente_id=cliente_id, ate=ate, now=now):
+            return False
+        await self._eventos.record(
+            transaction,
+            "medico_em_descanso",
+            now=now,
+            dedupe_key=f"descanso:{origem}",
+            cliente_id=cliente_id,
+            props={"ate": ate.isoformat(), "origem": origem},
+        )
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtro:
+    permissao: Permissao | None = None
+    ciclo: Ciclo | None = None
+
+
+class Estados:
+    """The states of doctors for operators."""
+
+    def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._queries = state_queries(database.dialect)
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+
+    async def ver(self, cliente_id: str) -> Row:
+        """Return the state of a doctor. Raises EstadoDesconhecido."""
+        week_ago = self._clock.now() - WEEK
+        row = await self._database.one(self._queries.one, cliente_id=cliente_id, week_ago=week_ago)
+        if row is None:
+            raise EstadoDesconhecido(id=cliente_id)
+        return row
+
+    async def listar(self, filtro: Filtro, *, limite: int, pular: int) -> Sequence[Row]:
+        return await self._database.all(
+            self._queries.listed,
+            permissao=None if filtro.permissao is None else filtro.permissao.value,
+            ciclo=None if filtro.ciclo is None else filtro.ciclo.value,
+            week_ago=self._clock.now() - WEEK,
+            limite=limite,
+            pular=pular,
+        )
+
+    async def corrigir(self, cliente_id: str, correcao: Correcao, *, por: str, motivo: str) -> Row:
+        """Store the correction of an operator with its reason, and return the new state.
+
+        A corrected temperature falls again from now on. The end of a rest permits messages again.
+        """
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            await transaction.run(self._queries.ensure, cliente_id=cliente_id, now=now)
+            row = await transaction.one(self._queries.one, cliente_id=cliente_id, week_ago=now - WEEK)
+            if row is None:
+                raise EstadoDesconhecido(id=cliente_id)
+            exigir_correcao(cliente_id, Permissao(row["permission_state"]), correcao, now)
+            before = {name: row[name] for name in CORRECTED}
+            after = {**before, **_values(row, correcao, now)}
+            await transaction.run(self._queries.correct, cliente_id=cliente_id, **after, now=now)
+            changed = [name for name in CORRECTED if before[name] != after[name]]
+            await self._audit.note(
+                transaction,
+                actor=por,
+                action="medico.corrigir",
+                subject=f"medico:{cliente_id}",
+                before={name: _json(before[name]) for name in changed},
+                after={"motivo": motivo, **{name: _json(after[name]) for name in changed}},
+                now=now,
+            )
+        return await self.ver(cliente_id)
+
+
+def _values(row: Row, correcao: Correcao, now: datetime) -> Mapping[str, Any]:
+    """Return the columns that a correction sets."""
+    values: dict[str, Any] = {}
+    if "temperatura" in correcao:
+        new = correcao["temperatura"]
+        values |= {
+            "temperature": new,
+            "temperature_trend": tendencia(row["temperature"], new),
+            "temperature_band": faixa_de(new),
+            "last_decay_at": now,
+        }
+    if "ciclo" in correcao:
+        values["lifecycle_stage"] = correcao["ciclo"].value
+    if "proximo_contato" in correcao:
+        values["next_allowed_at"] = correcao["proximo_contato"]
+    if "descanso_ate" in correcao and (until := correcao["descanso_ate"]) is not None:
+        values |= {"permission_state": Permissao.COOLING_OFF.value, "cooling_off_until": until}
+    elif "descanso_ate" in correcao:
+        values["cooling_off_until"] = None
+        if row["permission_state"] == Permissao.COOLING_OFF:
+            permits = Permissao.ACTIVE if row["last_inbound_at"] is not None else Permissao.INITIAL
+            values["permission_state"] = permits.value
+    return values
+
+
+def _json(value: object) -> Json:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if isinstance(value, str | float | int) else None

@@ -1,0 +1,80 @@
+"""``/api/v1/medicos``: the states of doctors, for operators who see and correct them."""
+
+from typing import Annotated, Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from app.contexts.estado_medico.model import (
+    Ciclo,
+    Correcao,
+    CorrecaoVazia,
+    DataPassada,
+    EstadoDesconhecido,
+    MedicoPediuParaParar,
+    Permissao,
+)
+from app.contexts.estado_medico.relato import estado_em_palavras
+from app.contexts.estado_medico.service import Estados, Filtro
+from app.web.refusals import as_problems, caller_of
+from app.web.routes.grupos import Word
+from app.web.routes.listas_de_grupos import Limit, Skip
+from batuta.web import AuthoriseFirst
+
+PREFIX = "/api/v1/medicos"
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "no such doctor"},
+    409: {"description": "the doctor opted out, the correction is empty, or an instant is in the past"},
+}
+REFUSALS = {
+    EstadoDesconhecido: (404, "doctor_unknown"),
+    MedicoPediuParaParar: (409, "doctor_refused"),
+    CorrecaoVazia: (409, "doctor_refused"),
+    DataPassada: (409, "doctor_refused"),
+}
+
+
+class CorrecaoPedida(BaseModel):
+    """A correction. An absent field stays as it is; null ends the rest or the agreed next contact."""
+
+    model_config = ConfigDict(extra="forbid")
+    motivo: Word
+    temperatura: Annotated[float, Field(ge=0, le=1, strict=True)] = 0
+    ciclo: Ciclo = Ciclo.NOVO
+    descanso_ate: AwareDatetime | None = None
+    proximo_contato: AwareDatetime | None = None
+
+    def given(self) -> Correcao:
+        """Return the fields that the caller wrote."""
+        written = self.model_dump(include=self.model_fields_set - {"motivo"})
+        return Correcao(**written)  # type: ignore[typeddict-item]
+
+
+def router(estados: Estados, zone: ZoneInfo) -> APIRouter:
+    routes = APIRouter(prefix=PREFIX, tags=["medicos"], route_class=AuthoriseFirst)
+
+    @routes.get("", operation_id="list_doctor_states")
+    async def everything(
+        permissao: Permissao | None = None, ciclo: Ciclo | None = None, limite: Limit = 50, pular: Skip = 0
+    ) -> dict[str, Any]:
+        """List the states of doctors, last changed first."""
+        rows = await estados.listar(Filtro(permissao=permissao, ciclo=ciclo), limite=limite, pular=pular)
+        return {"medicos": [estado_em_palavras(row, zone) for row in rows]}
+
+    @routes.get("/{id}/estado", operation_id="show_doctor_state", responses={404: ANSWERS[404]})
+    async def show(request: Request, id: UUID) -> dict[str, Any]:
+        """Show the state of a doctor, with the number of messages on our initiative in the last seven days."""
+        with as_problems(request, REFUSALS):
+            return estado_em_palavras(await estados.ver(str(id)), zone)
+
+    @routes.post("/{id}/estado", operation_id="correct_doctor_state", responses=ANSWERS)
+    async def correct(request: Request, id: UUID, correcao: CorrecaoPedida) -> dict[str, Any]:
+        """Correct the state of a doctor. The caller and the reason are recorded."""
+        por = caller_of(request)
+        with as_problems(request, REFUSALS):
+            row = await estados.corrigir(str(id), correcao.given(), por=por, motivo=correcao.motivo)
+            return estado_em_palavras(row, zone)
+
+    return routes
