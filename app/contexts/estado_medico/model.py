@@ -22,9 +22,10 @@ LOST_AFTER: Final = timedelta(days=90)
 # Below WARM_FROM the band is cold, from HOT_FROM on it is hot.
 WARM_FROM: Final = 0.33
 HOT_FROM: Final = 0.66
-# Words of distrust or of a legal dispute. An objection with one of them is grave.
-GRAVE: Final = re.compile(
-    r"\b(advogad\w+|process(o|ar|arei|ando)|procon|justica|policia|denunci\w+|golp\w+|fraud\w+|calot\w+|estelionat\w+)\b"
+# Words of distrust, of a threat or of a legal dispute.
+_GRAVE: Final = re.compile(
+    r"\b(golpe|golpistas?|fraude|calote\w*|enganacao|vigarice|piramide|sacanagem|processar|processo|procon|advogad[oa]"
+    r"|justica|policia|denunci\w+|ameaca\w*|assedio)\b"
 )
 
 
@@ -103,15 +104,20 @@ def efeito_de(leitura: Leitura, texto: str) -> Efeito:
     """
     if leitura.opt_out is not OptOut.NAO:
         return Efeito(0.0)
+    if eh_grave(leitura, texto):
+        return Efeito(0.0, Gravidade.GRAVE)
     match leitura.classe:
-        case Classe.OBJECAO if GRAVE.search(_fold(texto)):
-            return Efeito(0.0, Gravidade.GRAVE)
         case Classe.OBJECAO:
             return Efeito(WROTE, Gravidade.MEDIUM)
         case Classe.ACEITE | Classe.CONFIRMACAO:
             return Efeito(WROTE + POSITIVE, resolve_objecao=True)
         case _:
             return Efeito(WROTE)
+
+
+def eh_grave(leitura: Leitura, texto: str) -> bool:
+    """Return whether a message is a grave objection: it names a fraud, a threat or a legal dispute."""
+    return leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(_fold(texto)) is not None
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:

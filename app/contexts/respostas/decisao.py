@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from app.contexts.conversas.api import Estagio, MotivoDaPendencia
+from app.contexts.estado_medico.api import eh_grave
 from app.contexts.leitura_conversas.api import Classe, Leitura
 from app.contexts.plantoes.api import Feita, Repetida, Resposta, chamado, fatos_da_vaga
 from app.contexts.respostas import textos
@@ -32,10 +33,6 @@ _IDENTITY: Final = re.compile(
     r"\b(robo|bot|robot|chatbot|ia|maquina|inteligencia artificial|automatic[oa])\b"
     r"|\b(quem e voce|voce e (uma )?(pessoa|gente|real))\b"
 )
-_GRAVE: Final = re.compile(
-    r"\b(golpe|golpistas?|fraude|calote\w*|enganacao|vigarice|piramide|sacanagem|processar|processo|procon|advogad[oa]"
-    r"|justica|policia|denunci\w+|ameaca\w*|assedio)\b"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +56,7 @@ class Reacao:
     texto: str
     motivo: MotivoDaPendencia | None = None
     estagio: Estagio | None = None
-    descansa: bool = False  # a cooling-off period begins
+    grave: bool = False  # a grave objection; the state of the doctor begins a rest by itself
     escala: bool = False  # the conversation needs a person once the answer is settled
 
 
@@ -73,8 +70,8 @@ class Reservar:
 def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | None:
     """Return the reaction to a message, or None if no rule answers it."""
     plain = _fold(texto)
-    if leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(plain):
-        return _say(textos.OBJECAO_GRAVE, fatos, motivo=MotivoDaPendencia.OBJECAO_GRAVE, descansa=True)
+    if eh_grave(leitura, texto):
+        return _say(textos.OBJECAO_GRAVE, fatos, motivo=MotivoDaPendencia.OBJECAO_GRAVE, grave=True)
     if leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _IDENTITY.search(plain):
         return _say(textos.IDENTIDADE, fatos)
     match leitura.classe:
@@ -161,12 +158,12 @@ def _say(
     *,
     motivo: MotivoDaPendencia | None = None,
     estagio: Estagio | None = None,
-    descansa: bool = False,
+    grave: bool = False,
     escala: bool = False,
 ) -> Reacao:
     listed = "" if vaga is None else fatos_da_vaga(vaga)
     said = texto.format(nome=chamado(fatos.nome), fatos=listed)
-    return Reacao(texto=said, motivo=motivo, estagio=estagio, descansa=descansa, escala=escala)
+    return Reacao(texto=said, motivo=motivo, estagio=estagio, grave=grave, escala=escala)
 
 
 def _fold(texto: str) -> str:

@@ -25,12 +25,6 @@ WHERE vaga.deleted_at IS NULL
           AND vaga.id IN (SELECT vaga_id FROM vagas_ofertas WHERE cliente_id = :cliente_id))
 ORDER BY vaga.data, vaga.hora_inicio, vaga.id;
 
--- write rest: begin a cooling-off period; an opt-out and a longer period stay
-UPDATE doctor_state
-SET permission_state = 'cooling_off', active_objection = :objecao, objection_severity = 'grave', objection_detected_at = :now,
-    cooling_off_until = CASE WHEN cooling_off_until > :until THEN cooling_off_until ELSE :until END, updated_at = :now
-WHERE cliente_id = :cliente_id AND permission_state <> 'opted_out';
-
 -- write keep: record a message that came outside the sending hours, once
 INSERT INTO mensagens_fora_horario (id, cliente_id, conversa_id, inbound_message_id, classe, recebida_em, processada_em,
                                     processada_resultado, created_at)

@@ -26,7 +26,6 @@ from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 JULIA: Final = "julia"
-REST: Final = timedelta(days=7)
 ACKNOWLEDGE_EVERY: Final = timedelta(hours=6)
 # An answer that is given later than this counts as one only if the message is recorded as a message of the night.
 LIVE: Final = timedelta(minutes=30)
@@ -50,7 +49,6 @@ class AnswerQueries:
     doctor: Query
     last: Query
     vacancies: Query
-    rest: Query
     keep: Query
     acknowledged: Query
     acknowledge: Query
@@ -141,14 +139,11 @@ class Respostas:
         )
 
     async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:
-        """Write the effects of a reaction: entry for a person, stage, cooling-off period."""
+        """Write the effects of a reaction: entry for a person, stage."""
         if reacao.motivo is not None:
             await self.pedir_pessoa(transaction, came, reacao.motivo, now)
         if reacao.estagio is not None:
             await self._parts.estagios.mover(transaction, came.conversa_id, reacao.estagio, now=now)
-        if reacao.descansa:
-            values = {"cliente_id": came.cliente_id, "objecao": MotivoDaPendencia.OBJECAO_GRAVE.value}
-            await transaction.run(self.queries.rest, **values, until=now + REST, now=now)
 
     async def pedir_pessoa(
         self, transaction: Transaction, came: Recebida, motivo: MotivoDaPendencia, now: datetime
@@ -228,7 +223,7 @@ class Respostas:
     ) -> str:
         """Record a message of the night, and acknowledge it unless the conversation was acknowledged recently."""
         escalates = reacao is not None and reacao.escala
-        if reacao is not None and (escalates or reacao.descansa):
+        if reacao is not None and (escalates or reacao.grave):
             await self.aplicar(transaction, came, reacao, now)
         await self._keep(transaction, came, classe, now)
         since = now - ACKNOWLEDGE_EVERY

@@ -48,8 +48,16 @@ class CorrecaoPedida(BaseModel):
 
     def given(self) -> Correcao:
         """Return the fields that the caller wrote."""
-        written = self.model_dump(include=self.model_fields_set - {"motivo"})
-        return Correcao(**written)  # type: ignore[typeddict-item]
+        written, given = self.model_fields_set, Correcao()
+        if "temperatura" in written:
+            given["temperatura"] = self.temperatura
+        if "ciclo" in written:
+            given["ciclo"] = self.ciclo
+        if "descanso_ate" in written:
+            given["descanso_ate"] = self.descanso_ate
+        if "proximo_contato" in written:
+            given["proximo_contato"] = self.proximo_contato
+        return given
 
 
 def router(estados: Estados, zone: ZoneInfo) -> APIRouter:

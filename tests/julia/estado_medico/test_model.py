@@ -26,7 +26,8 @@ DAY = timedelta(days=1)
 )
 def test_effect_of_an_inbound_message(texto: str, sobe: float, gravidade: Gravidade | None) -> None:
     efeito = efeito_de(ler(texto), texto)
-    assert (efeito.sobe, efeito.gravidade) == (pytest.approx(sobe), gravidade)
+    assert efeito.sobe == pytest.approx(sobe)
+    assert efeito.gravidade is gravidade
 
 
 def test_fall_counts_whole_days_since_the_later_instant() -> None:

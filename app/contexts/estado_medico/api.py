@@ -1,0 +1,5 @@
+"""State of doctors for other contexts: which objections are grave."""
+
+from app.contexts.estado_medico.model import eh_grave
+
+__all__ = ["eh_grave"]
