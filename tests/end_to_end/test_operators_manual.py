@@ -42,7 +42,7 @@ ELSEWHERE = {
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
-DEAD, PARKED, QUESTION, PENDING, TALK = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6))
+DEAD, PARKED, QUESTION, PENDING, TALK, REPORT = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
@@ -54,6 +54,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta conversas resolver": {"ID": PENDING},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
+    "batuta relatorios": {"ID": REPORT},
     "batuta medicos": {"MEDICO": "{doctor}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
@@ -98,6 +99,20 @@ _OPEN_QUESTION = """
 _PENDING = """
     INSERT INTO pendencias (id, quem, telefone, provider_message_id, motivo, ultima_em, created_at)
     VALUES (:id, '551190000098', '5511900000098', '3EB1', 'sem_resposta', :now, :now)
+"""
+_REPORT = """
+    INSERT INTO relatorios (id, tipo, inicio, fim, metricas, destaques, por, created_at)
+    VALUES (:id, 'manha', :now, :until, :figures, '[]', 'teste', :now)
+"""
+_FIGURES = '{"periodo": {"enviadas": 0, "recebidas": 0, "plantoes_reservados": 0, "medicos_contatados": 0}}'
+_BRIEFING = """
+    INSERT INTO briefing_sync_log
+        (id, documento, origem, doc_title, doc_hash, conteudo_raw, parseado, avisos, resultado, created_at)
+    VALUES (:id, 'briefing', 'pasta', 'briefing.md', 'x', '# Foco', '{}', '[]', 'aplicado', :now)
+"""
+_DIRECTIVE = """
+    INSERT INTO diretrizes (id, tipo, versao, conteudo, prioridade, sync_id, documento, created_at)
+    VALUES (:id, 'foco_semana', 1, '["Pediatria"]', 1, :id, 'briefing', :now)
 """
 _TALK = """
     INSERT INTO conversations (id, cliente_id, created_at, updated_at)
@@ -162,6 +177,9 @@ async def _fill(url: str) -> dict[str, str]:
         await write(database, _OPEN_QUESTION, id=QUESTION, now=now)
         await write(database, _PENDING, id=PENDING, now=now)
         await write(database, _TALK, id=TALK, now=now, phone="5511900001002")
+        await write(database, _REPORT, id=REPORT, now=now, until=now + timedelta(hours=1), figures=_FIGURES)
+        await write(database, _BRIEFING, id=str(UUID(int=9)), now=now)
+        await write(database, _DIRECTIVE, id=str(UUID(int=9)), now=now)
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
         found = {
             "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",
