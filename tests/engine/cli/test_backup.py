@@ -57,7 +57,7 @@ def test_restore_without_the_old_database_explains_the_unknown_in_english(julia:
     (folder / "julia.db").unlink()
     code, out, _ = julia("--lang", "en", "restore", "copia")
     assert code == 0
-    assert "searched for at the gateway before it is sent" in out
+    assert "searches the gateway for it" in out
 
 
 def test_file_that_is_not_a_backup_is_refused_in_one_sentence(julia: Command, folder: Path) -> None:

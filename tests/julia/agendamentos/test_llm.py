@@ -153,7 +153,10 @@ async def test_partial_reading_is_kept_and_the_rest_retried_after_60_and_120_sec
     await julia.clock.advance(timedelta(seconds=3))
     assert await julia.work_on() == 1
     failed = await julia.one()
-    assert (failed["normalization_status"], failed["normalization_error"]) == ("failed", "the model could not be asked")
+    assert (failed["normalization_status"], failed["normalization_error"]) == (
+        "failed",
+        "the model could not be asked",
+    )
     assert failed["endereco_normalizado"]["cidade"] == "Campinas"
     await julia.clock.advance(timedelta(hours=1))
     assert (await julia.work_on(), oracle.asked) == (0, [["documento"]] * 3)
@@ -206,7 +209,7 @@ async def test_failed_appointments_are_enqueued_again(julia: Office, oracle: Ora
     assert (await julia.work.queues[QUEUE].pulse()).dead == 0  # the dead item is resolved
     status = await julia.work.status(first)
     assert status is not None
-    assert (status.status, status.error) == ("cancelled", "the model could not be asked")
+    assert (status.status, status.error) == ("cancelled", "the model could not be called")
     await tried(julia, 0, 301)  # its circuit was open after three failures
     assert (await julia.one())["normalization_status"] == "completed"
     assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []

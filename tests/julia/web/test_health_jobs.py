@@ -89,7 +89,7 @@ async def test_scheduler_that_never_started_shows_within_the_sla(julia: Julia) -
         "processar_grupos",
     }  # the others are marked as unfinished
     assert found["jobs"]["heartbeat"]["why_code"] == "no_scheduler"
-    assert found["jobs"]["report_manha"]["state"] == "unfinished"
+    assert found["jobs"]["verificar_alertas"]["state"] == "unfinished"
 
 
 async def test_critical_job_without_runs_is_critical(julia: Julia, clock: FakeClock) -> None:
@@ -149,7 +149,7 @@ async def test_old_history_is_deleted_and_recent_history_stays(julia: Julia, clo
 
 
 async def test_unfinished_job_is_skipped_with_its_reason(julia: Julia) -> None:
-    answer = (await julia.post("/jobs/report-periodo?tipo=manha")).json()
+    answer = (await julia.post("/jobs/verificar-alertas")).json()
     assert (answer["status"], answer["reason"]) == ("skipped", "not implemented yet")
 
 

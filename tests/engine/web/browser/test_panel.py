@@ -132,11 +132,11 @@ async def test_silent_server_is_reported_and_the_page_stays(dashboard: Dashboard
     await page.reload()
     await page.route("**/painel", lambda route: route.abort())
     await page.clock.run_for(25_000)
-    await expect(page.get_by_text("Sem contato com o servidor")).to_be_visible()
+    await expect(page.get_by_text("O servidor não responde")).to_be_visible()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(len(STATES))
     await page.unroute("**/painel")
     await page.clock.run_for(16_000)  # shorter than the timeout of the answer
-    await expect(page.get_by_text("Sem contato com o servidor")).to_be_hidden()
+    await expect(page.get_by_text("O servidor não responde")).to_be_hidden()
     dashboard.complaints.clear()  # the browser logs the failed request
 
 
