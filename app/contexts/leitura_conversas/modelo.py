@@ -8,6 +8,7 @@ the standard library.
 
 import base64
 import json
+import lzma
 import zlib
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -124,5 +125,5 @@ def load(file: Path = FILE) -> Modelo:
 
 
 def _unpack(packed: Mapping[str, Any]) -> Pesos:
-    weights = array("b", zlib.decompress(base64.b64decode(packed["weights"])))
+    weights = array("b", lzma.decompress(base64.b64decode(packed["weights"])))
     return Pesos(weights, packed["scale"], packed["bias"])

@@ -12,9 +12,9 @@ with the sentences of ``o`` and ``a`` in sight and ``h`` with those of the other
 
 import base64
 import json
+import lzma
 import multiprocessing
 import random
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +37,9 @@ HONEST = ("b", "c", "f", "g")
 IMPORTANCE = {"o": 0.6}
 COPIES, COPY_IMPORTANCE = 2, 0.5
 EPOCHS, RATE, L2 = 12, 0.3, 1e-3
-# Positive values of a weight. The class needs less precision than the opt-out.
-LEVELS, CLASS_LEVELS = {"opt_out": 127, "certo": 127}, 7
-# A feature of a single sentence is noise.
+# Positive values of a weight, so that the file stays small. The class needs less precision than the opt-out.
+LEVELS, OTHER_LEVELS = {"opt_out": 31, "certo": 7}, 5
+# All outputs but the opt-out ignore a feature of fewer sentences.
 RARE = 2
 PROCESSES = 4
 LIMITS = {"opt_out": 0.35, "certo": 0.9, "request": -0.5}
@@ -94,9 +94,14 @@ def fit_weights(examples: Mapping[str, Exemplos]) -> tuple[Any, Any]:
         labels += [each.labels, each.copy_labels]
         importance += [weight] * len(each.found) + [weight * COPY_IMPORTANCE] * len(each.copies)
     weights, bias = _adagrad(rows, np.concatenate(labels), np.array(importance, np.float32))
-    weights[np.bincount(np.concatenate(rows), minlength=SIZE) < RARE] = 0
-    scale = np.abs(weights).max(axis=0) / 127
+    written = [found.texto for each in examples.values() for found in each.found]
+    weights[np.bincount(np.concatenate(written), minlength=SIZE) < RARE, 1:] = 0
+    scale = _scale(weights)
     return np.round(weights / scale) * scale, bias
+
+
+def _scale(weights: Any) -> Any:
+    return np.abs(weights).max(axis=0) / np.array([LEVELS.get(each, OTHER_LEVELS) for each in OUTPUTS], np.float32)
 
 
 def _adagrad(rows: Sequence[Any], labels: Any, importance: Any) -> tuple[Any, Any]:
@@ -194,16 +199,16 @@ def curve(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos]) -> dict[
 
 
 def pack(weights: Any, bias: Any) -> dict[str, Any]:
-    packed = {}
-    for at, output in enumerate(OUTPUTS):
-        scale = float(np.abs(weights[:, at]).max() / LEVELS.get(output, CLASS_LEVELS))
-        content = np.round(weights[:, at] / scale).astype(np.int8).tobytes()
-        packed[output] = {
-            "scale": scale,
+    scale = _scale(weights)
+    content = np.round(weights / scale).astype(np.int8)
+    return {
+        output: {
+            "scale": float(scale[at]),
             "bias": float(bias[at]),
-            "weights": base64.b64encode(zlib.compress(content, 9)).decode(),
+            "weights": base64.b64encode(lzma.compress(content[:, at].tobytes(), preset=9)).decode(),
         }
-    return packed
+        for at, output in enumerate(OUTPUTS)
+    }
 
 
 def main() -> None:
