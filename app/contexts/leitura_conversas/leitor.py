@@ -1,12 +1,12 @@
 """Read one inbound text: its class, and whether the person asks to be left alone.
 
-The grammar (``optout``, ``retirada``) finds plain requests. The model (``modelo``) scores the whole text and each sentence.
+The grammar (``optout``, ``retirada``) finds plain requests. The model (``classificador``) scores the whole text and each sentence.
 One calibrated probability combines the two. Its weights and limits come from authors whose sentences the model did not see.
 """
 
 from typing import Final
 
-from app.contexts.leitura_conversas.modelo import Atributos, Modelo, features, load, logistic
+from app.contexts.leitura_conversas.classificador import Atributos, Classificador, features, logistic, read_weights
 from app.contexts.leitura_conversas.optout import CERTO, NAO, PROVAVEL, Indicio, cessation
 from app.contexts.leitura_conversas.retirada import withdrawal
 from app.contexts.leitura_conversas.texto import Frase, Texto, separate
@@ -23,18 +23,20 @@ def ler(texto: str) -> Leitura:
     separated = separate(texto)
     if not separated.frases:
         return Leitura(classe=Classe.OUTRO, opt_out=NAO, confianca=1.0, regra="")
-    modelo, found = load(), features(separated)
+    classificador, found = read_weights(), features(separated)
     sign = strongest(separated)
-    probability = logistic(score(modelo, found, None if sign is None else sign[0].opt_out))
-    if probability < modelo.limits["opt_out"]:
-        classe, confidence = _classify(modelo, found)
+    probability = logistic(score(classificador, found, None if sign is None else sign[0].opt_out))
+    if probability < classificador.limits["opt_out"]:
+        classe, confidence = _classify(classificador, found)
         return Leitura(classe=classe, opt_out=NAO, confianca=round(confidence, 3), regra="")
     return Leitura(
         classe=Classe.OPT_OUT,
-        opt_out=_strength(modelo, found, probability, sign),
+        opt_out=_strength(classificador, found, probability, sign),
         confianca=round(probability, 3),
         regra=MODEL if sign is None else sign[0].regra,
-        trechos=(_words(modelo, separated, found) if sign is None else sign[1].words(sign[0].start, sign[0].end),),
+        trechos=(
+            _words(classificador, separated, found) if sign is None else sign[1].words(sign[0].start, sign[0].end),
+        ),
     )
 
 
@@ -49,9 +51,9 @@ def strongest(texto: Texto) -> tuple[Indicio, Frase] | None:
     return probable
 
 
-def score(modelo: Modelo, found: Atributos, grammar: OptOut | None) -> float:
+def score(classificador: Classificador, found: Atributos, grammar: OptOut | None) -> float:
     """Return the calibrated log odds of an opt-out."""
-    weights, scores = modelo.calibration, modelo.outputs["opt_out"]
+    weights, scores = classificador.calibration, classificador.outputs["opt_out"]
     return (
         weights["bias"]
         + weights["text"] * scores.score(found.texto)
@@ -60,23 +62,25 @@ def score(modelo: Modelo, found: Atributos, grammar: OptOut | None) -> float:
     )
 
 
-def _strength(modelo: Modelo, found: Atributos, probability: float, sign: tuple[Indicio, Frase] | None) -> OptOut:
+def _strength(
+    classificador: Classificador, found: Atributos, probability: float, sign: tuple[Indicio, Frase] | None
+) -> OptOut:
     """A certain opt-out needs a high probability, and the grammar or the model that says it is a request."""
     asks = (sign is not None and sign[0].opt_out is CERTO) or (
-        modelo.outputs["certo"].score(found.texto) >= modelo.limits["request"]
+        classificador.outputs["certo"].score(found.texto) >= classificador.limits["request"]
     )
-    return CERTO if asks and probability >= modelo.limits["certo"] else PROVAVEL
+    return CERTO if asks and probability >= classificador.limits["certo"] else PROVAVEL
 
 
-def _classify(modelo: Modelo, found: Atributos) -> tuple[Classe, float]:
-    likely = {each: logistic(modelo.outputs[each.value].score(found.texto)) for each in _CLASSES}
+def _classify(classificador: Classificador, found: Atributos) -> tuple[Classe, float]:
+    likely = {each: logistic(classificador.outputs[each.value].score(found.texto)) for each in _CLASSES}
     best = max(likely, key=lambda each: likely[each])
     return best, likely[best] / sum(likely.values())
 
 
-def _words(modelo: Modelo, texto: Texto, found: Atributos) -> str:
+def _words(classificador: Classificador, texto: Texto, found: Atributos) -> str:
     """Return the start of the sentence with the highest score."""
-    scores = modelo.outputs["opt_out"]
+    scores = classificador.outputs["opt_out"]
     distinct = list({frase.escrita + frase.fim[:1]: frase for frase in texto.frases}.values())
     best = max(zip(found.frases, distinct, strict=True), key=lambda each: scores.score(each[0]))[1]
     return best.words(0, _SHOWN) or " ".join(each.texto for each in best.sinais[:_SHOWN])

@@ -6,7 +6,7 @@ Each part of the grammar looks for one kind of wish in one sentence and returns 
     wish       "não quero receber", "prefiro não ser contatada", "não autorizo"
     permission "não autorizo", "revogo meu consentimento"
 
-``retirada`` finds requests to be removed; the model of ``modelo`` recognises other phrasings. The scope
+``retirada`` finds requests to be removed; the model of ``classificador`` recognises other phrasings. The scope
 distinguishes a wish from talk about work: "não me manda mais áudio" and "cancela a reserva" are about work.
 """
 

@@ -2,7 +2,7 @@
 
 The script needs numpy, which Batuta does not depend on; any interpreter that has it will do. It is deterministic. It writes
 
-    app/contexts/leitura_conversas/modelo.json           weights, calibration and limits
+    app/contexts/leitura_conversas/classificador.json           weights, calibration and limits
     tests/julia/leitura_conversas/validacao.json         figures of each author, read by a model that did not see the author
 
 The weights are a logistic regression (AdaGrad, L2) on the sentences of the development authors and on changed copies of them. The
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np  # type: ignore[import-not-found]
 
 from app.contexts.leitura_conversas.api import Classe, OptOut
+from app.contexts.leitura_conversas.classificador import FILE, SIZE, Atributos, features
 from app.contexts.leitura_conversas.leitor import strongest
-from app.contexts.leitura_conversas.modelo import FILE, SIZE, Atributos, features
 from app.contexts.leitura_conversas.texto import separate
 from tests.julia.leitura_conversas.frases import DEV, Rotulada, authors, digest, sentences
 from tests.julia.leitura_conversas.variacoes import vary

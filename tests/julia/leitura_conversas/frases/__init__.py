@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.contexts.leitura_conversas.classificador import features
 from app.contexts.leitura_conversas.leitor import strongest
-from app.contexts.leitura_conversas.modelo import features
 from app.contexts.leitura_conversas.texto import separate
 
 DEV, UNSEEN = "dev", "unseen"

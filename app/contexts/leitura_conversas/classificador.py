@@ -1,9 +1,9 @@
 """A linear model of the opt-out and of the class of a text.
 
 ``features`` turns the sentences of ``texto`` into hashed numbers: pieces of two to five letters, words, pairs of words, and
-pairs and triples of the meanings in ``lexico.toml``. ``modelo.json`` contains one weight per feature and output, quantised to
-one byte, and the calibration. ``python -m tests.julia.leitura_conversas.train`` writes that file. The prediction needs only
-the standard library.
+pairs and triples of the meanings in ``lexico.toml``. ``classificador.json`` contains the calibration and one weight per
+feature and output, quantised to one byte. ``python -m tests.julia.leitura_conversas.train`` writes that file. The prediction
+needs only the standard library.
 """
 
 import base64
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from app.contexts.leitura_conversas.texto import Frase, Texto
 
-FILE: Final = Path(__file__).parent / "modelo.json"
+FILE: Final = Path(__file__).parent / "classificador.json"
 SIZE: Final = 1 << 18
 _PIECES: Final = range(2, 6)
 _REACH: Final = 4
@@ -110,7 +110,7 @@ def logistic(score: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Modelo:
+class Classificador:
     """``outputs`` has one entry per class, and ``opt_out`` and ``certo``. ``calibration`` and ``limits``: see ``leitor``."""
 
     outputs: Mapping[str, Pesos]
@@ -119,9 +119,11 @@ class Modelo:
 
 
 @cache
-def load(file: Path = FILE) -> Modelo:
+def read_weights(file: Path = FILE) -> Classificador:
     read = json.loads(file.read_text(encoding="utf-8"))
-    return Modelo({name: _unpack(each) for name, each in read["outputs"].items()}, read["calibration"], read["limits"])
+    return Classificador(
+        {name: _unpack(each) for name, each in read["outputs"].items()}, read["calibration"], read["limits"]
+    )
 
 
 def _unpack(packed: Mapping[str, Any]) -> Pesos:
