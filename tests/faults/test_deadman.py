@@ -146,7 +146,7 @@ async def _returns(watched: WatchedSystem) -> None:
     await watched.until("the end of it", is_over, (2 if LONG else 8) * MINUTE)
     alerts = await watched.slack()
     assert len(alerts) == 2  # one cause, one alert: not one for each late job
-    assert "resolved: the scheduler has not ticked" in alerts[1]
+    assert "resolved: the scheduler has made no progress" in alerts[1]
 
 
 class Notebook:
