@@ -39,7 +39,6 @@ FIRST_WAIT: Final = 60
 MOST_READS: Final = 3
 # The task stops itself this long before its time limit, so that it can store the reason with the appointment.
 SOONER: Final = timedelta(seconds=5)
-MODEL_FAILED: Final = "the model could not be asked"
 NUNCA: Final = Ligado(endereco=False, documento=False)
 _STARTS: Final = {
     "endereco": "Normalizing address for appointment %s",
@@ -192,7 +191,7 @@ class Normalizador:
                 "id": str(row["id"]),
                 "fonte": row["fonte"],
                 "status": status.value,
-                "error": MODEL_FAILED if lido.faltou else None,
+                "error": MODEL_AWAY() if lido.faltou else None,
                 "endereco": lido.endereco,
                 "documento": lido.documento,
                 "cpf": documento.get("cpf"),

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
-from app.contexts.comum.disjuntor import GATEWAY
+from app.contexts.comum.disjuntor import GATEWAY, report_of
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp, circuit_of
 from app.contexts.mensagens.api import PAUSES, SAFE_MODE
 from batuta import Done, Failed, Outcome, Partial, Skipped
-from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Switch, Ticket, judge_switch
+from batuta.guards import WORKED, Admit, Circuits, Hold, Switch, Ticket, judge_switch
 from batuta.jobs import JobCall, Window
 from batuta.kernel import Clock, Json
 from batuta.reasons import define, hold_reason
@@ -108,7 +108,7 @@ class Validacao:
             return Done(items=0, result=_counts([], 0))
         found = await self._line.numbers(instance, [each.telefone for each in claimed])
         if isinstance(found, Unavailable):
-            await gateway.report(EffectReport(Effect.MISTAKE if found.permanent else Effect.BROKE, "whatsappNumbers"))
+            await gateway.report(report_of(found, "whatsappNumbers"))
             await self._give_back(claimed)
             return Failed(NO_LOOKUP(why=found.why))
         await gateway.report(WORKED)

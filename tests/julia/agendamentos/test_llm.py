@@ -155,7 +155,7 @@ async def test_partial_reading_is_kept_and_the_rest_retried_after_60_and_120_sec
     failed = await julia.one()
     assert (failed["normalization_status"], failed["normalization_error"]) == (
         "failed",
-        "the model could not be asked",
+        "the model could not be called",
     )
     assert failed["endereco_normalizado"]["cidade"] == "Campinas"
     await julia.clock.advance(timedelta(hours=1))
