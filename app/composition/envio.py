@@ -13,13 +13,14 @@ from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.comum.whatsapp import NoLine, WhatsApp
 from app.contexts.envio.envios_em_duvida import LOOK_EVERY, Reconciliador
-from app.contexts.envio.jobs import MessageJobs
+from app.contexts.envio.jobs import Contagem, MessageJobs
 from app.contexts.envio.registro import Registro
 from app.contexts.envio.remetente import CALL_WITHIN, Remetente, SenderParts
 from app.contexts.envio.saude import LIMITS, SaudeDaFila
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.limites import A_QUALQUER_HORA, HORARIO, Limites, limites
 from app.contexts.mensagens.regras import RegrasAgora
+from app.contexts.mensagens.tipos import Tipo
 from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.http import Gateway
 from app.settings import Settings
@@ -87,13 +88,15 @@ def build_sending(
     again, audit = partial(work.wakeups.wake, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
     reconciliador = Reconciliador(work.database, gateway, registro, audit, work.clock, work.events, again)
     send, rescue = partial(work.work_once, FILA_MENSAGENS.name), partial(work.rescue, FILA_MENSAGENS.name)
+    contagem = Contagem()
+    messages.ouvintes.registrar(list(Tipo), contagem)
     return Sending(
         limites=limites,
         remetente=Remetente(parts),
         reconciliador=reconciliador,
         registro=registro,
         health=queue_health(work),
-        jobs=MessageJobs(work.database, registro, reconciliador, send, rescue, work.zone, work.clock),
+        jobs=MessageJobs(work.database, registro, reconciliador, send, rescue, contagem, work.zone, work.clock),
     )
 
 

@@ -40,6 +40,7 @@ class TipoDeCampanha(StrEnum):
     OFERTA_PLANTAO = "oferta_plantao"
     REATIVACAO = "reativacao"
     FOLLOWUP = "followup"
+    FEEDBACK = "feedback"
 
 
 class Acao(StrEnum):

@@ -6,17 +6,31 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.envio.envios_em_duvida import Reconciliador
 from app.contexts.envio.registro import Registro
-from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, open_time
+from app.contexts.mensagens.api import HORARIO, TIMELY, Desfecho, MensagemEncerrada, open_time
 from batuta import Done, Outcome
 from batuta.jobs import JobCall
 from batuta.kernel import Clock
 from batuta.reasons import define
-from batuta.sql import Database
+from batuta.sql import Database, Transaction
 
 WAITED_TOO_LONG = define("esperou_demais", "{outcome}: the message waited too long")
 
 AT_MOST: Final = 20
 BATCH: Final = 500
+
+
+class Contagem:
+    """Counts the messages that this process sends or ends, as a listener of every type."""
+
+    def __init__(self) -> None:
+        self.enviadas = 0
+        self.encerradas = 0
+
+    async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        self.enviadas += 1
+
+    async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        self.encerradas += 1
 
 
 class MessageJobs:
@@ -27,6 +41,7 @@ class MessageJobs:
         reconciliador: Reconciliador,
         send: Callable[[int], Awaitable[int]],
         rescue: Callable[[], Awaitable[Sized]],
+        contagem: Contagem,
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
@@ -38,24 +53,33 @@ class MessageJobs:
         self._reconciliador = reconciliador
         self._send = send
         self._rescue = rescue
+        self._contagem = contagem
         self._zone = zone
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
-        """Rescue stuck messages, expire old ones, store dead letters, resolve doubts, and send due messages."""
+        """Rescue stuck messages, expire old ones, store dead letters, resolve doubts, and send due messages.
+
+        The items of the run are the sent messages. ``vistas`` also counts messages that have to wait or are blocked.
+        """
         rescued = len(await self._rescue())
         expired = await self._expire()
         dead_letters = await self._store_dead_letters()
         decided = await self._reconciliador.look()
+        sent, ended = self._contagem.enviadas, self._contagem.encerradas
         worked = await self._send(AT_MOST)
+        sent, ended = self._contagem.enviadas - sent, self._contagem.encerradas - ended
         return Done(
-            items=worked,
+            items=sent,
             result={
                 "resgatadas": rescued,
                 "expiradas": expired,
                 "esclarecidas": decided,
                 "para_a_dlq": dead_letters,
                 "vistas": worked,
+                "enviadas": sent,
+                "encerradas": ended,
+                "adiadas": max(worked - sent - ended, 0),
             },
         )
 

@@ -141,7 +141,7 @@ class Recuperacao:
             items=asked,
             result={
                 "vagas_encontradas": sum(found.values()) + unknown,
-                "dms_enviados": asked,
+                "dms_enfileirados": asked,
                 "sem_telefone": unknown,
                 "recusadas": found["recusada"],
                 "erros": found["falhou"],

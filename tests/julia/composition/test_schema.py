@@ -1,6 +1,7 @@
 """One command migrates Julia's tables and the engine's, and reports missing migrations in the same way."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,13 @@ import pytest
 from app.composition.julia import migrations
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
+from batuta.kernel.errors import StoreConflict
 from tests.command import Command
-from tests.julia.tables import one, write
+from tests.julia.tables import add_doctor, one, rows, write
+from tests.servers import Postgres
 
 HISTORY_BEGINS = 26
+FEEDBACK_BEGINS = 35
 
 UUID = "00000000-0000-7000-8000-00000000000{}"
 JULIA = ("--app", "app.main:work")
@@ -56,3 +60,48 @@ async def test_a_vacancy_of_an_older_database_gets_the_first_line_of_its_history
         line = await one(work.database, "SELECT * FROM vagas_historico")
     assert (line["vaga_id"], line["ordem"], line["de"], line["para"]) == (UUID.format(2), 1, None, "anunciada")
     assert (line["por"], line["em"]) == ("migracao", now)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/old.db"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    with server.database() as url:
+        yield url
+
+
+async def test_campaigns_of_an_older_database_keep_their_type_and_a_new_one_may_ask_for_feedback(
+    empty_url: str,
+) -> None:
+    every, kinds = migrations(), ("discovery", "oferta", "oferta_plantao", "reativacao", "followup")
+    older = [each for each in every if each.number < FEEDBACK_BEGINS]
+    campaign = (
+        "INSERT INTO campanhas (nome_template, tipo_campanha, corpo, created_at, updated_at)"
+        " VALUES (:kind, :kind, 'Olá', :now, :now)"
+    )
+    async with Batuta(empty_url, extension=Extension(migrations=older), migrate=True) as work:
+        now = work.clock.now()
+        for kind in kinds:
+            await write(work.database, campaign, kind=kind, now=now)
+        doctor = await add_doctor(work.database, now=now)
+        await write(
+            work.database,
+            "INSERT INTO campaign_contact_history (cliente_id, campaign_id, sent_at)"
+            " SELECT :doctor, id, :now FROM campanhas WHERE tipo_campanha = 'oferta'",
+            doctor=doctor,
+            now=now,
+        )
+    async with Batuta(empty_url, extension=Extension(migrations=every), migrate=True) as work:
+        found = await rows(work.database, "SELECT nome_template, tipo_campanha, corpo FROM campanhas ORDER BY id")
+        assert [(row["nome_template"], row["tipo_campanha"]) for row in found] == [(kind, kind) for kind in kinds]
+        assert {row["corpo"] for row in found} == {"Olá"}
+        linked = await one(
+            work.database,
+            "SELECT tipo_campanha FROM campaign_contact_history JOIN campanhas ON campanhas.id = campaign_id",
+        )
+        assert linked["tipo_campanha"] == "oferta"
+        await write(work.database, campaign, kind="feedback", now=now)
+        with pytest.raises(StoreConflict):
+            await write(work.database, campaign, kind="other", now=now)

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.contexts.envio.jobs import MessageJobs
+from app.composition.julia import julia_of
+from app.contexts.envio.jobs import Contagem, MessageJobs
+from app.contexts.mensagens.api import Tipo
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.main import build
 from app.settings import Settings
@@ -18,8 +20,10 @@ from batuta.queue.outcome import Done
 from batuta.receive.endpoints import JobCall
 from batuta.stores.sql.database import Database
 from batuta.testing import FakeClock
+from tests.julia.envio.sending import TRUSTED
+from tests.julia.envio.sending import Office as Sender
 from tests.julia.line import ScriptedLine
-from tests.julia.tables import PHONE, add_doctor, one, rows, sending_through, write
+from tests.julia.tables import PHONE, add_chip, add_doctor, one, rows, sending_through, write
 
 # A Wednesday, eleven o'clock in São Paulo.
 OPEN = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
@@ -31,7 +35,7 @@ CALL = JobCall(key="test", params={}, started_at=OPEN, deadline=OPEN + 5 * MINUT
 
 class Office:
     def __init__(self, work: Batuta, clock: FakeClock, settings: Settings) -> None:
-        self.work, self.clock = work, clock
+        self.work, self.clock, self.settings = work, clock, settings
         self.database: Database = work.database
         self.store = work.queues[FILA_MENSAGENS.name]
         self.jobs: MessageJobs = sending_through(work, settings, ScriptedLine(clock)).jobs
@@ -163,3 +167,39 @@ async def test_heartbeat_does_not_end_a_pause(office: Office) -> None:
     assert (await office.runs())["vistas"] == 0
     await office.work.switches.set("pause.all", False, by="ana", reason="-", now=office.clock.now())
     assert (await office.runs())["vistas"] == 1
+
+
+async def test_message_that_is_seen_and_not_sent_is_not_counted_as_sent(office: Office) -> None:
+    """Without a gateway the message waits, and a blocked message ends: neither is an item of the run."""
+    await office.put()
+    await office.put(conteudo="   ")
+    answer = await office.jobs.processar_mensagens_agendadas(CALL)
+    assert isinstance(answer, Done)
+    assert isinstance(answer.result, dict)
+    figures = {name: answer.result[name] for name in ("vistas", "enviadas", "encerradas", "adiadas")}
+    assert (answer.items, figures) == (0, {"vistas": 2, "enviadas": 0, "encerradas": 1, "adiadas": 1})
+
+
+async def test_sent_messages_are_the_items_of_the_run(office: Office) -> None:
+    await add_chip(office.database)
+    await write(office.database, TRUSTED)
+    await office.put()
+    sender = Sender(office.work, office.clock, ScriptedLine(office.clock), office.settings)
+    jobs = MessageJobs(
+        office.database, sender.registro, sender.reconciler, sender.worker.once, no_rescue, count_in(office.work),
+        office.work.zone, office.clock,
+    )  # fmt: skip
+    answer = await jobs.processar_mensagens_agendadas(CALL)
+    assert isinstance(answer, Done)
+    assert isinstance(answer.result, dict)
+    assert (answer.items, answer.result["enviadas"], answer.result["vistas"]) == (1, 1, 1)
+
+
+async def no_rescue() -> tuple[()]:
+    return ()
+
+
+def count_in(work: Batuta) -> Contagem:
+    made = Contagem()
+    julia_of(work).messages.ouvintes.registrar(list(Tipo), made)
+    return made

@@ -84,7 +84,7 @@ async def test_one_message_asks_for_the_gaps_of_all_offers_and_leaves_like_other
     await posts(office, SEM_DIA)
     await posts(office, SEM_LUGAR.format(dia=22), f"{SICRANO}@s.whatsapp.net", "Sicrano Teste")
     result = await asks(office)
-    assert result == {"vagas_encontradas": 4, "dms_enviados": 2, "sem_telefone": 0, "recusadas": 0, "erros": 0}
+    assert result == {"vagas_encontradas": 4, "dms_enfileirados": 2, "sem_telefone": 0, "recusadas": 0, "erros": 0}
     assert await stamps(office) == ["perguntada"] * 4
     await office.works()
     await office.later(timedelta(seconds=2))
@@ -95,7 +95,7 @@ async def test_one_message_asks_for_the_gaps_of_all_offers_and_leaves_like_other
     assert "• o hospital (Pediatria, 20/03, noturno; Pediatria, 21/03, noturno)\n" in text
     assert "• o dia e o horário (Hospital Fictício, Anestesiologia)\n" in text
     assert await asks(office) == {
-        "vagas_encontradas": 0, "dms_enviados": 0, "sem_telefone": 0, "recusadas": 0, "erros": 0,
+        "vagas_encontradas": 0, "dms_enfileirados": 0, "sem_telefone": 0, "recusadas": 0, "erros": 0,
     }  # fmt: skip
     row = (await julia_of(office.work).groups.revisao.pendentes(limite=1))[0]
     shown = vaga_em_palavras(row, office.work.zone)["pergunta"]
@@ -104,13 +104,13 @@ async def test_one_message_asks_for_the_gaps_of_all_offers_and_leaves_like_other
 
 async def test_author_is_asked_once_a_day_and_about_each_vaga_once(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
-    assert (await asks(office))["dms_enviados"] == 1
+    assert (await asks(office))["dms_enfileirados"] == 1
     await office.works()
     await posts(office, SEM_LUGAR.format(dia=21))
-    assert (await asks(office))["dms_enviados"] == 0
+    assert (await asks(office))["dms_enfileirados"] == 0
     assert await stamps(office) == ["perguntada", None]
     await office.later(timedelta(days=1))
-    assert (await asks(office))["dms_enviados"] == 1
+    assert (await asks(office))["dms_enfileirados"] == 1
     await office.works()
     assert ["20/03" in each.texto for each in office.line.receipts] == [True, False]
 
@@ -118,7 +118,7 @@ async def test_author_is_asked_once_a_day_and_about_each_vaga_once(office: Offic
 async def test_hidden_address_has_no_number_and_is_not_tried_again(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20), "999000000000077@lid")
     assert await asks(office) == {
-        "vagas_encontradas": 1, "dms_enviados": 0, "sem_telefone": 1, "recusadas": 0, "erros": 0,
+        "vagas_encontradas": 1, "dms_enfileirados": 0, "sem_telefone": 1, "recusadas": 0, "erros": 0,
     }  # fmt: skip
     assert await stamps(office) == ["sem_telefone"]
     assert (await asks(office))["vagas_encontradas"] == 0
@@ -136,7 +136,7 @@ async def test_hidden_address_with_a_known_number_is_the_same_person(office: Off
     )
     await posts(office, SEM_LUGAR.format(dia=20), hidden)
     await posts(office, SEM_LUGAR.format(dia=21))
-    assert (await asks(office))["dms_enviados"] == 1
+    assert (await asks(office))["dms_enfileirados"] == 1
     assert await stamps(office) == ["perguntada", "perguntada"]
 
 
@@ -155,7 +155,7 @@ async def test_opted_out_blocked_and_own_numbers_are_not_asked(office: Office, c
     for number in (FULANA, SICRANO, "5511900000099"):
         await posts(office, SEM_LUGAR.format(dia=20 + int(number[-1])), f"{number}@s.whatsapp.net")
     result = await asks(office)
-    assert (result["vagas_encontradas"], result["dms_enviados"], result["recusadas"]) == (3, 0, 3)
+    assert (result["vagas_encontradas"], result["dms_enfileirados"], result["recusadas"]) == (3, 0, 3)
     assert await stamps(office) == ["recusada"] * 3
     assert await rows(database, "SELECT id FROM fila_mensagens") == []
 
@@ -195,7 +195,7 @@ async def test_waiting_question_does_not_leave_once_obsolete_or_forbidden(office
 
 async def test_question_queued_before_pilot_mode_waits(office: Office, chip: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
-    assert (await asks(office))["dms_enviados"] == 1
+    assert (await asks(office))["dms_enfileirados"] == 1
     await office.work.switches.set("pilot_mode", True, by="ana", reason="-", now=office.clock.now())
     await office.works()
     assert office.line.receipts == []
@@ -206,7 +206,7 @@ async def test_question_queued_before_pilot_mode_waits(office: Office, chip: str
 async def test_question_waits_for_the_allowed_hours(office: Office, chip: str) -> None:
     await office.later(timedelta(hours=10))  # nine in the evening
     await posts(office, SEM_LUGAR.format(dia=20))
-    assert (await asks(office))["dms_enviados"] == 1
+    assert (await asks(office))["dms_enfileirados"] == 1
     await office.works()
     assert office.line.receipts == []
     await office.later(timedelta(hours=11))
@@ -230,14 +230,14 @@ async def test_crash_between_message_and_stamp_asks_no_author(office: Office, ch
         await dying.recovery_vagas_incompletas(call(office))
     assert await rows(office.work.database, "SELECT id FROM fila_mensagens") == []
     assert await stamps(office) == [None]
-    assert (await asks(office))["dms_enviados"] == 1
+    assert (await asks(office))["dms_enfileirados"] == 1
 
 
 async def test_concurrent_runs_ask_once(office: Office, chip: str) -> None:
     for day in (20, 21, 22):
         await posts(office, SEM_LUGAR.format(dia=day))
     results = await asyncio.gather(*(asks(office) for _ in range(4)))
-    assert sum(each["dms_enviados"] for each in results) == 1
+    assert sum(each["dms_enfileirados"] for each in results) == 1
     assert len(await rows(office.work.database, "SELECT id FROM fila_mensagens")) == 1
 
 
@@ -247,10 +247,10 @@ async def test_at_most_twenty_questions_wait(office: Office) -> None:
             office, SEM_LUGAR.format(dia=12 + n % 18) + f" ({n})", f"55119000007{n:02d}@s.whatsapp.net", read=False
         )
     await reads(office)
-    assert (await asks(office))["dms_enviados"] == 20
-    assert (await asks(office))["dms_enviados"] == 0  # without a chip nothing has left
+    assert (await asks(office))["dms_enfileirados"] == 20
+    assert (await asks(office))["dms_enfileirados"] == 0  # without a chip nothing has left
     await write(office.work.database, "UPDATE fila_mensagens SET status = 'enviada'")
-    assert (await asks(office))["dms_enviados"] == 3
+    assert (await asks(office))["dms_enfileirados"] == 3
 
 
 async def test_author_of_offers_is_not_a_doctor_in_campaigns_and_a_doctor_stays_one(office: Office, chip: str) -> None:
@@ -258,7 +258,7 @@ async def test_author_of_offers_is_not_a_doctor_in_campaigns_and_a_doctor_stays_
     await add_doctor(database, SICRANO, now=office.clock.now())
     await posts(office, SEM_LUGAR.format(dia=20))
     await posts(office, SEM_LUGAR.format(dia=21), f"{SICRANO}@s.whatsapp.net")
-    assert (await asks(office))["dms_enviados"] == 2
+    assert (await asks(office))["dms_enfileirados"] == 2
     found = await rows(database, "SELECT telefone, tipo FROM clientes ORDER BY telefone")
     assert [tuple(row.values()) for row in found] == [(FULANA, "divulgador"), (SICRANO, "medico")]
     campanhas = julia_of(office.work).campaigns.campanhas
