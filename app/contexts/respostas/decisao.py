@@ -15,6 +15,8 @@ from batuta.sql import Row
 
 Vaga: TypeAlias = Row | Mapping[str, Any]
 FROM_GROUP: Final = "grupo_whatsapp"
+# Smallest confidence at which an acceptance reserves a vacancy. Below it, a person reads the message.
+SURE: Final = 0.5
 # Questions that the facts of a vacancy answer, by the column that must be known.
 _ABOUT: Final = {
     "valor": re.compile(r"\b(valor|quanto|pagam?|preco|cache|remuneracao)\b"),
@@ -56,7 +58,6 @@ class Reacao:
     texto: str
     motivo: MotivoDaPendencia | None = None
     estagio: Estagio | None = None
-    grave: bool = False  # a grave objection; the state of the doctor begins a rest by itself
     escala: bool = False  # the conversation needs a person once the answer is settled
 
 
@@ -71,10 +72,12 @@ def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | N
     """Return the reaction to a message, or None if no rule answers it."""
     plain = _fold(texto)
     if eh_grave(leitura, texto):
-        return _say(textos.OBJECAO_GRAVE, fatos, motivo=MotivoDaPendencia.OBJECAO_GRAVE, grave=True)
+        return _say(textos.OBJECAO_GRAVE, fatos, motivo=MotivoDaPendencia.OBJECAO_GRAVE)
     if leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _IDENTITY.search(plain):
         return _say(textos.IDENTIDADE, fatos)
     match leitura.classe:
+        case Classe.ACEITE if leitura.confianca < SURE:
+            return _say(textos.ACEITE_INCERTO, fatos, motivo=MotivoDaPendencia.ACEITE_INCERTO)
         case Classe.ACEITE:
             return _accept(fatos)
         case Classe.RECUSA if fatos.reserva is not None:
@@ -158,12 +161,11 @@ def _say(
     *,
     motivo: MotivoDaPendencia | None = None,
     estagio: Estagio | None = None,
-    grave: bool = False,
     escala: bool = False,
 ) -> Reacao:
     listed = "" if vaga is None else fatos_da_vaga(vaga)
     said = texto.format(nome=chamado(fatos.nome), fatos=listed)
-    return Reacao(texto=said, motivo=motivo, estagio=estagio, grave=grave, escala=escala)
+    return Reacao(texto=said, motivo=motivo, estagio=estagio, escala=escala)
 
 
 def _fold(texto: str) -> str:

@@ -32,6 +32,12 @@ LIVE: Final = timedelta(minutes=30)
 ANSWERED: Final = "respondida"
 SENT: Final = "sucesso"
 SEEKS: Final = ("aberta", "anunciada")
+# Entries of the pending list that are opened at night too.
+AT_ANY_HOUR: Final = (
+    MotivoDaPendencia.PEDE_PESSOA,
+    MotivoDaPendencia.OBJECAO_GRAVE,
+    MotivoDaPendencia.ACEITE_INCERTO,
+)
 # Keys of the metadata of an answer.
 ESCALATES: Final = "escala"
 # Outcomes that need no person: the same text was just sent, or the doctor opted out.
@@ -223,7 +229,7 @@ class Respostas:
     ) -> str:
         """Record a message of the night, and acknowledge it unless the conversation was acknowledged recently."""
         escalates = reacao is not None and reacao.escala
-        if reacao is not None and (escalates or reacao.grave):
+        if reacao is not None and reacao.motivo in AT_ANY_HOUR:
             await self.aplicar(transaction, came, reacao, now)
         await self._keep(transaction, came, classe, now)
         since = now - ACKNOWLEDGE_EVERY

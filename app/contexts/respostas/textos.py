@@ -19,6 +19,10 @@ ACEITE_SEM_OFERTA: Final = (
     "Recebi seu aceite{nome}, mas não sei dizer com certeza de qual plantão se trata, então ainda não reservei nada. "
     "Uma pessoa da equipe vai conferir e responder por aqui."
 )
+ACEITE_INCERTO: Final = (
+    "Recebi sua mensagem{nome}, mas não tenho certeza de que seja um aceite, então ainda não reservei nada. "
+    "Uma pessoa da equipe vai conferir e responder por aqui."
+)
 RECUSA: Final = "Tudo bem{nome}, obrigada por avisar."
 RECUSA_COM_RESERVA: Final = (
     "Recebi sua mensagem{nome}. Há um plantão reservado para você, e eu não o cancelei. "

@@ -146,6 +146,25 @@ async def test_acceptance_with_two_open_offers_or_another_last_message_reserves_
     assert await pending(office) == ["sem_resposta"]
 
 
+@pytest.mark.parametrize("at", [None, NIGHT], ids=["day", "night"])
+async def test_uncertain_acceptance_reserves_nothing_and_goes_to_a_person(
+    office: Office, doctor: str, chip: str, at: datetime | None
+) -> None:
+    unsure = "posso sim, mas so depois das 9"
+    assert (ler(unsure).classe, ler(unsure).confianca < 0.5) == (Classe.ACEITE, True)
+    id = await offer(office, doctor)
+    if at is not None:
+        await go_to(office, at)
+    await receive(office, unsure)
+    assert (await vaga(office, id))["status"] == "anunciada"
+    assert await pending(office) == ["aceite_incerto"]
+    if at is not None:
+        await go_to(office, MORNING)
+        await resume(office)
+    assert "ainda não reservei nada" in (await answers(office))[-1]["conteudo"]
+    assert (await vaga(office, id))["status"] == "anunciada"
+
+
 async def test_acceptance_at_night_is_decided_immediately(office: Office, doctor: str, chip: str) -> None:
     id = await offer(office, doctor)
     await go_to(office, NIGHT)
