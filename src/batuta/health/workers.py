@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.health.finding import Finding, Report, Severity, merge_reports
+from batuta.health.finding import BELOW_HEALTHY, Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.processes.heartbeat import EVERY, Status
 from batuta.processes.restarts import Budget, Restart
@@ -247,8 +247,8 @@ def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
-    """Report a missing scheduler. ``known_since`` is the instant since which runs are expected of this database; None
-    means never.
+    """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant since
+    which runs are expected of this database; None means never.
 
     The oldest running process shows how long a scheduler could have run. So a restart after a night raises no alert about
     the last tick of the day before. A scheduler that replaced another one gets one more heartbeat of time, because it
@@ -258,7 +258,9 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)
     alive_since = min((beat.started_at for beat in beats if beat.lives(now)), default=None)
     seen = [instant for instant in (ticked, alive_since or known_since) if instant is not None]
-    if not seen or now - max(seen) <= SILENT_AFTER * (2 if any(_has_just_started(beat, now) for beat in beats) else 1):
+    if not seen:
+        return _never_started_report()
+    if now - max(seen) <= SILENT_AFTER * (2 if any(_has_just_started(beat, now) for beat in beats) else 1):
         return Report()
     since = ticked or max(seen)
     age = now - since
@@ -274,6 +276,17 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
         because=(cause_of("scheduler"),),
     )
     return Report(findings=(finding,), lost=25)
+
+
+def _never_started_report() -> Report:
+    """Report that no process has run on this database yet, so that full points do not suggest a working system.
+
+    The severity is INFO, because an alert could come only from a process that runs.
+    """
+    finding = Finding(
+        severity=Severity.INFO, source=SOURCE, cause="processes.never_started", says="processes_never_started"
+    )
+    return Report(findings=(finding,), lost=BELOW_HEALTHY)
 
 
 def _has_just_started(beat: Beat, now: datetime) -> bool:

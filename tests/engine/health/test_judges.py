@@ -280,8 +280,14 @@ def test_processes_restarted_after_a_night_ignore_the_tick_of_yesterday() -> Non
     assert severities(later) == {"scheduler.silent": Severity.CRITICAL}
 
 
-def test_database_that_was_never_served_expects_no_scheduler() -> None:
-    assert severities(judge_scheduler(signs(), None)) == {}
+def test_database_on_which_no_process_ran_is_not_healthy() -> None:
+    never = judge_scheduler(signs(), None)
+    assert severities(never) == {"processes.never_started": Severity.INFO}
+    assert assess([(JOBS_AND_WORKERS, never)], NOW).grade is Grade.ATTENTION
+    assert severities(judge_scheduler(signs(beat("api", started=10 * SECOND)), None)) == {}
+
+
+def test_database_that_was_served_expects_a_scheduler() -> None:
     assert severities(judge_scheduler(signs(), NOW - 10 * SECOND)) == {}
     assert severities(judge_scheduler(signs(), NOW - HOUR)) == {"scheduler.silent": Severity.CRITICAL}
 

@@ -160,10 +160,18 @@ async def pulse(): ...
 
 
 def test_command_shows_the_score_and_succeeds_unless_critical(folder: Path, batuta: Command) -> None:
-    (folder / "program.py").write_text(PROGRAM)
+    (folder / "program.py").write_text(PROGRAM.partition("@work.job")[0])
     code, out, _ = batuta("--lang", "en", "health")
     assert (code, out.splitlines()[0]) == (0, "100/100 healthy")
     assert "no problem" in out
+
+
+def test_command_says_that_no_process_has_run_on_a_new_database(folder: Path, batuta: Command) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+    code, out, _ = batuta("--lang", "en", "health")
+    assert (code, out.splitlines()[0]) == (0, "79/100 needs attention")
+    assert "no process has run on this database yet" in out
+    assert "→ start every process with `batuta up`" in out
 
 
 def test_command_shows_reasons_and_next_steps_and_exits_with_one_when_critical(folder: Path, batuta: Command) -> None:
