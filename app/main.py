@@ -17,7 +17,7 @@ from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
-from app.web.boards import appointments_board, groups_board, reports_board, sending_board, vacancies_board
+from app.web.boards import appointments_board, groups_board, people_board, reports_board, sending_board, vacancies_board
 from batuta import Batuta, __version__
 from batuta.config import environment, load_settings
 from batuta.errors import ConfigError
@@ -87,6 +87,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
                 lambda: vacancies_board(julia),
                 lambda: appointments_board(julia),
                 lambda: reports_board(julia),
+                lambda: people_board(julia),
             ],
             child_env={} if settings.in_production else simulator_settings(settings),
             rebuilt=lambda added: build(with_environment(settings, added)).work,

@@ -25,6 +25,8 @@ class Settings(EngineSettings):
 
     julia_api_url: Url | None = None
     """the api's address for the scheduler; if unset, this machine at PORT"""
+    public_url: Url | None = None
+    """the api's address for people, in links; if unset, JULIA_API_URL"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True
@@ -44,6 +46,10 @@ class Settings(EngineSettings):
     @property
     def webhook_address(self) -> str:
         return self.webhook_url or f"{self.api_url}/webhook/evolution"
+
+    @property
+    def public_address(self) -> str:
+        return (self.public_url or self.api_url).rstrip("/")
 
     @property
     def api_url(self) -> str:

@@ -11,6 +11,7 @@ from app.composition.conversas import Doctors, build_doctors
 from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
+from app.composition.gestao.equipe import Team, add_team
 from app.composition.gestao.relatorios import Reports, add_reports
 from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
@@ -62,6 +63,7 @@ class Julia:
     appointments: Appointments
     reports: Reports
     directives: Directives
+    team: Team
     inbox: Inbox
     demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
@@ -108,6 +110,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
         directives=add_directives(work, settings),
+        team=add_team(work, settings, messages),
         inbox=inbox,
         demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),

@@ -46,7 +46,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
         optout=OptoutManual(work.database, conversas, ids, work.clock),
         duvidas=DuvidasDeOptout(work.database, conversas, ids, work.clock),
         pendencias=PendenciasAbertas(work.database, conversas.pendencias, ids, work.clock),
-        estagios=Estagios(dialect),
+        estagios=Estagios(dialect, conversas.chamados),
         atendimento=Atendimento(work.database, mensagens, conversas.pendencias, ids, work.clock),
         restauracao=Restauracao(dialect, conversas, diario),
     )

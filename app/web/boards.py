@@ -1,4 +1,4 @@
-"""The boards of the first page: messages, groups, vacancies, appointments and reports."""
+"""The boards of the first page: messages, conversations with people, groups, vacancies, appointments and reports."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -65,6 +65,19 @@ async def sending_board(julia: Julia) -> Board:
         ],
         columns=[f"quadro.coluna.{each}" for each in COLUMNS],
         courses=[_course(row) for row in await julia.campaigns.campanhas.todas(limit=MOST_CAMPAIGNS)],
+    )
+
+
+async def people_board(julia: Julia) -> Board:
+    counts, notices = await julia.messages.atendimento.contagem(), await julia.team.avisos.nao_entregues()
+    without, late = int(counts["sem_responsavel"]), int(notices["items"])
+    return Board(
+        says="quadro.atendimento.titulo",
+        figures=[
+            Figure(says="quadro.atendimento.sem_responsavel", value=without, tone=_needs_person(without)),
+            Figure(says="quadro.atendimento.com_pessoa", value=int(counts["com_pessoa"])),
+            Figure(says="quadro.atendimento.avisos", value=late, tone=_tone_of(late)),
+        ],
     )
 
 

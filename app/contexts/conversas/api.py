@@ -5,13 +5,17 @@ from datetime import datetime
 from typing import Protocol
 
 from app.contexts.conversas.atendimento import Estagio, Estagios
+from app.contexts.conversas.chamados import AoChamar, Chamado, Chamados
 from app.contexts.conversas.diario import Diario, digest
 from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.leitura_conversas.api import Leitura
 from batuta.sql import Transaction
 
 __all__ = [
+    "AoChamar",
     "AoReceber",
+    "Chamado",
+    "Chamados",
     "Diario",
     "Estagio",
     "Estagios",

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from app.contexts.comum.saude import report_count
-from app.contexts.conversas.pendencias import Pendencias
+from app.contexts.conversas.chamados import Chamado, Chamados
+from app.contexts.conversas.pendencias import URGENTES, Pendencias, chave_do_chamado
 from app.contexts.mensagens.service import Mensagens, NaDevolucao
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
@@ -107,13 +108,16 @@ class CareQueries:
     finish: Query
     escalate: Query
     move: Query
+    need: Query
+    led: Query
     unclaimed: Query
 
 
 class Estagios:
     """Changes of a conversation that listeners make, each in the caller's transaction."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, chamados: Chamados | None = None) -> None:
+        self._chamados = chamados or Chamados()
         self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", dialect)
 
     async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
@@ -131,7 +135,30 @@ class Estagios:
             return False
         line = {"acao": Acao.ESCALAR.value, "por": por, "motivo": motivo[:LONGEST_MOTIVO], "mensagens": 0}
         await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
+        await self._call(transaction, conversa_id, motivo, now)
         return True
+
+    async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
+        """Call a person for an escalated conversation, unless the doctor's open entry has an urgent reason: that entry
+        has called one already.
+        """
+        row = await transaction.one(self._queries.need, id=conversa_id)
+        assert row is not None
+        pending = None if row["pendencia_id"] is None else str(row["pendencia_id"])
+        if pending is not None and row["motivo"] in URGENTES:
+            return
+        await self._chamados.chamar(
+            transaction,
+            Chamado(
+                chave=f"conversa:{conversa_id}:{row['ordem']}"
+                if pending is None
+                else chave_do_chamado(pending, urgente=True),
+                motivo=motivo,
+                conversa_id=conversa_id,
+                pendencia_id=pending,
+            ),
+            now=now,
+        )
 
 
 class Atendimento:
@@ -218,6 +245,14 @@ class Atendimento:
             done = Mudada(id=id, acao=Acao.ENCERRAR, mensagens=count)
             await self._record(transaction, conversa, done, por, motivo, now)
         return done
+
+    async def contagem(self) -> Row:
+        """Return the number of open conversations that a person leads (``com_pessoa``), and of those that need a person
+        (``sem_responsavel``).
+        """
+        row = await self._database.one(self._queries.led)
+        assert row is not None
+        return row
 
     async def ask(self) -> Report:
         row = await self._database.one(self._queries.unclaimed)

@@ -48,6 +48,16 @@ WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by
 UPDATE conversations SET stage = :para, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND stage NOT IN ('optout', CAST(:para AS text));
 
+-- read need: the last line of the history, and the doctor's open entry of the pending list
+SELECT talk.id, (SELECT max(line.ordem) FROM conversas_historico AS line WHERE line.conversa_id = talk.id) AS ordem,
+       pending.id AS pendencia_id, pending.motivo
+FROM conversations AS talk LEFT JOIN pendencias AS pending ON pending.cliente_id = talk.cliente_id AND pending.resolvida_em IS NULL
+WHERE talk.id = :id ORDER BY pending.created_at LIMIT 1;
+
+-- read led: open conversations that a person leads, and those that need one
+SELECT count(responsavel) AS com_pessoa, count(*) - count(responsavel) AS sem_responsavel FROM conversations
+WHERE controlled_by = 'human' AND status IN ('active', 'paused', 'escalated');
+
 -- read unclaimed: open conversations that need a person and have none
 SELECT count(*) AS items, min(updated_at) AS "desde [TIMESTAMPTZ]" FROM conversations
 WHERE controlled_by = 'human' AND responsavel IS NULL AND status IN ('active', 'paused', 'escalated');

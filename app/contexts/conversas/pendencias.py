@@ -15,6 +15,7 @@ from typing import Final
 
 from app.contexts.comum.saude import report_count
 from app.contexts.comum.telefone import chave
+from app.contexts.conversas.chamados import Chamado, Chamados
 from app.contexts.mensagens.api import MensagemEncerrada
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
@@ -39,6 +40,15 @@ class MotivoDaPendencia(StrEnum):
     CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor took a vacancy of a group: its author has to confirm it
 
 
+# Reasons that need a person soon. An open entry takes such a reason over, and the team is notified again.
+URGENTES: Final = (MotivoDaPendencia.PEDE_PESSOA, MotivoDaPendencia.OBJECAO_GRAVE)
+
+
+def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
+    """Return the key of the call for an entry of the pending list: one for the entry, one more if it becomes urgent."""
+    return f"pendencia:{pendencia_id}:urgente" if urgente else f"pendencia:{pendencia_id}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pendencia:
     """An entry of the pending list. ``texto`` and ``telefone`` are personal data, shown to operators and never logged."""
@@ -58,6 +68,7 @@ class Pendencia:
 @dataclass(frozen=True, slots=True)
 class PendingQueries:
     open: Query
+    open_of: Query
     resolve: Query
     resolve_of_doctor: Query
     listed: Query
@@ -67,9 +78,10 @@ class PendingQueries:
 class Pendencias:
     """Writes and reads the pending list. The caller owns the transaction."""
 
-    def __init__(self, dialect: Dialect, ids: Ids) -> None:
+    def __init__(self, dialect: Dialect, ids: Ids, chamados: Chamados | None = None) -> None:
         self._queries = load_queries(PendingQueries, Path(__file__).parent / "pendencias.sql", dialect)
         self._ids = ids
+        self._chamados = chamados or Chamados()
 
     async def abrir(
         self,
@@ -84,19 +96,37 @@ class Pendencias:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Add an inbound message to the pending list. ``endereco`` identifies the sender while the number is unknown."""
+        """Add an inbound message to the pending list, and call a person unless one leads the conversation.
+
+        ``endereco`` identifies the sender while the number is unknown.
+        """
+        who = endereco if telefone is None else chave(telefone)
         await transaction.run(
             self._queries.open,
             id=self._ids.new(),
-            quem=endereco if telefone is None else chave(telefone),
+            quem=who,
             telefone=telefone,
             cliente_id=cliente_id,
             conversa_id=conversa_id,
             message_id=message_id,
             motivo=motivo.value,
+            urgente=motivo in URGENTES,
             em=em,
             now=now,
         )
+        if motivo is not MotivoDaPendencia.COM_PESSOA:
+            await self._call(transaction, who, now)
+
+    async def _call(self, transaction: Transaction, quem: str, now: datetime) -> None:
+        row = await transaction.one(self._queries.open_of, quem=quem)
+        assert row is not None
+        chamado = Chamado(
+            chave=chave_do_chamado(str(row["id"]), urgente=row["motivo"] in URGENTES),
+            motivo=row["motivo"],
+            conversa_id=row["conversa_id"],
+            pendencia_id=str(row["id"]),
+        )
+        await self._chamados.chamar(transaction, chamado, now=now)
 
     async def resolver(self, transaction: Transaction, id: str, *, por: str, motivo: str, now: datetime) -> bool:
         """Resolve an entry. Returns False if it is not open."""

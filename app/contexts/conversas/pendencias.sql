@@ -1,10 +1,16 @@
--- write open: open an entry, at most one per sender; another message of the sender increases its count
+-- write open: open an entry, at most one per sender; another message of the sender increases its count, and an urgent reason
+-- replaces another one
 INSERT INTO pendencias (id, quem, telefone, cliente_id, conversa_id, provider_message_id, motivo, ultima_em, created_at)
 VALUES (:id, :quem, :telefone, :cliente_id, :conversa_id, :message_id, :motivo, :em, :now)
 ON CONFLICT (quem) WHERE resolvida_em IS NULL DO UPDATE
 SET mensagens = pendencias.mensagens + 1, ultima_em = excluded.ultima_em,
+    motivo = CASE WHEN :urgente AND pendencias.motivo NOT IN ('pede_pessoa', 'objecao_grave') THEN excluded.motivo
+                  ELSE pendencias.motivo END,
     cliente_id = coalesce(pendencias.cliente_id, excluded.cliente_id),
     conversa_id = coalesce(pendencias.conversa_id, excluded.conversa_id);
+
+-- read open_of: the open entry of a sender
+SELECT id, motivo, conversa_id FROM pendencias WHERE quem = :quem AND resolvida_em IS NULL;
 
 -- write resolve: resolve an entry, unless it is already resolved
 UPDATE pendencias SET resolvida_em = :now, por = :por, resolucao = :resolucao WHERE id = :id AND resolvida_em IS NULL;

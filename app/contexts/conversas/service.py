@@ -12,6 +12,7 @@ from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.telefone import Address, chave, other_form
 from app.contexts.comum.whatsapp import Entrega
 from app.contexts.conversas.api import AoReceber, MensagemRecebida
+from app.contexts.conversas.chamados import Chamados
 from app.contexts.conversas.diario import Diario, Kind
 from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.conversas.repository import conversation_queries
@@ -65,7 +66,8 @@ class Conversas:
         """Build the service. ``diario`` is the journal that also records opt-outs and removals outside the database, or
         None without a journal.
         """
-        self.pendencias = Pendencias(dialect, ids)
+        self.chamados = Chamados()
+        self.pendencias = Pendencias(dialect, ids, self.chamados)
         self._listeners: list[AoReceber] = []
         self._diario = diario
         self._queries = conversation_queries(dialect)

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
+from app.contexts.comum.entrega import Entrega, Entregue
 from app.contexts.comum.saude import report_count
 from app.contexts.relatorios.periodos import Periodo, Tipo
 from batuta import BatutaError
@@ -44,28 +45,6 @@ class Relatorio:
     feito_em: datetime
     envios: Mapping[str, str]
     erros: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Entregue:
-    """The destination accepted the report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recusado:
-    """The destination did not take the report: it refused it, or the request was never sent."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Incerto:
-    """The request ended without an answer: the report may have arrived."""
-
-    why: str
-
-
-Entrega: TypeAlias = Entregue | Recusado | Incerto
 
 
 class Destino(Protocol):

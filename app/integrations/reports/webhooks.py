@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 
 import httpx2
 
+from app.contexts.comum.entrega import Entrega, Entregue, Incerto, Recusado
 from app.contexts.relatorios.relato import relatorio_em_palavras, texto_do_relatorio
-from app.contexts.relatorios.service import Entrega, Entregue, Incerto, Recusado, Relatorio
+from app.contexts.relatorios.service import Relatorio
 from batuta.errors import DeadlineExceeded
 from batuta.extension import Texts
 from batuta.kernel import Clock, Json, with_timeout

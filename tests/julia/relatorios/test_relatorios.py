@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from app.composition.julia import julia_of
+from app.contexts.comum.entrega import Entrega, Entregue, Incerto, Recusado
 from app.contexts.relatorios.jobs import ReportJobs
 from app.contexts.relatorios.periodos import Tipo
-from app.contexts.relatorios.service import Entrega, Entregue, Incerto, Recusado, Relatorio, Relatorios
+from app.contexts.relatorios.service import Relatorio, Relatorios
 from app.web.boards import reports_board
 from batuta.health import Severity
 from batuta.queue.outcome import Done, Failed, Partial

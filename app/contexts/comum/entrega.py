@@ -1,0 +1,26 @@
+"""The result of one request that delivers a notice or a report to another service."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Entregue:
+    """The destination accepted the delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recusado:
+    """The delivery did not arrive: the destination refused it, or the request was never sent."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incerto:
+    """The request ended without an answer, so the delivery may have arrived."""
+
+    why: str
+
+
+Entrega: TypeAlias = Entregue | Recusado | Incerto

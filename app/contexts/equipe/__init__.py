@@ -1,0 +1,1 @@
+"""The team: notices that a conversation needs a person, and the help desk where people answer."""

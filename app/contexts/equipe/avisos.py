@@ -1,0 +1,165 @@
+"""Notify the team once that a conversation needs a person.
+
+    a person is needed ──▶ one row of ``avisos_equipe`` for each destination ──▶ enviado
+                                                                           ├──▶ cancelado: a person has taken it
+                                                                           └──▶ erro: refused too often, or uncertain
+
+The transaction that records the need also queues the notice. A destination that cannot recognise a repetition gets no
+second request after a request without an answer; an operator repeats it with ``batuta queue retry``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.contexts.comum.entrega import Entrega, Entregue, Recusado
+from app.contexts.comum.saude import report_count
+from app.contexts.conversas.api import Chamado
+from batuta import Cancelled, Done, Failed, Outcome
+from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
+from batuta.kernel import Clock
+from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
+from batuta.reasons import define
+from batuta.sql import Database, Query, Row, Transaction, load_queries
+
+AVISOS: Final = QueueTable(
+    name="avisos_equipe",
+    ready=("pendente",),
+    running="enviando",
+    done="enviado",
+    dead="erro",
+    cancelled="cancelado",
+    attempts="tentativas",
+    crashes="quedas",
+    error="erro",
+    key="chave",
+    result="resultado",
+)
+TIMEOUT: Final = timedelta(seconds=60)
+# About ten hours in total. Afterwards the notice is old, and health has reported it since the first ten minutes.
+RETRY: Final = after_seconds([30, 120, 600, 1800, 3600, 7200, 10_800, 10_800])
+LATE: Final = timedelta(minutes=10)
+RECENT: Final = timedelta(hours=24)
+LONGEST_MOTIVO: Final = 100
+
+NOT_NEEDED = define("aviso_desnecessario", "a person has the conversation, or the message was answered")
+NO_DESTINATION = define("aviso_sem_destino", "{destino} is not configured any more")
+REFUSED = define("aviso_recusado", "{destino} did not accept the notice ({why}): check its address")
+UNCERTAIN = define(
+    "aviso_incerto",
+    "{destino} may have the notice ({why}): look there, then `batuta queue retry avisos_equipe {id}` if it is missing",
+)
+DIED = define("aviso_interrompido", "the process stopped during the request")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aviso:
+    """A notice without personal data. ``conversa_id`` is None for a message of a stranger."""
+
+    id: str
+    motivo: str
+    conversa_id: str | None
+    desde: datetime
+
+
+class Canal(Protocol):
+    """A destination of notices."""
+
+    @property
+    def nome(self) -> str: ...
+    @property
+    def repete(self) -> bool:
+        """Whether the destination recognises a repeated notice by its id."""
+        ...
+
+    async def avisar(self, aviso: Aviso) -> Entrega: ...
+
+
+class Fila(Protocol):
+    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeQueries:
+    needed: Query
+    begin: Query
+    withdraw: Query
+    unsent: Query
+
+
+class Avisos:
+    """Queues notices as a listener for calls (``AoChamar``), and sends them as the handler of the queue."""
+
+    def __init__(self, database: Database, canais: Sequence[Canal], clock: Clock) -> None:
+        self.canais = {each.nome: each for each in canais}
+        self._database = database
+        self._clock = clock
+        self._queries = load_queries(NoticeQueries, Path(__file__).parent / "avisos.sql", database.dialect)
+        self.fila: Fila | None = None  # set when the queue is registered
+
+    async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
+        """Queue one notice for each destination, unless the need was notified before."""
+        if not self.canais or self.fila is None:
+            return
+        values = {
+            "motivo": chamado.motivo[:LONGEST_MOTIVO],
+            "conversa_id": chamado.conversa_id,
+            "pendencia_id": chamado.pendencia_id,
+        }
+        items = [NewItem(values={**values, "destino": nome}, key=f"{nome}:{chamado.chave}") for nome in self.canais]
+        await self.fila.put(items, within=transaction)
+
+    def handler(self) -> ItemHandler:
+        return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
+
+    async def handle(self, lease: Lease) -> Outcome:
+        """Send one notice, unless it is no longer needed. The intent is stored before the request."""
+        destino = str(lease.row["destino"])
+        if (canal := self.canais.get(destino)) is None:
+            return Cancelled(NO_DESTINATION(destino=destino))
+        if await self._database.one(self._queries.needed, id=lease.id) is None:
+            return Cancelled(NOT_NEEDED())
+        began = await self._database.run(self._queries.begin, id=lease.id, now=self._clock.now())
+        if not began and not canal.repete:
+            return await self._give_up(lease.id, destino, DIED())
+        entrega = await canal.avisar(_notice(lease))
+        if isinstance(entrega, Entregue):
+            return Done()
+        if isinstance(entrega, Recusado) or canal.repete:
+            await self._database.run(self._queries.withdraw, id=lease.id)
+            return Failed(REFUSED(destino=destino, why=entrega.why))
+        return await self._give_up(lease.id, destino, entrega.why)
+
+    async def nao_entregues(self) -> Row:
+        """Return the number of notices (``items``) that failed in the last day or wait too long, and the time of the
+        first (``desde``).
+        """
+        now = self._clock.now()
+        row = await self._database.one(self._queries.unsent, depois=now - RECENT, atrasado=now - LATE)
+        assert row is not None
+        return row
+
+    async def ask(self) -> Report:
+        row = await self.nao_entregues()
+        return report_count(Severity.WARNING, "equipe", "avisos", row["items"], row["desde"], lost=2)
+
+    @property
+    def check(self) -> Check:
+        return Check(name="avisos_equipe", section=JOBS_AND_WORKERS, ask=self.ask)
+
+    async def _give_up(self, id: str, destino: str, why: str) -> Failed:
+        await self._database.run(self._queries.withdraw, id=id)
+        return Failed(UNCERTAIN(destino=destino, why=why, id=id), permanent=True)
+
+
+def _notice(lease: Lease) -> Aviso:
+    row = lease.row
+    conversa = row["conversa_id"]
+    return Aviso(
+        id=lease.id,
+        motivo=row["motivo"],
+        conversa_id=None if conversa is None else str(conversa),
+        desde=row["created_at"],
+    )

@@ -1,0 +1,1 @@
+"""Destinations of the notices to the team."""

@@ -1,0 +1,52 @@
+"""Send a notice to Slack or to a webhook. A notice has the reason and a link, and no personal data."""
+
+from dataclasses import dataclass
+
+from app.contexts.comum.entrega import Entrega
+from app.contexts.equipe.avisos import Aviso
+from app.integrations.reports.webhooks import Poster
+from batuta.extension import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class SlackNotices:
+    """Sends the notice as text to an incoming webhook of Slack, which cannot recognise a repetition. ``pagina`` is the
+    address of the dashboard.
+    """
+
+    poster: Poster
+    texts: Texts
+    pagina: str
+    nome: str = "slack"
+    repete: bool = False
+
+    async def avisar(self, aviso: Aviso) -> Entrega:
+        return await self.poster.post({"text": self.texto(aviso)})
+
+    def texto(self, aviso: Aviso) -> str:
+        """Return the text of the notice in the operators' language."""
+        reason = self.texts.get(f"estado.pendencia.{aviso.motivo}", self.texts("aviso.outro_motivo"))
+        key = "aviso.mensagem" if aviso.conversa_id is None else "aviso.conversa"
+        return self.texts(key, motivo=reason, pagina=self.pagina, id=aviso.conversa_id or "")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonNotices:
+    """Sends the notice as a JSON object with its id, by which the receiver recognises a repetition."""
+
+    poster: Poster
+    pagina: str
+    nome: str = "webhook"
+    repete: bool = True
+
+    async def avisar(self, aviso: Aviso) -> Entrega:
+        return await self.poster.post(
+            {
+                "kind": "handoff",
+                "id": aviso.id,
+                "motivo": aviso.motivo,
+                "conversa": aviso.conversa_id,
+                "desde": aviso.desde.isoformat(),
+                "pagina": self.pagina,
+            }
+        )
