@@ -114,6 +114,21 @@ class Settings(EngineSettings):
     grupos_limiar_revisao: Share = 0.7
     """groups: minimum score for a review; below it a vacancy is discarded"""
 
+    alerta_handoff_parte: Share = 0.2
+    """alerts: largest share of the last hour's conversations that needs a person"""
+    alerta_handoff_pico: Positive = 5
+    """alerts: hand-overs to a person in 24 hours, at least; twice the daily mean of the week raises it"""
+    alerta_resposta_segundos: Positive = 120
+    """alerts: longest mean time to an answer in the last 30 minutes, in seconds"""
+    alerta_silencio_minutos: Positive = 30
+    """alerts: minutes without any sent message while a doctor waits, in the sending hours"""
+    alerta_performance_ms: Positive = 1000
+    """alerts: longest mean duration of the job heartbeat in the last hour, in milliseconds; twice as long is critical"""
+    alerta_recusas_parte: Share = 0.4
+    """alerts: largest share of refused offers in 24 hours"""
+    alerta_conversao_queda: Share = 0.3
+    """alerts: largest drop of reservations per offer in 24 hours, against the week before"""
+
     demo: bool = False
     """fill an empty database with synthetic people who accept messages at any hour; set by `make run`, not for
     production

@@ -12,6 +12,7 @@ from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
 from app.composition.gestao.equipe import Team, add_team
+from app.composition.gestao.qualidade import Quality, add_quality
 from app.composition.gestao.relatorios import Reports, add_reports
 from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
@@ -64,6 +65,7 @@ class Julia:
     reports: Reports
     directives: Directives
     team: Team
+    quality: Quality
     inbox: Inbox
     demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
@@ -111,6 +113,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         reports=add_reports(work, settings),
         directives=add_directives(work, settings),
         team=add_team(work, settings, messages),
+        quality=add_quality(work, settings),
         inbox=inbox,
         demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),
@@ -194,6 +197,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.answers.handlers,
         **julia.reports.handlers,
         **julia.directives.handlers,
+        **julia.quality.handlers,
     }
     first = {name: _read_inbox_first(julia.work, handlers[name]) for name in READ_INBOX_FIRST}
     add_endpoints(julia.work, julia.settings, handlers | first)
