@@ -10,7 +10,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import agendamentos, campanhas, chips, conversas, diretrizes, grupos, medicos, mensagens, relatorios, vagas
+from app.cli import (
+    agendamentos,
+    campanhas,
+    chips,
+    conversas,
+    diretrizes,
+    followups,
+    grupos,
+    medicos,
+    mensagens,
+    relatorios,
+    vagas,
+)
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
@@ -122,6 +134,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "vagas": vagas.COMMANDS,
         "medicos": medicos.COMMANDS,
         "conversas": conversas.COMMANDS,
+        "followups": followups.COMMANDS,
         "relatorios": relatorios.COMMANDS,
         "diretrizes": diretrizes.COMMANDS,
     }

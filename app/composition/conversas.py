@@ -1,10 +1,16 @@
-"""Builds the contexts that act on conversations: the states of doctors."""
+"""Builds the contexts that act on conversations: the states of doctors, and the follow-ups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.composition.mensagens import Messages
 from app.contexts.estado_medico.jobs import Manutencao
 from app.contexts.estado_medico.service import EstadoDosMedicos, Estados
+from app.contexts.followups.model import ETAPAS
+from app.contexts.followups.service import Followups, PartesDosFollowups
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.nomes.dicionario import Dicionario
+from app.contexts.plantoes.sugestoes import Sugestoes
 from batuta import Batuta
 from batuta.jobs import JobHandler
 
@@ -29,3 +35,33 @@ def build_doctors(work: Batuta) -> Doctors:
         estados=Estados(work.database, work.ids, work.clock),
         manutencao=Manutencao(work.database, work.ids, work.clock),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUps:
+    followups: Followups
+
+    @property
+    def handlers(self) -> Mapping[str, JobHandler]:
+        return {
+            "processar-followups": self.followups.processar_followups,
+            "processar-pausas-expiradas": self.followups.processar_pausas_expiradas,
+        }
+
+
+def add_followups(work: Batuta, messages: Messages, dicionario: Dicionario) -> FollowUps:
+    """Build the follow-ups and register their listener and health check. ``work`` must have the queue FILA_MENSAGENS."""
+    followups = Followups(
+        PartesDosFollowups(
+            database=work.database,
+            fila=work.queues[FILA_MENSAGENS.name],
+            mensagens=messages.mensagens,
+            estagios=messages.estagios,
+            sugestoes=Sugestoes(work.database.dialect, dicionario, work.zone),
+            ids=work.ids,
+            clock=work.clock,
+        )
+    )
+    messages.ouvintes.registrar([etapa.tipo for etapa in ETAPAS], followups)
+    work.health.add(followups.check)
+    return FollowUps(followups=followups)

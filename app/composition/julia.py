@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
-from app.composition.conversas import Doctors, build_doctors
+from app.composition.conversas import Doctors, FollowUps, add_followups, build_doctors
 from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
@@ -61,6 +61,7 @@ class Julia:
     group_contacts: GroupContacts
     shifts: Shifts
     answers: Answers
+    followups: FollowUps
     appointments: Appointments
     reports: Reports
     directives: Directives
@@ -109,6 +110,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         group_contacts=build_group_contacts(work, groups.dicionario, line),
         shifts=shifts,
         answers=add_answers(work, settings, messages, shifts),
+        followups=add_followups(work, messages, groups.dicionario),
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
         directives=add_directives(work, settings),
@@ -195,6 +197,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.shifts.handlers,
         **julia.doctors.handlers,
         **julia.answers.handlers,
+        **julia.followups.handlers,
         **julia.reports.handlers,
         **julia.directives.handlers,
         **julia.quality.handlers,

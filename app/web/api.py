@@ -19,7 +19,7 @@ from app.web.routes import (
     vagas,
     webhooks,
 )
-from app.web.routes.gestao import diretrizes, relatorios
+from app.web.routes.gestao import diretrizes, followups, relatorios
 from app.web.routes.health import health_router
 from batuta.web import create_api
 
@@ -39,6 +39,7 @@ def create_app(julia: Julia) -> FastAPI:
             nomes.router(groups.ensino),
             listas_de_grupos.router(groups.recebidas, groups.abertas, work.zone),
             *conversas.routers(julia.messages, work.zone),
+            followups.router(julia.followups.followups, work.zone),
             vagas.router(julia.shifts, work.zone),
             medicos.router(julia.doctors.estados, work.zone),
             diretrizes.router(julia.directives.diretrizes, work.zone),

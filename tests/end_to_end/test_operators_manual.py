@@ -51,6 +51,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
     "batuta decidir": {"ID": PARKED},
     "batuta conversas": {"ID": QUESTION, "CONVERSA": TALK},
+    "batuta followups": {"CONVERSA": TALK, "DIA": "{day}"},
     "batuta conversas resolver": {"ID": PENDING},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},

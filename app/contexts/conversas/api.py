@@ -1,4 +1,6 @@
-"""Interface of conversations for other contexts: listeners for inbound messages, the pending list, the opt-out journal."""
+"""Interface of conversations for other contexts: stages, listeners for inbound messages, the pending list, the opt-out
+journal.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -52,6 +52,8 @@ class Acao(StrEnum):
     ASSUMIR = "assumir"
     DEVOLVER = "devolver"
     ENCERRAR = "encerrar"
+    PAUSAR = "pausar"  # no follow-ups until an instant
+    RETOMAR = "retomar"
 
 
 class Estagio(StrEnum):
@@ -110,15 +112,33 @@ class CareQueries:
     move: Query
     need: Query
     led: Query
+    advance: Query
+    pause: Query
+    resume: Query
+    end_pauses: Query
     unclaimed: Query
 
 
 class Estagios:
-    """Changes of a conversation that listeners make, each in the caller's transaction."""
+    """Changes of a conversation that other contexts make, each in the caller's transaction."""
 
     def __init__(self, dialect: Dialect, chamados: Chamados | None = None) -> None:
         self._chamados = chamados or Chamados()
         self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", dialect)
+
+    async def travar(self, transaction: Transaction, mensagens: Mensagens, conversa_id: str) -> Row:
+        """Lock the doctor of an open conversation until the transaction ends, and return the conversation.
+
+        Raises ConversaDesconhecida or ConversaEncerrada.
+        """
+        found = await transaction.one(self._queries.one, id=conversa_id)
+        if found is None:
+            raise ConversaDesconhecida(id=conversa_id)
+        await mensagens.travar(transaction, found["cliente_id"])
+        locked = await transaction.one(self._queries.one, id=conversa_id)
+        if locked is None or locked["status"] not in OPEN:
+            raise ConversaEncerrada(id=conversa_id)
+        return locked
 
     async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
         """Set the stage. Return False if the conversation has ended, has this stage, or has the stage optout."""
@@ -133,10 +153,55 @@ class Estagios:
         """
         if not await transaction.run(self._queries.escalate, id=conversa_id, now=now):
             return False
-        line = {"acao": Acao.ESCALAR.value, "por": por, "motivo": motivo[:LONGEST_MOTIVO], "mensagens": 0}
-        await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
+        await self._note(transaction, conversa_id, Acao.ESCALAR, por, motivo, now)
         await self._call(transaction, conversa_id, motivo, now)
         return True
+
+    async def avancar(
+        self, transaction: Transaction, conversa_id: str, *, de: Estagio, para: Estagio, now: datetime
+    ) -> bool:
+        """Set the stage of an open conversation from ``de`` to ``para``. Return False if it has another stage."""
+        query = self._queries.advance
+        return bool(await transaction.run(query, id=conversa_id, de=de.value, para=para.value, now=now))
+
+    async def pausar(
+        self, transaction: Transaction, conversa_id: str, ate: datetime, *, por: str, motivo: str, now: datetime
+    ) -> bool:
+        """Pause the follow-ups of an open conversation until ``ate``. Return False if the conversation has ended."""
+        if not await transaction.run(self._queries.pause, id=conversa_id, ate=ate, now=now):
+            return False
+        await self._note(transaction, conversa_id, Acao.PAUSAR, por, motivo, now)
+        return True
+
+    async def retomar(
+        self, transaction: Transaction, conversa_id: str, *, por: str, motivo: str, now: datetime
+    ) -> bool:
+        """End the pause of an open conversation; the stage nao_respondeu becomes recontato.
+
+        Return False if the conversation has ended.
+        """
+        if not await transaction.run(self._queries.resume, id=conversa_id, now=now):
+            return False
+        await self._note(transaction, conversa_id, Acao.RETOMAR, por, motivo, now)
+        return True
+
+    async def retomar_vencidas(
+        self, transaction: Transaction, *, limite: int, por: str, motivo: str, now: datetime
+    ) -> Sequence[Row]:
+        """Move at most ``limite`` conversations whose pause has expired from nao_respondeu to recontato.
+
+        Return their rows with the columns id and cliente_id.
+        """
+        ended = await transaction.all(self._queries.end_pauses, limite=limite, now=now)
+        for row in ended:
+            await self._note(transaction, row["id"], Acao.RETOMAR, por, motivo, now)
+        return ended
+
+    async def _note(
+        self, transaction: Transaction, conversa_id: str, acao: Acao, por: str, motivo: str, now: datetime
+    ) -> None:
+        line = {"acao": acao.value, "por": por, "motivo": motivo[:LONGEST_MOTIVO], "mensagens": 0}
+        await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
         """Call a person for an escalated conversation, unless the doctor's open entry has an urgent reason: that entry
@@ -170,6 +235,7 @@ class Atendimento:
         self._database = database
         self._mensagens = mensagens
         self._pendencias = pendencias
+        self._estagios = Estagios(database.dialect)
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
         self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", database.dialect)
@@ -206,7 +272,7 @@ class Atendimento:
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            conversa = await self._lock(transaction, id)
+            conversa = await self._estagios.travar(transaction, self._mensagens, id)
             if not await transaction.run(self._queries.take, id=id, por=por, now=now):
                 if conversa["responsavel"] == por:
                     return Mudada(id=id, acao=Acao.ASSUMIR, repetida=True)
@@ -223,7 +289,7 @@ class Atendimento:
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            conversa = await self._lock(transaction, id)
+            conversa = await self._estagios.travar(transaction, self._mensagens, id)
             if not await transaction.run(self._queries.give_back, id=id, now=now):
                 raise ConversaSemPessoa(id=id)
             count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
@@ -237,7 +303,7 @@ class Atendimento:
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
-            conversa = await self._lock(transaction, id)
+            conversa = await self._estagios.travar(transaction, self._mensagens, id)
             await transaction.run(self._queries.finish, id=id, now=now)
             doctor = conversa["cliente_id"]
             count = await self._mensagens.devolver(transaction, doctor, NaDevolucao.CANCELAR, now=now)
@@ -262,17 +328,6 @@ class Atendimento:
     @property
     def check(self) -> Check:
         return Check(name="atendimento", section=QUEUES, ask=self.ask)
-
-    async def _lock(self, transaction: Transaction, id: str) -> Row:
-        """Lock the doctor and return the open conversation. Raises if it does not exist or has ended."""
-        found = await transaction.one(self._queries.one, id=id)
-        if found is None:
-            raise ConversaDesconhecida(id=id)
-        await self._mensagens.travar(transaction, found["cliente_id"])
-        locked = await transaction.one(self._queries.one, id=id)
-        if locked is None or locked["status"] not in OPEN:
-            raise ConversaEncerrada(id=id)
-        return locked
 
     async def _record(
         self, transaction: Transaction, before: Row, done: Mudada, por: str, motivo: str, now: datetime

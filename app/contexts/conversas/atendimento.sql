@@ -58,6 +58,26 @@ WHERE talk.id = :id ORDER BY pending.created_at LIMIT 1;
 SELECT count(responsavel) AS com_pessoa, count(*) - count(responsavel) AS sem_responsavel FROM conversations
 WHERE controlled_by = 'human' AND status IN ('active', 'paused', 'escalated');
 
+-- write advance: change the stage of an open conversation that has the expected stage
+UPDATE conversations SET stage = :para, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND stage = :de;
+
+-- write pause: pause the follow-ups of an open conversation
+UPDATE conversations SET pausado_ate = :ate, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated');
+
+-- write resume: end the pause of an open conversation
+UPDATE conversations SET pausado_ate = NULL, updated_at = :now,
+    stage = CASE WHEN stage = 'nao_respondeu' THEN 'recontato' ELSE stage END
+WHERE id = :id AND status IN ('active', 'paused', 'escalated');
+
+-- write end_pauses: end expired pauses of open conversations whose doctors did not answer, the earliest first
+UPDATE conversations SET pausado_ate = NULL, stage = 'recontato', updated_at = :now
+WHERE id IN (SELECT own.id FROM conversations AS own WHERE own.stage = 'nao_respondeu' AND own.pausado_ate <= :now
+             AND own.status IN ('active', 'paused', 'escalated') ORDER BY own.pausado_ate, own.id LIMIT :limite)
+  AND stage = 'nao_respondeu' AND pausado_ate <= :now
+RETURNING id, cliente_id;
+
 -- read unclaimed: open conversations that need a person and have none
 SELECT count(*) AS items, min(updated_at) AS "desde [TIMESTAMPTZ]" FROM conversations
 WHERE controlled_by = 'human' AND responsavel IS NULL AND status IN ('active', 'paused', 'escalated');

@@ -46,9 +46,11 @@ UPDATE chips SET msgs_recebidas_total = msgs_recebidas_total + 1, msgs_recebidas
 -- write count_on_doctor: count an inbound message of a doctor
 UPDATE clientes SET total_interacoes = total_interacoes + 1, ultima_mensagem_data = :em WHERE id = :cliente_id;
 
--- write count_on_conversation: count an inbound message of a conversation, and move its stage to answered
+-- write count_on_conversation: count an inbound message of a conversation, and move its stage to answered; the answer
+-- ends the pause after the last follow-up
 UPDATE conversations
 SET message_count = message_count + 1, ultima_mensagem_em = :em, updated_at = :now,
+    pausado_ate = CASE WHEN stage = 'nao_respondeu' THEN NULL ELSE pausado_ate END,
     stage = CASE WHEN stage IN ('novo', 'msg_enviada', 'followup_1_enviado', 'followup_2_enviado', 'nao_respondeu', 'recontato')
                  THEN 'respondeu' ELSE stage END
 WHERE id = :id;

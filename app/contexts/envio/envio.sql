@@ -29,7 +29,14 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
                        AND asked.status = 'aguardando_revisao')
            OR EXISTS (SELECT 1 FROM contatos_grupo AS poster WHERE poster.telefone IN (message.telefone_destino, :other_form)
                       AND poster.bloqueado_em IS NOT NULL)) AS "sem_assunto [BOOLEAN]",
-       message.tipo = 'oferta' AND EXISTS (
+       message.tipo IN ('followup_1', 'followup_2', 'followup_3') AND message.conversa_id IS NOT NULL AND NOT EXISTS (
+           SELECT 1 FROM conversations AS talk
+           WHERE talk.id = message.conversa_id AND talk.status IN ('active', 'escalated')
+             AND talk.stage = CASE message.tipo WHEN 'followup_1' THEN 'msg_enviada' WHEN 'followup_2' THEN 'followup_1_enviado'
+                                                ELSE 'followup_2_enviado' END
+             AND (talk.pausado_ate IS NULL OR talk.pausado_ate <= :now)
+             AND talk.ultima_mensagem_em <= message.created_at) AS "followup_superado [BOOLEAN]",
+       message.tipo IN ('oferta', 'followup_2') AND EXISTS (
            SELECT 1 FROM vagas_ofertas AS offer JOIN vagas AS vaga ON vaga.id = offer.vaga_id
            WHERE offer.mensagem_id = message.id
              AND (vaga.status NOT IN ('aberta', 'anunciada') OR vaga.deleted_at IS NOT NULL)) AS "vaga_ocupada [BOOLEAN]"

@@ -159,6 +159,7 @@ class Registro:
             chave=chave(telefone),
             digest="" if self._diario is None else await self._diario.digest(reading, telefone),
             week_ago=now - WEEK,
+            now=now,
         )
         return None if row is None else _facts(lease, row)
 
@@ -459,6 +460,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             due_at=row["devida_em"],
             cancel_requested=row["cancelamento_pedido"] or row["deleted_at"] is not None or row["sem_assunto"],
             vacancy_taken=row["vaga_ocupada"],
+            followup_superseded=row["followup_superado"],
             campaign_status=row["campanha_status"],
             same_words_at=row["mesmas_palavras_em"],
             proves_inbound=row["prova_entrada"],

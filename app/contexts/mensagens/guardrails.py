@@ -4,10 +4,10 @@ The decision is made in the transaction that stores the intent, so that it holds
 
 The rules in order; the first that objects decides:
 
-    unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its campaign
-    ▸ pause ▸ same text sent ▸ opted out ▸ a person of the team has the conversation ▸ too old ▸ trigger off ▸ opt-out in
-    doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another
-    campaign lately
+    unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its vacancy
+    taken ▸ its conversation changed ▸ its campaign ▸ pause ▸ same text sent ▸ opted out ▸ a person of the team has the
+    conversation ▸ too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸
+    contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
 
 A message that only has to wait is postponed; a message that can never be sent is ended. An answer to an inbound
 message passes fewer rules, but it must name that message. It counts as an answer for 30 minutes after that message.
@@ -57,6 +57,9 @@ INVALID_TEXT = define("texto_invalido", "the text is empty, or longer than {long
 NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only numbers in SEND_ALLOWLIST get messages")
 STOP_REQUESTED = define("parada_pedida", "an operator stopped the message")
 VACANCY_TAKEN = define("vaga_ocupada", "the offered vacancy is no longer open")
+FOLLOWUP_SUPERSEDED = define(
+    "followup_superado", "the conversation changed, or its follow-ups were paused, after the follow-up was queued"
+)
 CAMPAIGN_PAUSED = define("campanha_pausada", "the campaign is paused")
 SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor shortly before")
 OPTED_OUT = define("opt_out", "the doctor asked to receive no messages")
@@ -103,6 +106,8 @@ class PedidoDeEnvio:
     due_at: datetime
     cancel_requested: bool = False
     vacancy_taken: bool = False  # the vacancy that it offers is no longer open
+    # The conversation has left the stage of the follow-up, has a newer message, or its follow-ups are paused.
+    followup_superseded: bool = False
     campaign_status: str | None = None  # None without a campaign
     same_words_at: datetime | None = None  # when the same text was sent to this doctor, or may have been
     proves_inbound: bool = False  # whether it names an existing message of the doctor
@@ -229,6 +234,8 @@ def _check_request(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | No
         return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
     if pedido.vacancy_taken:
         return Bloqueia(Desfecho.FAILED_EXPIRED, VACANCY_TAKEN(), cancels=True)
+    if pedido.followup_superseded:
+        return Bloqueia(Desfecho.FAILED_EXPIRED, FOLLOWUP_SUPERSEDED(), cancels=True)
     if pedido.campaign_status == "pausada":
         return Adia(now + ASK_AGAIN, CAMPAIGN_PAUSED())
     return None

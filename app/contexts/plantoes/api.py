@@ -1,4 +1,4 @@
-"""Interface of vacancies for other contexts: announce, choose doctors, reserve, release, and the results of these
+"""Interface of vacancies for other contexts: announce, choose doctors, suggest, reserve, release, and the results of these
 actions.
 """
 
@@ -7,6 +7,7 @@ from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
 from app.contexts.plantoes.horario import Turno, turno_de
 from app.contexts.plantoes.model import Feita, Impedida, Ocupada, Repetida, Resposta
 from app.contexts.plantoes.service import Plantoes
+from app.contexts.plantoes.sugestoes import Sugestoes, VagasAbertas
 from app.contexts.plantoes.texto import DIAS, chamado, fatos_da_vaga
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "Plantoes",
     "Repetida",
     "Resposta",
+    "Sugestoes",
     "Turno",
+    "VagasAbertas",
     "chamado",
     "fatos_da_vaga",
     "turno_de",

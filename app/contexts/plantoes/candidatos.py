@@ -19,7 +19,7 @@ from typing import Final
 
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK
-from app.contexts.nomes.api import Dicionario
+from app.contexts.nomes.api import Dicionario, Nomes
 from app.contexts.plantoes.model import VagaDesconhecida
 from batuta.kernel import Clock
 from batuta.sql import AsJson, Database, Dialect, Query, Reading, Row, load_text
@@ -94,8 +94,7 @@ class Candidatos:
         it.
         """
         names = await self._dicionario.nomes()
-        forms = {form for form, id in names.especialidades.items() if id == vaga["especialidade_id"]}
-        wanted = forms | {chave(vaga["especialidade"])}
+        wanted = formas_da_especialidade(names, vaga)
         written = [str(row["especialidade"]) for row in await self._database.all(self._queries.words)]
         exact = [each for each in written if eh_a_mesma(each, wanted, names.vocabulario.especialidades.valor)]
         return exact, [each for each in written if each not in exact and eh_parte(each, wanted)]
@@ -116,6 +115,12 @@ class Candidatos:
             week_ago=now - WEEK, month_ago=now - MONTH, contatos=CONTACTS_IN_A_WEEK, limite=limite,
         )  # fmt: skip
         return [_candidato(row) for row in rows]
+
+
+def formas_da_especialidade(names: Nomes, vaga: Row) -> set[str]:
+    """Return the search forms of a vacancy's speciality: its name and the spellings of the dictionary."""
+    forms = {form for form, id in names.especialidades.items() if id == vaga["especialidade_id"]}
+    return forms | {chave(vaga["especialidade"])}
 
 
 def eh_a_mesma(

@@ -2,7 +2,7 @@
 SELECT primeiro_nome, telefone, deleted_at, opt_out OR opted_out AS "parou [BOOLEAN]" FROM clientes WHERE id = :cliente_id;
 
 -- read last: the vacancy of the last message that was sent to the doctor, or may have been, and is not an answer
-SELECT message.tipo, offer.vaga_id FROM fila_mensagens AS message LEFT JOIN vagas_ofertas AS offer ON offer.mensagem_id = message.id
+SELECT offer.vaga_id FROM fila_mensagens AS message LEFT JOIN vagas_ofertas AS offer ON offer.mensagem_id = message.id
 WHERE message.cliente_id = :cliente_id AND (message.status = 'enviada' OR message.envio_estado IS NOT NULL)
   AND message.tipo NOT IN ('resposta', 'recebimento', 'retomada', 'sistema')
 ORDER BY coalesce(message.enviada_em, message.envio_desde) DESC, message.id DESC LIMIT 1;

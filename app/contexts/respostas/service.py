@@ -131,7 +131,7 @@ class Respostas:
         """Read the facts that decide the answer to a doctor."""
         doctor = await transaction.one(self.queries.doctor, cliente_id=cliente_id)
         last = await transaction.one(self.queries.last, cliente_id=cliente_id)
-        offered = None if last is None or last["tipo"] != Tipo.OFERTA.value else last["vaga_id"]
+        offered = None if last is None else last["vaga_id"]
         today = now.astimezone(self._parts.zone).date()
         rows = await transaction.all(self.queries.vacancies, cliente_id=cliente_id, vaga_id=offered, hoje=today)
         can_take = [row for row in rows if self._can_take(row, now)]

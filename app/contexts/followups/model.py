@@ -1,0 +1,76 @@
+"""The three follow-ups of a conversation whose doctor does not answer, and the pause after the last one.
+
+    msg_enviada ──48 h──▶ followup_1_enviado ──5 d──▶ followup_2_enviado ──15 d──▶ nao_respondeu ──60 d──▶ recontato
+
+Each arrow to the next stage is taken when the message was sent, never when it is queued. An inbound message leaves this
+path from every stage.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from app.contexts.conversas.api import Estagio
+from app.contexts.mensagens.api import Tipo
+from batuta import BatutaError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Etapa:
+    """One follow-up. It is due if the last message of a conversation in stage ``de`` is older than ``espera``.
+
+    ``para`` is the stage of the conversation after the follow-up was sent.
+    """
+
+    tipo: Tipo
+    de: Estagio
+    espera: timedelta
+    para: Estagio
+
+
+ETAPAS: Final = (
+    Etapa(tipo=Tipo.FOLLOWUP_1, de=Estagio.MSG_ENVIADA, espera=timedelta(hours=48), para=Estagio.FOLLOWUP_1_ENVIADO),
+    Etapa(
+        tipo=Tipo.FOLLOWUP_2, de=Estagio.FOLLOWUP_1_ENVIADO, espera=timedelta(days=5), para=Estagio.FOLLOWUP_2_ENVIADO
+    ),
+    Etapa(tipo=Tipo.FOLLOWUP_3, de=Estagio.FOLLOWUP_2_ENVIADO, espera=timedelta(days=15), para=Estagio.NAO_RESPONDEU),
+)
+POR_TIPO: Final = {etapa.tipo.value: etapa for etapa in ETAPAS}
+POR_ESTAGIO: Final = {etapa.de: etapa for etapa in ETAPAS}
+# Stages that operators see: those with a follow-up, and the pause after the last follow-up.
+ESTAGIOS: Final = (*POR_ESTAGIO, Estagio.NAO_RESPONDEU)
+PAUSA: Final = timedelta(days=60)
+# Conversations of one stage for which one run queues a follow-up.
+POR_RODADA: Final = 50
+# A conversation gets no further follow-up after this many failed attempts in one stage, until an operator resumes it.
+TENTATIVAS: Final = 3
+
+
+class Impedimento(StrEnum):
+    """Reasons against a follow-up now. The first that applies is used."""
+
+    COM_PESSOA = "com_pessoa"
+    PAUSADA = "pausada"
+    CADASTRO_REMOVIDO = "cadastro_removido"
+    OPTOUT = "optout"
+    OPTOUT_PROVAVEL = "optout_provavel"
+    TELEFONE_INVALIDO = "telefone_invalido"
+    EM_DESCANSO = "em_descanso"
+    PROXIMO_CONTATO = "proximo_contato"
+    LIMITE_CONTATOS = "limite_contatos"
+    NA_FILA = "na_fila"  # a message to the doctor is queued, in progress or in doubt
+    FALHAS = "falhas"
+
+
+class PausaNoPassado(BatutaError):
+    sentence = "the end of the pause, {ate}, has passed: give an instant in the future"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowupsMudados:
+    """The result of a pause or of its end. ``ate`` is the end of the pause, or None."""
+
+    id: str
+    estagio: Estagio
+    ate: datetime | None = None

@@ -1,0 +1,264 @@
+"""Queues follow-ups, moves a conversation to its next stage when one was sent, and ends expired pauses.
+
+The rules of sending are checked again at the send: a follow-up whose conversation has left the stage, has a newer
+message or is paused is cancelled there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.contexts.comum.saude import report_count
+from app.contexts.conversas.api import Estagio, Estagios
+from app.contexts.followups.model import (
+    ESTAGIOS,
+    ETAPAS,
+    PAUSA,
+    POR_ESTAGIO,
+    POR_RODADA,
+    POR_TIPO,
+    TENTATIVAS,
+    Etapa,
+    FollowupsMudados,
+    Impedimento,
+    PausaNoPassado,
+)
+from app.contexts.followups.textos import followup
+from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, MensagemEncerrada, NovaMensagem, Tipo
+from app.contexts.mensagens.service import Mensagens
+from app.contexts.operacao.service import Eventos
+from app.contexts.plantoes.api import Sugestoes, VagasAbertas
+from batuta import Done, Outcome
+from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Ids, Json
+from batuta.queues import NewItem
+from batuta.sql import AuditLog, Database, Query, Reading, Row, Transaction, load_queries
+
+JULIA: Final = "julia"
+NO_ANSWER: Final = "nao_respondeu"
+EXPIRED: Final = "pausa_expirada"
+WEEK: Final = timedelta(days=7)
+# A follow-up that waits this long after it became due is reported.
+LATE: Final = timedelta(days=7)
+# Expired pauses that one transaction ends, and transactions of one run.
+PAGE, MOST_PAGES = 200, 1000
+
+
+class Fila(Protocol):
+    async def put(
+        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
+    ) -> list[str | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FollowupQueries:
+    considered: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartesDosFollowups:
+    """Services that follow-ups need."""
+
+    database: Database
+    fila: Fila
+    mensagens: Mensagens
+    estagios: Estagios
+    sugestoes: Sugestoes
+    ids: Ids
+    clock: Clock
+
+
+class Followups:
+    def __init__(self, parts: PartesDosFollowups) -> None:
+        self._parts = parts
+        self._database = parts.database
+        self._clock = parts.clock
+        self._estagios = parts.estagios
+        self._eventos = Eventos(parts.database.dialect, parts.ids)
+        self._audit = AuditLog(parts.database.dialect, parts.ids)
+        file = Path(__file__).parent / "followups.sql"
+        self._queries = load_queries(FollowupQueries, file, parts.database.dialect)
+
+    async def processar_followups(self, call: JobCall) -> Outcome:
+        """Queue the follow-ups that are due, the longest without a message first, at most 50 in each stage.
+
+        The result counts queued messages by type, and conversations that wait for the next run.
+        """
+        queued: dict[str, Json] = {}
+        waiting: dict[str, Json] = {}
+        for etapa in ETAPAS:
+            queued[etapa.tipo.value], waiting[etapa.tipo.value] = await self._queue(etapa)
+        count = sum(each for each in queued.values() if isinstance(each, int))
+        return Done(items=count, result={"enfileirados": count, "por_tipo": queued, "restantes": waiting})
+
+    async def processar_pausas_expiradas(self, call: JobCall) -> Outcome:
+        """Move conversations whose pause after the last follow-up has expired to the stage recontato."""
+        count = 0
+        for _ in range(MOST_PAGES):
+            ended = await self._end_pauses()
+            count += ended
+            if ended < PAGE:
+                break
+        return Done(items=count, result={"reativadas": count})
+
+    async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """Move the conversation to the next stage, unless the doctor answered in the meantime. The third follow-up begins
+        the pause.
+        """
+        etapa, id = POR_TIPO[mensagem.tipo], mensagem.conversa_id
+        if id is None or not await self._estagios.avancar(
+            transaction, id, de=etapa.de, para=etapa.para, now=mensagem.em
+        ):
+            return
+        await self._eventos.record(
+            transaction,
+            "followup_enviado",
+            now=mensagem.em,
+            dedupe_key=f"followup_enviado:{mensagem.id}",
+            cliente_id=mensagem.cliente_id,
+            conversation_id=id,
+            props={"de": etapa.de.value, "para": etapa.para.value},
+        )
+        if etapa.para is Estagio.NAO_RESPONDEU:
+            until = mensagem.em + PAUSA
+            await self._estagios.pausar(transaction, id, until, por=JULIA, motivo=NO_ANSWER, now=mensagem.em)
+
+    async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
+        """Change nothing: the stage stays, and the next run of the job decides again."""
+
+    async def listar(
+        self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
+    ) -> Sequence[Row]:
+        """List conversations that wait for a follow-up or are paused after the last one, by stage and then by age.
+
+        ``devidos`` lists only those for which the next run queues a follow-up.
+        """
+        found: list[Row] = []
+        for each in ESTAGIOS if estagio is None else [estagio]:
+            etapa, now = POR_ESTAGIO.get(each), self._clock.now()
+            if each in ESTAGIOS and not (devidos and etapa is None):
+                until = now - etapa.espera if devidos and etapa is not None else now
+                found += await self._considered(
+                    self._database, each, until, todas=not devidos, limite=limite + pular, now=now
+                )
+        return found[pular : pular + limite]
+
+    async def pausar(self, id: str, ate: datetime, *, por: str, motivo: str) -> FollowupsMudados:
+        """Pause the follow-ups of a conversation until ``ate``. A queued follow-up is cancelled before its send."""
+        now = self._clock.now()
+        if ate <= now:
+            raise PausaNoPassado(ate=ate.isoformat())
+        async with self._database.transaction() as transaction:
+            before = await self._estagios.travar(transaction, self._parts.mensagens, id)
+            await self._estagios.pausar(transaction, id, ate, por=por, motivo=motivo, now=now)
+            await self._note(
+                transaction, before, "followups.pausar", por, {"motivo": motivo, "ate": ate.isoformat()}, now
+            )
+        return FollowupsMudados(id=id, estagio=Estagio(before["stage"]), ate=ate)
+
+    async def retomar(self, id: str, *, por: str, motivo: str) -> FollowupsMudados:
+        """End the pause of a conversation. Earlier failed attempts no longer count."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            before = await self._estagios.travar(transaction, self._parts.mensagens, id)
+            await self._estagios.retomar(transaction, id, por=por, motivo=motivo, now=now)
+            await self._note(transaction, before, "followups.retomar", por, {"motivo": motivo}, now)
+        was = Estagio(before["stage"])
+        return FollowupsMudados(id=id, estagio=Estagio.RECONTATO if was is Estagio.NAO_RESPONDEU else was)
+
+    async def ask(self) -> Report:
+        """Report follow-ups that were due a week ago: not queued yet, or failed three times."""
+        now, rows = self._clock.now(), list[Row]()
+        for etapa in ETAPAS:
+            until = now - etapa.espera - LATE
+            rows += await self._considered(self._database, etapa.de, until, todas=True, limite=1000, now=now)
+        late = [row["desde"] for row in rows if row["impedimento"] is None]
+        failed = [row["desde"] for row in rows if row["impedimento"] == Impedimento.FALHAS]
+        reports = [
+            report_count(Severity.WARNING, "followups", what, len(each), min(each, default=None), lost=2)
+            for what, each in (("atrasados", late), ("com_falhas", failed))
+        ]
+        return Report(
+            findings=tuple(each for report in reports for each in report.findings),
+            lost=sum(report.lost for report in reports),
+        )
+
+    @property
+    def check(self) -> Check:
+        return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
+
+    async def _queue(self, etapa: Etapa) -> tuple[int, int]:
+        """Queue the follow-ups of one stage in one transaction. Return their number and that of those that wait."""
+        now, abertas = self._clock.now(), None
+        if etapa.tipo is Tipo.FOLLOWUP_2:
+            abertas = await self._parts.sugestoes.abertas(self._database, now=now)
+        async with self._database.transaction() as transaction:
+            until = now - etapa.espera
+            rows = await self._considered(transaction, etapa.de, until, todas=False, limite=POR_RODADA, now=now)
+            vacancies = {row["id"]: await self._vacancy(transaction, row, abertas) for row in rows}
+            items = [_message(etapa, row, vacancies[row["id"]], now) for row in rows]
+            ids = await self._parts.fila.put(items, within=transaction) if items else []
+            for row, id in zip(rows, ids, strict=True):
+                if id is not None and (vaga := vacancies[row["id"]]) is not None:
+                    doctor = row["cliente_id"]
+                    await self._parts.sugestoes.registrar(transaction, vaga, doctor, id, por=JULIA, now=now)
+        total = rows[0]["total"] if rows else 0
+        return sum(id is not None for id in ids), total - len(rows)
+
+    async def _vacancy(self, reading: Reading, row: Row, abertas: VagasAbertas | None) -> Row | None:
+        if abertas is None:
+            return None
+        return await self._parts.sugestoes.para(reading, abertas, row["cliente_id"], row["especialidade"])
+
+    async def _considered(
+        self, reading: Reading, estagio: Estagio, antes: datetime, *, todas: bool, limite: int, now: datetime
+    ) -> list[Row]:
+        etapa = POR_ESTAGIO.get(estagio)
+        return await reading.all(
+            self._queries.considered,
+            estagio=estagio.value,
+            tipo="" if etapa is None else etapa.tipo.value,
+            antes=antes,
+            todas=todas,
+            contatos=CONTACTS_IN_A_WEEK,
+            tentativas=TENTATIVAS,
+            week_ago=now - WEEK,
+            limite=limite,
+            now=now,
+        )
+
+    async def _end_pauses(self) -> int:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            ended = await self._estagios.retomar_vencidas(transaction, limite=PAGE, por=JULIA, motivo=EXPIRED, now=now)
+        return len(ended)
+
+    async def _note(
+        self, transaction: Transaction, before: Row, action: str, por: str, after: dict[str, Json], now: datetime
+    ) -> None:
+        until = before["pausado_ate"]
+        await self._audit.note(
+            transaction,
+            actor=por,
+            action=action,
+            subject=f"conversa:{before['id']}",
+            before={"stage": before["stage"], "pausado_ate": None if until is None else until.isoformat()},
+            after=after,
+            now=now,
+        )
+
+
+def _message(etapa: Etapa, row: Row, vaga: Row | None, now: datetime) -> NewItem:
+    conversa = str(row["id"])
+    return NovaMensagem(
+        tipo=etapa.tipo,
+        cliente_id=row["cliente_id"],
+        telefone=row["telefone"],
+        texto=followup(etapa.tipo, conversa, row["primeiro_nome"], vaga),
+        chave=f"{etapa.tipo.value}:{conversa}",
+        conversa_id=conversa,
+        metadata=None if vaga is None else {"vaga_id": str(vaga["id"])},
+    ).item(now=now)

@@ -1,0 +1,76 @@
+"""Name one open vacancy of a doctor's speciality inside another message, such as a follow-up.
+
+The vacancy counts as offered to the doctor: an acceptance reserves it, and it is not offered to the doctor again. Its
+state does not change, so it can still be announced.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.nomes.api import Dicionario, Nomes
+from app.contexts.plantoes.candidatos import eh_a_mesma, formas_da_especialidade
+from app.contexts.plantoes.horario import turno_de
+from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
+
+# Open vacancies, the soonest first, among which the vacancy is chosen.
+MOST: Final = 500
+# The message may wait for the sending hours, so the shift must not begin earlier than this.
+NOTICE: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionQueries:
+    open: Query
+    unfit: Query
+    offer: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VagasAbertas:
+    """Open vacancies at one moment, the soonest first."""
+
+    vagas: Sequence[Row]
+    nomes: Nomes
+    hoje: date
+
+    def da_especialidade(self, escrita: str) -> list[Row]:
+        """Return the vacancies of the speciality as spelt in a doctor's row."""
+        canonica = self.nomes.vocabulario.especialidades.valor
+        return [vaga for vaga in self.vagas if eh_a_mesma(escrita, formas_da_especialidade(self.nomes, vaga), canonica)]
+
+
+class Sugestoes:
+    def __init__(self, dialect: Dialect, dicionario: Dicionario, zone: ZoneInfo) -> None:
+        self._dicionario = dicionario
+        self._zone = zone
+        self._queries = load_queries(SuggestionQueries, Path(__file__).parent / "sugestoes.sql", dialect)
+
+    async def abertas(self, reading: Reading, *, now: datetime) -> VagasAbertas:
+        """Read the open vacancies whose shift begins tomorrow or later."""
+        names, today = await self._dicionario.nomes(), now.astimezone(self._zone).date()
+        rows = await reading.all(self._queries.open, hoje=today, limite=MOST)
+        later = [row for row in rows if turno_de(row, self._zone).inicio >= now + NOTICE]
+        return VagasAbertas(vagas=later, nomes=names, hoje=today)
+
+    async def para(
+        self, reading: Reading, abertas: VagasAbertas, cliente_id: str, especialidade: str | None
+    ) -> Row | None:
+        """Return the soonest vacancy that may be offered to the doctor, or None."""
+        fitting = abertas.da_especialidade(especialidade) if especialidade else []
+        if not fitting:
+            return None
+        rows = await reading.all(self._queries.unfit, cliente_id=cliente_id, hoje=abertas.hoje)
+        unfit = {row["id"] for row in rows}
+        return next((vaga for vaga in fitting if vaga["id"] not in unfit), None)
+
+    async def registrar(
+        self, transaction: Transaction, vaga: Row, cliente_id: str, mensagem_id: str, *, por: str, now: datetime
+    ) -> None:
+        """Record that the message offers the vacancy to the doctor."""
+        await transaction.run(
+            self._queries.offer, vaga_id=vaga["id"], cliente_id=cliente_id, mensagem_id=mensagem_id, por=por, now=now
+        )
