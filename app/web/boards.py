@@ -144,7 +144,8 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
     figures, states = relatorio.metricas["periodo"], set(relatorio.envios.values())
     state = max(states, key=list(REPORT_TONES).index, default="guardado")
     return Course(
-        name=f"{relatorio.periodo.tipo} {relatorio.periodo.inicio.astimezone(julia.work.zone):%d/%m}",
+        label=f"relatorio.nome.{relatorio.periodo.tipo}",
+        name=f"{relatorio.periodo.inicio.astimezone(julia.work.zone):%d/%m}",
         state=f"estado.relatorio.{state}",
         tone=REPORT_TONES[state],
         done=figures["medicos_que_responderam"],

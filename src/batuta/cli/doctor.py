@@ -12,6 +12,7 @@ from batuta.cli.output import answers
 from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses, unset
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import State, look
+from batuta.health.checks import join_names
 from batuta.kernel.errors import AddressTaken, BatutaError
 from batuta.kernel.identity import identity
 from batuta.processes.address import listen
@@ -150,7 +151,7 @@ async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
         return [
             Finding(
                 "warning",
-                texts("doctor.jobs_late", count=len(late), names=", ".join(late[:5])),
+                texts("doctor.jobs_late", count=len(late), names=join_names(late)),
                 texts("doctor.jobs_step"),
             )
         ]

@@ -46,8 +46,10 @@ def _print(ctx: CliContext, assessment: Assessment) -> None:
     texts, grade = ctx.texts(), assessment.grade
     ctx.out.print(f"{assessment.score}/{WHOLE}", style=f"bold {COLOURS[grade]}", end=" ")
     ctx.say(texts(f"grade.{grade.value}"))
+    labels = {label: texts.get(f"section.{label}", label) for label in assessment.sections}
+    width = max(map(len, labels.values()), default=0)
     for label, section in assessment.sections.items():
-        ctx.say(f"  {texts.get(f'section.{label}', label):<24} {section.points:>3}/{section.most}")
+        ctx.say(f"  {labels[label]:<{width}} {section.points:>3}/{section.most}")
     if not assessment.findings:
         ctx.say(texts("cli.health.nothing"))
     for finding in assessment.findings:

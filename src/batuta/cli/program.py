@@ -68,11 +68,13 @@ COMMANDS: Mapping[str, Command] = {
 def translate(command: Any, texts: Texts) -> Any:
     """Set the help of every command of the tree in one language.
 
-    An option uses the text ``cli.option.<command>_<option>`` if it exists, otherwise ``cli.option.<option>``.
+    A parameter uses the text ``cli.option.<command>_<parameter>``. Without that text an option uses
+    ``cli.option.<option>``, which all commands share; an argument has no shared text, because its meaning differs
+    between commands.
     """
-    for option in command.params:
-        general = texts.get(f"cli.option.{option.name}", option.help or "")
-        option.help = texts.get(f"cli.option.{command.name}_{option.name}", general)
+    for param in command.params:
+        shared = texts.get(f"cli.option.{param.name}", "") if param.param_type_name == "option" else ""
+        param.help = texts.get(f"cli.option.{command.name}_{param.name}", shared or param.help or "")
     command.format_help = partial(_write_help, command, texts)
     for below in getattr(command, "commands", {}).values():
         translate(below, texts)
@@ -84,7 +86,7 @@ def _write_help(command: Any, texts: Texts, context: Any, formatter: Any) -> Non
     arguments = [each for each in params if each.param_type_name == "argument"]
     options = [each for each in params if each.param_type_name == "option"]
     below = [(name, each) for name, each in getattr(command, "commands", {}).items() if not each.hidden]
-    usage = [texts("cli.usage_options"), *map(_argument, arguments)]
+    usage = [texts("cli.usage_options"), *(_argument(texts, each) for each in arguments)]
     usage += [texts("cli.usage_command")] if below else []
     formatter.width = max(formatter.width, WIDEST)
     formatter.write_usage(context.command_path, " ".join(usage), prefix=f"{texts('cli.usage_word')}: ")
@@ -92,7 +94,11 @@ def _write_help(command: Any, texts: Texts, context: Any, formatter: Any) -> Non
     sections = (
         (
             "cli.arguments_word",
-            [(_argument(each), _parameter_help(texts, each)) for each in arguments if _parameter_help(texts, each)],
+            [
+                (_argument(texts, each), _parameter_help(texts, each))
+                for each in arguments
+                if _parameter_help(texts, each)
+            ],
         ),
         ("cli.options_word", [(_option(texts, each), _parameter_help(texts, each)) for each in options]),
         ("cli.commands_word", [(name, each.help or "") for name, each in below]),
@@ -103,9 +109,13 @@ def _write_help(command: Any, texts: Texts, context: Any, formatter: Any) -> Non
                 formatter.write_dl(rows)
 
 
-def _argument(param: Any) -> str:
-    name = param.name.upper() + ("..." if param.nargs != 1 else "")
+def _argument(texts: Texts, param: Any) -> str:
+    name = _argument_name(texts, param) + ("..." if param.nargs != 1 else "")
     return name if param.required else f"[{name}]"
+
+
+def _argument_name(texts: Texts, param: Any) -> str:
+    return texts.get(f"cli.argument.{param.name}", str(param.name).upper())
 
 
 def _option(texts: Texts, param: Any) -> str:
@@ -137,7 +147,7 @@ def _parameter_help(texts: Texts, param: Any) -> str:
     extra = []
     if param.required and param.param_type_name == "option":
         extra.append(texts("cli.required"))
-    if param.default is not None and not isinstance(param.default, bool) and not callable(param.default):
+    if param.default not in (None, "-") and not isinstance(param.default, bool) and not callable(param.default):
         extra.append(texts("cli.default", value=getattr(param.default, "value", param.default)))
     if param.min is not None and param.max is not None:
         extra.append(texts("cli.between", least=param.min, most=param.max))
@@ -204,11 +214,11 @@ def _extra(context: Any, rest: Sequence[str]) -> Sequence[str]:
 
 def _missing(texts: Texts, mistake: Any) -> str:
     kind = "missing_option" if mistake.param.param_type_name == "option" else "missing_argument"
-    return texts(f"cli.mistake.{kind}", name=_parameter_name(mistake.param))
+    return texts(f"cli.mistake.{kind}", name=_parameter_name(texts, mistake.param))
 
 
-def _parameter_name(param: Any) -> str:
-    return param.opts[0] if param.param_type_name == "option" else str(param.name).upper()
+def _parameter_name(texts: Texts, param: Any) -> str:
+    return str(param.opts[0]) if param.param_type_name == "option" else _argument_name(texts, param)
 
 
 def _no_option(texts: Texts, mistake: Any) -> str:
@@ -228,7 +238,8 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     """Describe a refused value. Our commands put the expected form into the message; the parser raises a validation error."""
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
-    cause, name, described = mistake.__cause__, _parameter_name(mistake.param), mistake.param.type_descriptor
+    cause, described = mistake.__cause__, mistake.param.type_descriptor
+    name = _parameter_name(texts, mistake.param)
     if described.is_path and not isinstance(cause, ValidationError):
         value = _typed_value(mistake, rest)
         return texts(f"cli.mistake.{_wrong_with_file(value, described.parameter_info)}", name=name, value=value)

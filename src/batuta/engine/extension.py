@@ -40,11 +40,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """One row of progress on a dashboard card: ``done`` of ``of``. ``cells`` are further cells, in the order of the
-    board's ``columns``.
+    """A row of a dashboard card that shows progress: ``done`` of ``of``. ``cells`` are further figures, in the order of
+    the board's ``columns``.
     """
 
     name: str
+    label: str = ""  # key of a text that precedes the name
     state: str  # key of the text that names the state
     tone: Tone
     done: int

@@ -41,10 +41,12 @@ from batuta.health.workers import (
     judge_workers,
 )
 from batuta.kernel.clock import Clock, brief
+from batuta.kernel.reasons import define
 from batuta.processes.restarts import RestartStore
 from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
 MOST_NAMES = 5
+NAMES_AND_MORE = define("names_and_more", "{names} and {more} more")
 EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # causes that the finding "no job works" explains
 MOST_RESTARTS = 200
 
@@ -123,18 +125,23 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
     return Report(findings=(finding,), lost=25)
 
 
+def join_names(names: Sequence[str]) -> str:
+    """Return the first names as one text, followed by the number of the other names if the list is long."""
+    shown = ", ".join(names[:MOST_NAMES])
+    return NAMES_AND_MORE(names=shown, more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else shown
+
+
 def _group_report(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
     """Return one finding for all these jobs, so that a cause that makes many jobs late sends one alert."""
     if not healths:
         return Report()
     names = [health.job.name for health in healths]
-    more = f" (+{len(names) - MOST_NAMES})" if len(names) > MOST_NAMES else ""
     finding = Finding(
         severity=severity,
         source="jobs",
         cause=cause,
         says=says,
-        facts={"count": len(names), "jobs": ", ".join(names[:MOST_NAMES]) + more},
+        facts={"count": len(names), "jobs": join_names(names)},
         value=len(names),
         threshold=0,
         since=min((since for health in healths if (since := _overdue_since(health))), default=None),

@@ -88,6 +88,10 @@ class Texts:
     def second(self, at: datetime) -> str:
         return at.strftime(self._table["format.second"])
 
+    def short_day(self, at: date) -> str:
+        """Format the day and month."""
+        return at.strftime(self._table["format.short_day"])
+
     def short_minute(self, at: datetime) -> str:
         """Format the day, month and time, for tables."""
         return at.strftime(self._table["format.short_minute"])

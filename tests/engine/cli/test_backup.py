@@ -28,7 +28,7 @@ def test_backup_shows_progress_and_restore_lists_what_it_carried_over(julia: Com
     assert code == 0, err
     assert "gravada em copia.batuta" in out
     assert "dados pessoais" in out
-    assert "100 % do banco copiados" in err
+    assert "100% do banco copiado" in err
     assert stat.S_IMODE((folder / "copia.batuta").stat().st_mode) == 0o600
     assert julia("optout", PHONE)[0] == 0
     code, out, err = julia("restore", "copia.batuta")

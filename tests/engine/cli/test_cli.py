@@ -120,8 +120,8 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("pause",),
-            "falta o argumento WORD. Veja `batuta pause --help`",
-            "the argument WORD is missing. See `batuta pause --help`",
+            "falta o argumento NOME. Veja `batuta pause --help`",
+            "the argument NAME is missing. See `batuta pause --help`",
         ),
         (
             ("token", "create", "--scope", "read"),
@@ -327,8 +327,8 @@ def test_command_without_arguments_shows_the_help(batuta: Command) -> None:
 
 
 def test_option_help_is_in_the_chosen_language(batuta: Command) -> None:
-    assert "Para máquinas" in batuta("--lang", "pt-BR", "queue", "list", "--help")[1]
-    assert "For machines" in batuta("--lang", "en", "queue", "list", "--help")[1]
+    assert "em JSON, para programas" in batuta("--lang", "pt-BR", "queue", "list", "--help")[1]
+    assert "as JSON, for programs" in batuta("--lang", "en", "queue", "list", "--help")[1]
 
 
 def test_read_only_server_is_not_a_configuration_error(batuta: Command, folder: Path, postgres_url: str) -> None:

@@ -142,7 +142,7 @@ def test_pause_holds_and_resume_lifts_and_both_are_recorded(batuta: Command) -> 
     assert (paused["key"], paused["on"]) == ("pause.category.live", True)
     code, _, err = batuta("run", "pulse")
     assert code == 1
-    assert "categoria live em pausa" in err
+    assert "pausa da categoria live" in err
     assert batuta("run", "pulse", "--even-if-held")[0] == 0
     switches = {each["key"]: each for each in as_json(batuta("switch", "list", "--json"))["switches"]}
     assert switches["pause.category.live"]["reason"] == "manutenção"
@@ -258,7 +258,7 @@ def test_resume_reports_which_jobs_are_still_held(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
     assert "volta a rodar no próximo disparo" in out
-    assert "menos o que continua suspenso por: chave pause.job.tidy ligada" in out
+    assert "menos a parte ainda suspensa por: chave pause.job.tidy ligada" in out
     batuta("pause", "ofertas")
     assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]
 
@@ -267,7 +267,7 @@ def test_pause_with_an_end_shows_it_in_local_time(batuta: Command) -> None:
     document = as_json(batuta("pause", "live", "--for", "2h", "--json"))
     assert document["before"] is None
     out = batuta("pause", "upkeep", "--for", "30m")[1]
-    assert re.search(r"em pausa até \d\d/\d\d/\d{4} \d\d:\d\d \(chave pause\.category\.upkeep\)", out)
+    assert re.search(r"suspensa até \d\d/\d\d/\d{4} \d\d:\d\d \(chave pause\.category\.upkeep\)", out)
     assert "antes disto" not in out
     assert re.search(r"desligada até \d\d/", batuta("switch", "off", "ofertas", "--for", "1d")[1])
 

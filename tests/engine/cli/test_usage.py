@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from batuta.cli.context import make_cli_context
-from batuta.cli.program import main, tree
+from batuta.cli.program import main, translate, tree
 from batuta.texts import LANGUAGES, Language
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +36,32 @@ def test_every_option_is_explained_in_the_language_of_the_operator(language: Lan
     assert without == []
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_argument_never_shows_the_shared_text_of_an_option(language: Language) -> None:
+    ctx = make_cli_context(["--lang", language])
+    ctx.work()
+    texts, shared = ctx.texts(), []
+
+    def look(command: Any, path: str) -> None:
+        for param in command.params:
+            text = texts.get(f"cli.option.{param.name}", "")
+            if param.param_type_name == "argument" and text and param.help == text:
+                shared.append(f"{path} {param.name}")
+        for name, below in getattr(command, "commands", {}).items():
+            look(below, f"{path} {name}")
+
+    look(translate(typer.main.get_command(tree(ctx)), texts), "batuta")
+    assert shared == []
+
+
+@pytest.mark.parametrize("command", ["run", "executions", "windows set", "circuits reset", "queue show", "sql"])
+def test_arguments_have_portuguese_names(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--lang", "pt-BR", *command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    for name in ("NAME", "OPENS", "QUEUE", "QUERY", "[padrão: -]"):
+        assert name not in out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -44,7 +70,7 @@ def test_every_option_is_explained_in_the_language_of_the_operator(language: Lan
         ("jobs x y", "argumentos a mais: x y"),
         ("jobs --json=3", "a opção --json não recebe valor"),
         ("jobs --profile", "a opção --profile pede um valor"),
-        ("run", "falta o argumento NAME"),
+        ("run", "falta o argumento NOME"),
         ("executions --limit 0", "--limit não aceita '0': o mínimo é 1"),
         ("agendamentos importar /nowhere", "ARQUIVO: /nowhere não existe"),
         ("agendamentos importar /tmp", "ARQUIVO: /tmp é uma pasta, e não um arquivo"),

@@ -361,7 +361,7 @@ def test_many_failing_jobs_are_one_finding() -> None:
     found = judge_jobs([health(f"job{n}", failed=True) for n in range(30)])
     assert severities(found) == {"jobs.failing": Severity.WARNING}
     assert found.findings[0].value == 30
-    assert "(+25)" in str(found.findings[0].facts["jobs"])
+    assert " and 25 more" in str(found.findings[0].facts["jobs"])
 
 
 def score(*jobs: JobHealth) -> int:

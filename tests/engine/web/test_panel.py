@@ -76,7 +76,7 @@ async def test_every_job_of_the_catalogue_is_listed(julia_url: str) -> None:
     async with work:
         html = (await ask(create_app(julia_of(work)), "/painel")).text
     assert [entry.name for entry in CATALOGUE if entry.continuo and f'id="linha-{entry.name}"' not in html] == []
-    assert "nenhum agendador foi visto" in html or "Nenhum agendador foi visto ainda" in html
+    assert "nenhum agendador deu sinal" in html or "Nenhum agendador deu sinal ainda" in html
 
 
 async def test_summary_names_the_worst_problem_and_its_jobs_first(panel: Panel) -> None:
@@ -122,7 +122,7 @@ async def test_row_shows_the_last_run_the_next_fire_and_the_outcome(panel: Panel
         ("broken", "HTTP 500: "),
         ("partly", "parcial: 3 of 5"),
         ("planned_for_a_day_nobody_knows", "não implementada"),
-        ("paused", "categoria campanha em pausa por ana: "),
+        ("paused", "pausa da categoria campanha por ana: "),
         ("paused", " (até 05/01 09:30)"),
         ("morning", "janela manha fechada (até 05/01 10:00)"),
     ],
@@ -156,7 +156,7 @@ async def test_last_24_hours_have_a_lane_per_category_and_a_shape_per_outcome(pa
     assert len(lanes) == 4
     sync = next(lane for lane in lanes if "categoria=sync" in lane)
     assert all(f'class="o-{outcome}"' in sync for outcome in ("success", "failed", "running"))
-    assert "<title>08:45–09:00: 1 ok, 1 falha, 1 em execução</title>" in sync
+    assert "<title>08:45–09:00: 1 com sucesso, 1 falha, 1 em execução</title>" in sync
     assert "1 perdida" in next(lane for lane in lanes if "categoria=campanha" in lane)
 
 
@@ -172,7 +172,7 @@ async def test_job_page_shows_its_definition_fires_runs_and_errors(panel: Panel)
 async def test_fires_that_will_not_run_show_what_holds_them_and_until_when(panel: Panel) -> None:
     paused = (await panel.ask("/painel/tarefas/paused")).text
     assert paused.count('class="stopped"') == 10  # its own pause has no end
-    assert "em pausa por rui" in paused
+    assert "pausa de paused por rui" in paused
     morning = (await panel.ask("/painel/tarefas/morning")).text
     assert 'class="stopped"' not in morning  # the window is open at every fire
     assert "janela manha fechada" in morning
@@ -385,5 +385,5 @@ def test_durations_and_numbers_are_short_and_exact() -> None:
         timedelta(days=3),
     ]
     assert [portuguese.about(span) for span in abouts] == ["0 s", "59 s", "1 h", "30 h", "3 d"]
-    assert portuguese.number(1234567) == "1\u202f234\u202f567"
+    assert portuguese.number(1234567) == "1.234.567"
     assert fold("Não ÀS") == "nao as"

@@ -142,7 +142,7 @@ def test_commands_list_and_decide_without_the_whole_number(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
-    assert batuta(*JULIA, "conversas", "duvidas")[:2] == (0, "nenhuma dúvida aberta\n")
+    assert batuta(*JULIA, "conversas", "duvidas")[:2] == (0, "nenhum descadastro a decidir\n")
     code, _, err = batuta(*JULIA, "conversas", "decidir", "abc", "--parar")
     assert (code, "batuta conversas duvidas" in err) == (1, True)
     code, _, err = batuta(*JULIA, "conversas", "decidir", "abc")

@@ -37,4 +37,4 @@ def test_without_a_text_the_command_names_what_it_needs(batuta: Command) -> None
 
 def test_people_read_a_line(batuta: Command) -> None:
     code, out, _ = batuta(*LER, "qual o valor?")
-    assert (code, out.startswith("pergunta  opt_out nao")) == (0, True)
+    assert (code, out.startswith("pergunta  descadastro: nao")) == (0, True)

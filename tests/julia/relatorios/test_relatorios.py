@@ -214,4 +214,6 @@ async def test_without_a_destination_the_report_is_stored_and_the_job_ends_well(
     assert isinstance(answer, Done)
     assert answer.result is not None
     board = await reports_board(julia_of(office.work))
-    assert [(each.name, each.state) for each in board.courses] == [("manha 11/03", "estado.relatorio.guardado")]
+    assert [(each.label, each.name, each.state) for each in board.courses] == [
+        ("relatorio.nome.manha", "11/03", "estado.relatorio.guardado")
+    ]

@@ -43,6 +43,9 @@ class Words:
     def second(self, instant: datetime) -> str:
         return self.texts.short_second(self.local(instant))
 
+    def day(self, instant: datetime) -> str:
+        return self.texts.short_day(self.local(instant))
+
     def hour(self, instant: datetime) -> str:
         return f"{self.local(instant):%H:%M}"
 
@@ -93,8 +96,7 @@ class Words:
         return self.texts.number(number, 1)
 
     def number(self, number: int) -> str:
-        """Format a number with thousands separated by a narrow space, which is readable in every language."""
-        return f"{number:,}".replace(",", "\u202f")
+        return self.texts.number(number)
 
     def figure(self, value: int | timedelta) -> str:
         return self.about(value) if isinstance(value, timedelta) else self.number(value)
