@@ -18,6 +18,7 @@ from app.cli import (
     diretrizes,
     followups,
     grupos,
+    lgpd,
     medicos,
     mensagens,
     relatorios,
@@ -103,7 +104,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             ],
             child_env={} if settings.in_production else simulator_settings(settings),
             rebuilt=lambda added: build(with_environment(settings, added)).work,
-            restoring=lambda: [julia.messages.restauracao],
+            restoring=lambda: [julia.messages.restauracao, julia.personal_data.restauracao],
             mark=replace(MARK, project=settings.supabase_project_ref) if settings.in_production else None,
         ),
     )
@@ -137,6 +138,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "followups": followups.COMMANDS,
         "relatorios": relatorios.COMMANDS,
         "diretrizes": diretrizes.COMMANDS,
+        "lgpd": lgpd.COMMANDS,
     }
     return own if settings.in_production else own | {"preencher-demo": mensagens.preencher_demo}
 

@@ -68,7 +68,7 @@ def build_sending(
     pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
     limites = pace.limites or limits(settings)
     registro = Registro(
-        dialect, work.ids, messages.mensagens, messages.conversas, messages.eventos, work.rates, messages.diario
+        dialect, work.ids, messages.mensagens, messages.conversas, messages.eventos, work.rates, messages.resumos
     )
     parts = SenderParts(
         database=work.database,

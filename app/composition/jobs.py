@@ -174,8 +174,9 @@ def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHa
         )
 
 
-def upkeep_handlers(work: Batuta, settings: Settings) -> Mapping[str, JobHandler]:
-    upkeep = Upkeep(work.beats, history(work, settings), work.clock)
+def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> Mapping[str, JobHandler]:
+    """Return the handlers of upkeep. ``requested`` erases the rows of people who asked for it."""
+    upkeep = Upkeep(work.beats, [requested, *history(work, settings)], work.clock)
     return {"heartbeat": upkeep.heartbeat, "limpar-historico": upkeep.limpar_historico}
 
 

@@ -12,6 +12,7 @@ from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
 from app.composition.gestao.equipe import Team, add_team
+from app.composition.gestao.lgpd import PersonalData, add_personal_data
 from app.composition.gestao.qualidade import Quality, add_quality
 from app.composition.gestao.relatorios import Reports, add_reports
 from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
@@ -29,7 +30,7 @@ from app.settings import Settings
 from batuta import Batuta, Done, Outcome
 from batuta.health import Probe
 from batuta.jobs import JobCall, JobHandler
-from batuta.sql import Migration, read_migrations
+from batuta.sql import Migration, Retention, read_migrations
 
 if TYPE_CHECKING:
     from batuta.arq import ArqRelay
@@ -67,6 +68,7 @@ class Julia:
     directives: Directives
     team: Team
     quality: Quality
+    personal_data: PersonalData
     inbox: Inbox
     demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
@@ -116,6 +118,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         directives=add_directives(work, settings),
         team=add_team(work, settings, messages),
         quality=add_quality(work, settings),
+        personal_data=add_personal_data(work, messages, shifts.plantoes),
         inbox=inbox,
         demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),
@@ -188,7 +191,7 @@ def _add_listeners(julia: Julia) -> None:
 
 def _add_jobs(julia: Julia) -> None:
     handlers = {
-        **upkeep_handlers(julia.work, julia.settings),
+        **upkeep_handlers(julia.work, julia.settings, Retention("lgpd_pedidos", julia.personal_data.lgpd.retomar)),
         **julia.sending.handlers,
         **julia.chips.handlers,
         **julia.campaigns.handlers,

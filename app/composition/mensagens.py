@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.conversas.atendimento import Atendimento, Estagios
-from app.contexts.conversas.diario import Diario
+from app.contexts.conversas.diario import Diario, Resumos
 from app.contexts.conversas.duvidas import DuvidasDeOptout
 from app.contexts.conversas.optout import OptoutManual
 from app.contexts.conversas.pendencias import PendenciasAbertas
@@ -23,6 +23,7 @@ class Messages:
     ouvintes: Ouvintes  # listeners for sent and ended messages
     mensagens: Mensagens
     conversas: Conversas
+    resumos: Resumos
     diario: Diario | None  # None if the database is a server and OPTOUT_JOURNAL is not set
     optout: OptoutManual
     duvidas: DuvidasDeOptout
@@ -34,7 +35,8 @@ class Messages:
 
 def build_messages(work: Batuta, settings: Settings) -> Messages:
     dialect, ids = work.database.dialect, work.ids
-    eventos, ouvintes, diario = Eventos(dialect, ids), Ouvintes(), journal(work, settings)
+    eventos, ouvintes, resumos = Eventos(dialect, ids), Ouvintes(), Resumos(dialect, ids)
+    diario = journal(work, settings, resumos)
     mensagens = Mensagens(dialect, ouvintes)
     conversas = Conversas(dialect, ids, mensagens, eventos, diario)
     return Messages(
@@ -42,6 +44,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
         ouvintes=ouvintes,
         mensagens=mensagens,
         conversas=conversas,
+        resumos=resumos,
         diario=diario,
         optout=OptoutManual(work.database, conversas, ids, work.clock),
         duvidas=DuvidasDeOptout(work.database, conversas, ids, work.clock),
@@ -52,9 +55,9 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
     )
 
 
-def journal(work: Batuta, settings: Settings) -> Diario | None:
+def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
     """Return the opt-out journal: the file OPTOUT_JOURNAL, or a file beside a SQLite database, or None."""
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":
         return None
-    return Diario(Path(named or f"{work.database.where}.optouts"), work.database.dialect, work.ids)
+    return Diario(Path(named or f"{work.database.where}.optouts"), resumos)

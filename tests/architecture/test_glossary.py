@@ -39,6 +39,7 @@ NO_STATES = {
     "briefing_sync_log.resultado",
     "business_events.source",
     "campanhas.tipo_campanha",
+    "campanhas.tipo_de_agora",  # the name of tipo_campanha during a migration
     "chips.provider",
     "chips.tipo",
     "clientes.tipo",
@@ -53,6 +54,7 @@ NO_STATES = {
     "interacoes.classe",
     "interacoes.opt_out",
     "interacoes.tipo",
+    "lgpd_pedidos.tipo",
     "optouts_provaveis.decisao",
     "relatorios.tipo",
     "relatorios_envios.destino",

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from app.contexts.conversas.atendimento import Estagio, Estagios
 from app.contexts.conversas.chamados import AoChamar, Chamado, Chamados
-from app.contexts.conversas.diario import Diario, digest
+from app.contexts.conversas.diario import Diario, Resumos, digest
 from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.leitura_conversas.api import Leitura
 from batuta.sql import Transaction
@@ -24,6 +24,7 @@ __all__ = [
     "MensagemRecebida",
     "MotivoDaPendencia",
     "Pendencias",
+    "Resumos",
     "digest",
 ]
 

@@ -20,7 +20,7 @@ from app.contexts.comum.telefone import chave
 from batuta.kernel import Ids
 from batuta.sql import DatabaseId, Dialect, Reading, Transaction
 
-Kind: TypeAlias = Literal["optout", "removal"]
+Kind: TypeAlias = Literal["optout", "removal", "erasure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +30,38 @@ class JournalEntry:
     digest: str
 
 
-class Diario:
-    def __init__(self, file: Path, dialect: Dialect, ids: Ids) -> None:
-        self.file = file
+class Resumos:
+    """Computes the keyed digest of a number. The key is the database's id, which the journal and backups share."""
+
+    def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._id = DatabaseId(dialect, ids)
         self._key: str | None = None
+
+    async def settle(self, transaction: Transaction, telefone: str, *, now: datetime) -> str:
+        """Return the digest of a number. The database gets an id if it has none."""
+        return digest(await self._id.settle(transaction, now=now), telefone)
+
+    async def read(self, reading: Reading, telefone: str) -> str:
+        """Return the digest of a number, or an empty text if the database has no id and therefore no digest either."""
+        self._key = self._key or await self._id.read(reading)
+        return "" if self._key is None else digest(self._key, telefone)
+
+
+class Diario:
+    def __init__(self, file: Path, resumos: Resumos) -> None:
+        self.file = file
+        self._resumos = resumos
 
     async def note(self, transaction: Transaction, kind: Kind, telefone: str, *, now: datetime) -> bool:
         """Append one line and sync it to disk before the transaction commits. Returns False if the file cannot be
         written.
         """
-        key = await self._id.settle(transaction, now=now)
+        who = await self._resumos.settle(transaction, telefone, now=now)
         try:
-            await asyncio.to_thread(self._append, JournalEntry(now, kind, digest(key, telefone)))
+            await asyncio.to_thread(self._append, JournalEntry(now, kind, who))
         except OSError:
             return False
         return True
-
-    async def digest(self, reading: Reading, telefone: str) -> str:
-        """Return the digest that stands for a number in the journal, or an empty text if no database ever wrote a
-        journal.
-        """
-        self._key = self._key or await self._id.read(reading)
-        return "" if self._key is None else digest(self._key, telefone)
 
     @property
     def is_writable(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from app.contexts.campanhas.api import Alcance
 from app.contexts.comum.telefone import chave, other_form
-from app.contexts.conversas.api import Diario
+from app.contexts.conversas.api import Resumos
 from app.contexts.conversas.service import Conversas, Saida
 from app.contexts.mensagens.api import (
     BY_PERSON,
@@ -128,12 +128,10 @@ class Registro:
         conversas: Conversas,
         eventos: Eventos,
         rates: Rates,
-        diario: Diario | None,
+        resumos: Resumos,
     ) -> None:
-        """Build the statements. ``diario`` computes the digest of a phone as in the opt-out journal. It is None without
-        a journal.
-        """
-        self._diario = diario
+        """Build the statements. ``resumos`` computes the digest by which an opt-out without a stored number is found."""
+        self._resumos = resumos
         self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
@@ -157,7 +155,7 @@ class Registro:
             inbound=inbound if isinstance(inbound, str) else None,
             other_form=other_form(telefone),
             chave=chave(telefone),
-            digest="" if self._diario is None else await self._diario.digest(reading, telefone),
+            digest=await self._resumos.read(reading, telefone),
             week_ago=now - WEEK,
             now=now,
         )

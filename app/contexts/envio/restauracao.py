@@ -138,7 +138,7 @@ class Restauracao:
                 )
                 continue
             counts["optouts"] += await self._stop(new, person["telefone"], restored)
-            if entry.kind == "removal":
+            if entry.kind != "optout":
                 counts["removals"] += await self._remove(new, person["id"], restored)
         return counts
 

@@ -5,8 +5,8 @@ SELECT id, cliente_id, campanha_id, telefone_destino, conteudo, tipo, prioridade
 FROM fila_mensagens
 WHERE coalesce(updated_at, created_at) >= :since AND (status NOT IN ('pendente', 'processando') OR envio_estado IS NOT NULL);
 
--- read people: doctors who opted out or were removed
-SELECT id, telefone, opt_out OR opted_out AS "parou [BOOLEAN]", deleted_at FROM clientes
+-- read people: doctors who opted out or were removed; an erased one has no number to opt out
+SELECT id, telefone, (opt_out OR opted_out) AND telefone <> '00000000' AS "parou [BOOLEAN]", deleted_at FROM clientes
 WHERE opt_out OR opted_out OR deleted_at IS NOT NULL;
 
 -- read phones: phones of all doctors, to match entries of the journal

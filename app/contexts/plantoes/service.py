@@ -181,6 +181,10 @@ class Plantoes:
         """Release a reserved vacancy, so that other doctors can take it."""
         return await self._change(id, decidir_liberacao, por, motivo)
 
+    async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Resposta:
+        """Release a reserved vacancy, in the transaction of the caller."""
+        return await self._change_in(transaction, id, decidir_liberacao, por, motivo, None)
+
     async def realizar(self, id: str, *, por: str) -> Resposta:
         """Record an operator's confirmation that the shift took place."""
         return await self._change(id, decidir_realizada, por, "realizada")

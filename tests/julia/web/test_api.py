@@ -402,6 +402,7 @@ async def test_operation_ids_are_stable(julia: Julia) -> None:
         "list_followups", "pause_followups", "resume_followups",
         "list_pendencias", "list_relatorios", "resend_relatorio", "resolve_pendencia", "return_conversa",
         "show_conversa", "show_diretriz", "show_doctor_state", "show_relatorio", "take_conversa",
+        "erase_person", "export_person", "list_lgpd_requests", "show_lgpd_request",
     }  # fmt: skip
 
 

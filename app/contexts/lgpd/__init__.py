@@ -1,0 +1,1 @@
+"""Export and erase all data of one person."""

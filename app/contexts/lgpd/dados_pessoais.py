@@ -1,0 +1,269 @@
+"""The personal data of every table: the one declaration that export and erasure follow.
+
+``TABELAS`` names every text, JSON and binary column of the database. A test compares it with the real schema of both
+databases, so a new column without a declaration fails. Three kinds of columns exist:
+
+- columns of a ``Dados``: data of the person whose rows it finds; exported, and erased with the row or overwritten
+- ``livres``: free text of others, in which the person's number is replaced
+- ``outras``: codes, hashes, names of operators and data of no person
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+# SQL values that replace personal data. The length of the number satisfies the constraint of ``clientes``.
+VAZIO: Final = "NULL"
+REMOVIDO: Final = "'[removido]'"
+SEM_TELEFONE: Final = "'00000000'"
+NADA: Final = "'{}'"
+
+
+class De(StrEnum):
+    """How a column identifies a person. The value names the list of identifiers in ``Alvo``."""
+
+    QUEM = "quem"  # a phone number, a key of a number, or an address of WhatsApp
+    CONTEM = "contem"  # a text that contains a number or an address
+    MEDICO = "medicos"
+    CONTATO = "contatos"
+    CONVERSA = "conversas"
+    MENSAGEM = "mensagens"  # a group message of the person
+    VAGA = "vagas"  # a vacancy that the person posted in a group
+    AGENDAMENTO = "agendamentos"
+    TAREFA = "tarefas"
+    TODOS = "todos"  # every row may contain the person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dados:
+    """Data of one person in one table. A row belongs to the person if one column of ``de`` matches and ``se`` holds."""
+
+    de: Mapping[str, De]
+    apagar: Mapping[str, str] | None = None  # column to SQL value; None deletes the row, an empty mapping keeps it
+    mostra: str = ""  # columns of the export in addition to those of ``apagar``
+    se: str = "TRUE"
+    por_ultimo: bool = False  # identifies the person; erased only when nothing else remains
+    ocupada: str = "FALSE"  # rows in use now, which a later run erases
+
+    @property
+    def colunas(self) -> list[str]:
+        return [*dict.fromkeys([*(self.apagar or ()), *self.mostra.split()])]
+
+
+@dataclass(frozen=True, slots=True)
+class Tabela:
+    nome: str
+    outras: str = ""
+    dados: tuple[Dados, ...] = field(default=(), kw_only=True)
+    livres: str = field(default="", kw_only=True)
+    ocupada: str = field(default="FALSE", kw_only=True)  # rows whose free text is in use now
+
+    @property
+    def declaradas(self) -> set[str]:
+        """The columns with a declaration."""
+        own = {column for each in self.dados for column in (*each.de, *each.colunas)}
+        return own | {*self.livres.split(), *self.outras.split()}
+
+
+MENSAGEM_VIVA: Final = "status IN ('pendente', 'processando') OR lease_until IS NOT NULL OR envio_estado IS NOT NULL"
+TAREFA_VIVA: Final = "status IN ('queued', 'in_progress') OR lease_until IS NOT NULL"
+LEITURA_VIVA: Final = (
+    "EXISTS (SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.mensagem_id = mensagens_grupo.id"
+    " AND fila.lease_until IS NOT NULL)"
+)
+MEDICO: Final = {"cliente_id": De.MEDICO}
+# A contact by name alone is the author of the message, whose number is hidden.
+SO_NOME: Final = "contato_whatsapp IS NULL"
+
+# fmt: off
+CONVERSAS: Final = (
+    Tabela("clientes", dados=(
+        Dados(
+            de={"id": De.MEDICO}, por_ultimo=True,
+            apagar={"telefone": SEM_TELEFONE, "primeiro_nome": VAZIO, "sobrenome": VAZIO, "cpf": VAZIO, "crm": VAZIO,
+                    "especialidade": VAZIO, "cidade": VAZIO, "estado": VAZIO, "stage_jornada": VAZIO,
+                    "opt_out": "TRUE", "opted_out": "TRUE", "deleted_at": "coalesce(deleted_at, :now)"},
+            mostra="id status tipo status_telefone telefone_chave opted_out_at total_interacoes ultima_mensagem_data created_at",
+        ),
+    )),
+    Tabela("doctor_state", dados=(
+        # Holds the opt-out until the end.
+        Dados(de=MEDICO, por_ultimo=True, mostra="permission_state cooling_off_until temperature temperature_trend temperature_band"
+              " risk_tolerance last_inbound_at last_outbound_at next_allowed_at active_objection objection_severity"
+              " objection_detected_at pending_action current_intent lifecycle_stage last_touch_method"),
+    )),
+    Tabela("external_contacts", dados=(
+        Dados(de={"telefone": De.QUEM}, por_ultimo=True, mostra="telefone nome permission_state created_at"),
+    )),
+    Tabela("contatos_lid", dados=(
+        Dados(de={"telefone": De.QUEM, "lid": De.QUEM}, por_ultimo=True, mostra="telefone lid created_at"),
+    )),
+    Tabela("conversations", "controlled_by first_touch_type last_touch_type execution_mode responsavel", dados=(
+        Dados(de=MEDICO, apagar={"status": "'archived'", "chatwoot_conversation_id": VAZIO},
+              mostra="id stage message_count ultima_mensagem_em created_at"),
+    )),
+    Tabela("conversas_historico", "por", dados=(
+        Dados(de={"conversa_id": De.CONVERSA}, apagar={"motivo": REMOVIDO}, mostra="acao em"),
+    )),
+    Tabela("interacoes", "origem pedido", livres="conteudo", dados=(
+        Dados(
+            de={"cliente_id": De.MEDICO, "telefone": De.QUEM, "remote_jid": De.QUEM},
+            apagar={"conteudo": REMOVIDO, "telefone": VAZIO, "remote_jid": "'removido:' || id"},
+            mostra="tipo autor_tipo delivery_status provider_message_id classe opt_out created_at",
+        ),
+    )),
+    Tabela("fila_mensagens", "chave envio_estado outcome_reason_code owner", livres="erro", ocupada=MENSAGEM_VIVA, dados=(
+        Dados(
+            de={"cliente_id": De.MEDICO, "telefone_destino": De.QUEM},
+            apagar={"telefone_destino": SEM_TELEFONE, "conteudo": REMOVIDO, "metadata": NADA, "envio_hash": VAZIO},
+            mostra="id tipo status outcome provider_message_id agendar_para enviada_em created_at",
+            ocupada=MENSAGEM_VIVA,
+        ),
+    )),
+    Tabela("fila_mensagens_dlq", "reprocessado_por", dados=(
+        Dados(de=MEDICO, mostra="conteudo tipo metadata ultimo_erro outcome movido_para_dlq_em"),
+    )),
+    Tabela("mensagens_fora_horario", "recebimento_modelo", dados=(
+        Dados(de=MEDICO, mostra="inbound_message_id classe contexto recebida_em processada_em processada_resultado"),
+    )),
+    Tabela("pendencias", "por resolucao", dados=(
+        Dados(de={"cliente_id": De.MEDICO, "telefone": De.QUEM, "quem": De.QUEM},
+              mostra="provider_message_id motivo mensagens created_at resolvida_em"),
+    )),
+    Tabela("optouts_provaveis", "por", dados=(
+        Dados(de={"cliente_id": De.MEDICO, "telefone": De.QUEM, "telefone_chave": De.QUEM},
+              mostra="provider_message_id regra decisao motivo created_at decidida_em"),
+    )),
+    Tabela("provedor_mensagens", "conteudo_hash", dados=(
+        Dados(de={"telefone_chave": De.QUEM, "remote_jid": De.QUEM}, por_ultimo=True,
+              mostra="provider_message_id instance_name delivery_status enviada_em created_at"),
+    )),
+    Tabela("webhook_inbox", "canal chave instance_name status resultado owner", livres="erro", dados=(
+        Dados(de={"payload": De.CONTEM}, mostra="id evento created_at", ocupada="finished_at IS NULL"),
+    )),
+    Tabela("business_events", "source dedupe_key", livres="event_props", dados=(
+        Dados(de=MEDICO, apagar={}, mostra="ts event_type"),
+    )),
+    Tabela("campanha_destinatarios", dados=(Dados(de=MEDICO, apagar={}, mostra="campanha_id situacao motivo created_at"),)),
+    Tabela("campaign_contact_history", dados=(
+        Dados(de=MEDICO, apagar={}, mostra="campaign_id sent_at entregue_em respondido_em"),
+    )),
+    Tabela("optouts_do_diario", "digest"),
+    Tabela("lgpd_pedidos", "tipo digests por motivo contagens restam", dados=(
+        # The request itself empties this column when it is complete.
+        Dados(de={"alvo": De.CONTEM}, apagar={}, mostra="id created_at concluido_em", se="alvo IS NOT NULL"),
+    )),
+)
+
+GRUPOS_E_VAGAS: Final = (
+    Tabela("contatos_grupo", "bloqueado_por", dados=(
+        Dados(de={"id": De.CONTATO}, por_ultimo=True,
+              mostra="jid telefone nome empresa tipo total_mensagens total_vagas_postadas created_at"),
+    )),
+    Tabela("mensagens_grupo", "message_id tipo_midia instance_name status keywords_encontradas motivo_descarte categoria"
+           " motivo_classificacao citada", livres="texto", ocupada=LEITURA_VIVA, dados=(
+        Dados(de={"contato_id": De.CONTATO, "sender_jid": De.QUEM}, ocupada=LEITURA_VIVA,
+              apagar={"contato_id": VAZIO, "sender_jid": VAZIO, "sender_nome": VAZIO, "texto": REMOVIDO},
+              mostra="id grupo_id timestamp_msg"),
+    )),
+    Tabela("vagas_grupo", "periodo_raw forma_pagamento_raw cidade estado dia_semana valor_tipo trechos campos_faltando"
+           " hash_dedup motivo_status revisada_por dm_recovery_status",
+           livres="hospital_raw especialidade_raw notas_revisao observacoes_raw", dados=(
+        Dados(de={"contato_responsavel_id": De.CONTATO}, apagar={"contato_responsavel_id": VAZIO, "observacoes_raw": VAZIO},
+              mostra="id data hora_inicio hora_fim valor status created_at"),
+        Dados(de={"contato_whatsapp": De.QUEM}, apagar={"contato_nome": VAZIO, "contato_whatsapp": VAZIO}, mostra="id data"),
+        Dados(de={"id": De.VAGA}, apagar={"contato_nome": VAZIO}, mostra="data", se=SO_NOME),
+    )),
+    Tabela("vagas_grupo_fontes", livres="texto_original", dados=(
+        Dados(de={"contato_id": De.CONTATO}, apagar={"contato_id": VAZIO, "texto_original": REMOVIDO}, mostra="created_at"),
+        Dados(de={"contato_informado": De.QUEM}, apagar={"contato_informado": VAZIO}, mostra="created_at"),
+    )),
+    Tabela("fechamentos_grupo", "status como motivo trecho fechadas candidatas revisada_por"),
+    Tabela("fila_processamento_grupos", "estagio chave ultimo_estagio owner", livres="ultimo_erro"),
+    Tabela("vagas", "hora_inicio hora_fim valor_tipo forma_pagamento origem hash_dedup realizada_por cancelada_por"
+           " criada_por cancelada_motivo", dados=(
+        Dados(de=MEDICO, apagar={}, mostra="id data hora_inicio hora_fim valor status"),
+        Dados(de={"contato_whatsapp": De.QUEM}, apagar={"contato_nome": VAZIO, "contato_whatsapp": VAZIO}, mostra="id data"),
+        Dados(de={"vaga_grupo_id": De.VAGA}, apagar={"contato_nome": VAZIO}, mostra="id data",
+              se=SO_NOME),
+    )),
+    Tabela("vagas_historico", "de por", livres="motivo", dados=(Dados(de=MEDICO, apagar={}, mostra="vaga_id para em"),)),
+    Tabela("vagas_ofertas", "por", dados=(Dados(de=MEDICO, apagar={}, mostra="vaga_id created_at"),)),
+    Tabela("vagas_interesses", "por", dados=(Dados(de=MEDICO, apagar={}, mostra="vaga_id created_at"),)),
+    Tabela("vagas_grupo_chaves", "hash_dedup"),
+    Tabela("leituras_modelo", "chave modelo uso", dados=(
+        # Stored answers of the model: a cache without a key of the person, emptied as a whole.
+        Dados(de={"resposta": De.TODOS}, apagar={"resposta": VAZIO}),
+    )),
+    Tabela("grupos_whatsapp", "jid nome tipo regiao regiao_origem"),
+    Tabela("hospitais", "nome logradouro numero bairro cidade estado cep endereco_formatado cnes_codigo google_place_id"
+           " telefone revisado_por"),
+    Tabela("hospitais_alias", "alias alias_normalizado origem criado_por"),
+    Tabela("hospitais_alias_regioes", "alias_normalizado regiao"),
+    Tabela("hospitais_bloqueados", "motivo bloqueado_por status"),
+    Tabela("especialidades", "nome"),
+    Tabela("especialidades_alias", "alias alias_normalizado origem criado_por"),
+    Tabela("periodos", "nome"),
+    Tabela("metricas_pipeline_diarias", "erros_por_estagio"),
+)
+
+AGENDAMENTOS: Final = (
+    Tabela("appointments", "chave chave_natural fonte normalization_error normalization_status canal_confirmacao"
+           " data_confirmacao hora_confirmacao aba", livres="observacoes", dados=(
+        Dados(de={"id": De.AGENDAMENTO},
+              mostra="id nome_paciente telefone cpf rg nome_marca nome_unidade data_agendamento hora_agendamento status"
+              " observacoes exames carro cep endereco_coleta endereco_completo documento_completo numero_convenio"
+              " nome_convenio carteira_convenio especialidade origem_id endereco_normalizado documento_normalizado created_at"),
+    )),
+    # A stored file is read until its last row is an appointment, and deleted then.
+    Tabela("importacao_arquivos", dados=(Dados(de={"conteudo": De.TODOS}, ocupada="TRUE"),)),
+    Tabela("importacoes", "sha256 status errors warnings created_by", livres="arquivo"),
+    Tabela("carros", "nome"),
+)
+
+GESTAO: Final = (
+    Tabela("campanhas", "nome_template tipo_campanha tom status audience_filters objetivo regras escopo_vagas created_by erro",
+           livres="corpo"),
+    Tabela("avisos_equipe", "chave destino motivo status resultado owner", livres="erro"),
+    Tabela("relatorios", "tipo metricas destaques por"),
+    Tabela("relatorios_envios", "destino estado erro"),
+    Tabela("briefing_sync_log", "documento origem doc_title doc_hash avisos resultado", livres="conteudo_raw parseado"),
+    Tabela("diretrizes", "tipo documento", livres="conteudo"),
+    Tabela("chips", "telefone instance_name tipo provider status fase_warmup trust_level trust_factors tipos_midia_usados"
+           " ban_reason"),
+    Tabela("chip_transitions", "from_status to_status reason triggered_by"),
+    Tabela("chip_trust_history", "trust_level factors"),
+    Tabela("chip_daily_snapshots", "trust_level status"),
+    Tabela("chip_erros", "motivo"),
+)
+
+MOTOR: Final = (
+    Tabela("tasks", "queue name status owner", dados=(
+        Dados(de={"id": De.TAREFA}, ocupada=TAREFA_VIVA, mostra="id created_at finished_at",
+              apagar={"args": "'[]'", "unique_key": VAZIO, "error": VAZIO, "result": VAZIO, "progress": VAZIO}),
+    ), livres="args error result progress", ocupada=TAREFA_VIVA),
+    Tabela("job_executions", "job_name categoria trigger owner status", livres="error reason result params"),
+    Tabela("job_calls", "key endpoint subject fingerprint", livres="response"),
+    Tabela("audit_log", "actor action", livres="subject before after"),
+    Tabela("alertas_enviados", "tipo severidade sink kind outcome next_step", livres="mensagem"),
+    Tabela("health_causes", "cause told_severity", livres="message"),
+    Tabela("health_incidents", "from_status to_status trigger_source", livres="details"),
+    Tabela("feature_flags", "key value updated_by", livres="reason"),
+    Tabela("worker_restarts", "worker_id worker_name loop host", livres="reason detail stack"),
+    Tabela("worker_heartbeats", "worker_id worker_name status loops_status host version"),
+    Tabela("circuits", "circuit_name state", livres="last_error"),
+    Tabela("circuit_transitions", "circuit_name from_state to_state", livres="reason"),
+    Tabela("api_tokens", "id name secret_hash scopes created_by"),
+    Tabela("app_settings", "name setting"),
+    # The key of a limit has the id of a doctor, not the number; it expires within a day.
+    Tabela("rate_tokens", "rate_key"),
+    Tabela("job_schedules", "job_name categoria schedule timezone"),
+    Tabela("job_timetables", "fingerprint release_name renewed_by"),
+    Tabela("leases", "name owner"),
+    Tabela("clock_marks", "queue_table"),
+    Tabela("schema_migrations", "namespace name checksum"),
+)
+# fmt: on
+
+TABELAS: Final = (*CONVERSAS, *GRUPOS_E_VAGAS, *AGENDAMENTOS, *GESTAO, *MOTOR)

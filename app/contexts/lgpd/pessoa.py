@@ -1,0 +1,257 @@
+"""Find one person by a phone number or an id: all numbers, addresses and ids under which tables know the person."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from app.contexts.comum.telefone import PERSON, chave, forms, telefone_de
+from app.contexts.lgpd.dados_pessoais import SEM_TELEFONE
+from batuta import BatutaError
+from batuta.errors import AmbiguousId
+from batuta.kernel import Json
+from batuta.sql import AsJson, Database, Query, Reading, Row, full_id, load_queries
+
+SHORTEST_PHONE: Final = 12  # digits with the country code; fewer digits could be a CPF or the number of another area
+SHOWN: Final = 5
+_PHONE: Final = re.compile(r"\+?[0-9() .-]+")
+_APAGADO: Final = SEM_TELEFONE.strip("'")
+
+
+class PessoaDesconhecida(BatutaError):
+    """Raised if no table has the person. The text does not repeat the number, which may be a person's."""
+
+    sentence = (
+        "no data of this person: write the number with country code and area code, as in 5511900000001, or the id of a"
+        " doctor, of an author in groups or of an appointment"
+    )
+
+
+class NumeroDeVarias(BatutaError):
+    """Raised if people with different names have the number, because their data must not be mixed."""
+
+    sentence = "{pessoas} people have this number: name one of these ids instead: {ids}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alvo:
+    """The identifiers of one person. ``chaves`` are the numbers without the ninth digit, ``lids`` hidden addresses,
+    ``nomes`` first names that tell the person from others with the same number.
+    """
+
+    chaves: tuple[str, ...] = ()
+    lids: tuple[str, ...] = ()
+    medicos: tuple[str, ...] = ()
+    contatos: tuple[str, ...] = ()
+    conversas: tuple[str, ...] = ()
+    mensagens: tuple[str, ...] = ()
+    vagas: tuple[str, ...] = ()
+    agendamentos: tuple[str, ...] = ()
+    tarefas: tuple[str, ...] = ()
+    nomes: tuple[str, ...] = ()
+
+    @property
+    def quem(self) -> list[str]:
+        """Every text by which a table names the person: both forms of each number, and addresses."""
+        numbers = dict.fromkeys(form for each in self.chaves for form in (*forms(each), each))
+        return [*numbers, *(f"{number}@{PERSON}" for number in numbers), *self.lids]
+
+    @property
+    def contem(self) -> list[str]:
+        return [*dict.fromkeys(form for each in self.chaves for form in (*forms(each), each)), *self.lids]
+
+    def has(self, escrito: str) -> bool:
+        """Return whether a number or an id that an operator writes names this person."""
+        telefone = telefone_escrito(escrito)
+        return chave(telefone) in self.chaves if telefone else escrito.strip().lower() in self.ids
+
+    @property
+    def ids(self) -> set[str]:
+        return {*self.medicos, *self.contatos, *self.agendamentos}
+
+    def join(self, other: "Alvo") -> "Alvo":
+        both = {name: (*getattr(self, name), *getattr(other, name)) for name in self.__dataclass_fields__}
+        return Alvo(**{name: tuple(dict.fromkeys(values)) for name, values in both.items()})
+
+    def em_json(self) -> dict[str, Json]:
+        return {name: [*values] for name, values in asdict(self).items()}
+
+
+def alvo_de(document: Mapping[str, Sequence[str]]) -> Alvo:
+    """Return the identifiers that ``Alvo.em_json`` wrote."""
+    return Alvo(**{name: tuple(values) for name, values in document.items()})
+
+
+def telefone_escrito(escrito: str) -> str | None:
+    """Return the digits of a number with country code, or None for any other text, such as an id."""
+    telefone = telefone_de(escrito) if _PHONE.fullmatch(escrito.strip()) else None
+    return telefone if telefone is not None and len(telefone) >= SHORTEST_PHONE else None
+
+
+@dataclass(frozen=True, slots=True)
+class PersonQueries:
+    doctor: Query
+    contact: Query
+    appointment: Query
+    hidden: Query
+    contacts: Query
+    doctors: Query
+    conversations: Query
+    posted: Query
+    offers: Query
+    appointments: Query
+
+
+class Pessoas:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._queries = load_queries(PersonQueries, Path(__file__).parent / "pessoa.sql", database.dialect)
+
+    async def achar(self, escrito: str) -> Alvo:
+        """Return the identifiers of a person. ``escrito`` is a phone number, an id or the beginning of an id.
+
+        A person without any row has identifiers too, so the caller counts the rows. Raises NumeroDeVarias if the
+        number belongs to people with different names.
+        """
+        telefone = telefone_escrito(escrito)
+        kind, id = ("telefone", "") if telefone else await self._kind(escrito)
+        async with self._database.snapshot() as reading:
+            match kind:
+                case "clientes":
+                    row = await reading.one(self._queries.doctor, id=id)
+                    if row is None or row["telefone"] == _APAGADO:
+                        raise PessoaDesconhecida
+                    return await self._complete(reading, Alvo(chaves=(chave(row["telefone"]),)), _nome(row))
+                case "contatos_grupo":
+                    row = await reading.one(self._queries.contact, id=id)
+                    assert row is not None
+                    numbers = () if row["telefone"] is None else (chave(row["telefone"]),)
+                    return await self._complete(reading, Alvo(chaves=numbers, lids=(row["jid"],), contatos=(id,)), None)
+                case "appointments":
+                    return await self._patient(reading, id)
+                case _:
+                    return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
+
+    async def completar(self, alvo: Alvo) -> Alvo:
+        """Return the identifiers with those that rows got since they were stored."""
+        async with self._database.snapshot() as reading:
+            whole = alvo.join(await self._close(reading, alvo))
+            visits = await reading.all(self._queries.appointments, quem=AsJson(whole.quem), cpfs=AsJson([]))
+        firsts = {_first(row["nome_paciente"]) for row in visits}
+        names = whole.nomes or (tuple(firsts) if len(firsts) == 1 else ())
+        return whole.join(_visits([row for row in visits if _first(row["nome_paciente"]) in names]))
+
+    async def _kind(self, escrito: str) -> tuple[str, str]:
+        """Find the table of an id. Ids of one instant begin alike, so a beginning may match in several tables."""
+        found = [
+            (table, id)
+            for table in ("clientes", "contatos_grupo", "appointments")
+            if (id := await full_id(self._database, table, escrito)) is not None
+        ]
+        if not found:
+            raise PessoaDesconhecida
+        if len(found) > 1:
+            raise AmbiguousId(id=escrito, candidates=", ".join(id for _, id in found))
+        return found[0]
+
+    async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
+        """Add the other identifiers of a number. ``nome`` is the name of the chosen person, or None if any name counts."""
+        whole = await self._close(reading, known)
+        doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
+        cpfs = [form for row in doctors if row["cpf"] for form in _cpf_forms(row["cpf"])]
+        visits = await reading.all(self._queries.appointments, quem=AsJson(whole.quem), cpfs=AsJson(cpfs))
+        if nome is not None:
+            visits = [row for row in visits if row["cpf"] in cpfs or _is_same(row["nome_paciente"], nome)]
+        else:
+            _require_one([(_nome(row), str(row["id"])) for row in doctors] + _patients(visits))
+        names = [nome or "", *(_nome(row) for row in doctors), *(row["nome_paciente"] for row in visits)]
+        return whole.join(_visits(visits)).join(Alvo(nomes=tuple(filter(None, map(_first, names)))))
+
+    async def _patient(self, reading: Reading, id: str) -> Alvo:
+        """Return the appointments of one patient, and the number's other data if no other person has the number."""
+        row = await reading.one(self._queries.appointment, id=id)
+        assert row is not None
+        numbers = () if row["telefone"] is None else (chave(row["telefone"]),)
+        alvo, cpfs = Alvo(chaves=numbers), [] if row["cpf"] is None else _cpf_forms(row["cpf"])
+        asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson(cpfs)}
+        visits = await reading.all(self._queries.appointments, **asked)
+        own = [each for each in visits if each["cpf"] in cpfs or _is_same(each["nome_paciente"], row["nome_paciente"])]
+        doctors = await reading.all(self._queries.doctors, quem=AsJson(alvo.quem))
+        others = [each for each in doctors if not _is_same(_nome(each), row["nome_paciente"])]
+        patient = _visits([row, *own]).join(Alvo(nomes=(_first(row["nome_paciente"]),)))
+        if others or len(own) < len(visits):
+            return patient  # another person has the number: only the appointments are this patient's
+        return (await self._close(reading, alvo)).join(patient)
+
+    async def _close(self, reading: Reading, known: Alvo) -> Alvo:
+        """Add hidden addresses, numbers and ids that belong together with the known ones."""
+        whole = known
+        for _ in range(2):  # a hidden address leads to a number, which leads to the other addresses
+            quem = AsJson(whole.quem)
+            hidden = await reading.all(self._queries.hidden, quem=quem)
+            contacts = await reading.all(self._queries.contacts, quem=quem)
+            phones = [row["telefone"] for row in (*hidden, *contacts) if row["telefone"]]
+            whole = whole.join(
+                Alvo(
+                    chaves=tuple(map(chave, phones)),
+                    lids=tuple([row["lid"] for row in hidden] + [row["jid"] for row in contacts]),
+                    contatos=_ids(contacts),
+                )
+            )
+        quem = AsJson(whole.quem)
+        whole = whole.join(Alvo(medicos=_ids(await reading.all(self._queries.doctors, quem=quem))))
+        contatos = AsJson([*whole.contatos])
+        return whole.join(
+            Alvo(
+                conversas=_ids(await reading.all(self._queries.conversations, medicos=AsJson([*whole.medicos]))),
+                mensagens=_ids(await reading.all(self._queries.posted, contatos=contatos, quem=quem)),
+                vagas=_ids(await reading.all(self._queries.offers, contatos=contatos)),
+            )
+        )
+
+
+def _visits(rows: Sequence[Row]) -> Alvo:
+    tasks = tuple(str(row["normalization_job_id"]) for row in rows if row["normalization_job_id"] is not None)
+    return Alvo(agendamentos=_ids(rows), tarefas=tasks)
+
+
+def _ids(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(row["id"]) for row in rows))
+
+
+def _patients(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    return [(row["nome_paciente"], str(row["id"])) for row in rows]
+
+
+def _require_one(named: Sequence[tuple[str, str]]) -> None:
+    """Raise NumeroDeVarias if the first names differ. ``named`` has the name and the id of each row."""
+    people: dict[str, str] = {}
+    for nome, id in named:
+        if first := _first(nome):
+            people.setdefault(first, id)
+    if len(people) > 1:
+        more = ", …" if len(people) > SHOWN else ""
+        raise NumeroDeVarias(pessoas=len(people), ids=", ".join([*people.values()][:SHOWN]) + more)
+
+
+def _nome(row: Row) -> str:
+    return " ".join(each for each in (row["primeiro_nome"], row["sobrenome"]) if each)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two names may be the same person's: the first name is equal, or one name is empty."""
+    first, second = _first(one), _first(other)
+    return not first or not second or first == second
+
+
+def _first(nome: str) -> str:
+    plain = unicodedata.normalize("NFKD", nome.casefold())
+    words = "".join(sign for sign in plain if not unicodedata.combining(sign)).split()
+    return next((word for word in words if word not in ("dr", "dr.", "dra", "dra.")), "")
+
+
+def _cpf_forms(cpf: str) -> list[str]:
+    digits = re.sub(r"[^0-9]", "", cpf)
+    return [cpf, digits, f"{digits[:3]}.{digits[3:6]}.{digits[6:9]}-{digits[9:]}"]

@@ -1,0 +1,32 @@
+"""Requests and receipts as JSON documents."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from app.contexts.lgpd.service import Recibo
+from batuta.sql import Row
+
+
+def recibo_em_palavras(recibo: Recibo) -> dict[str, Any]:
+    return {
+        "pedido": recibo.pedido,
+        "completo": recibo.completo,
+        "linhas": recibo.linhas,
+        "contagens": dict(recibo.contagens),
+        "restam": dict(recibo.restam),
+    }
+
+
+def pedido_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
+    done = row["concluido_em"]
+    return {
+        "pedido": str(row["id"]),
+        "tipo": row["tipo"],
+        "completo": done is not None,
+        "por": row["por"],
+        "motivo": row["motivo"],
+        "contagens": row["contagens"],
+        "restam": row["restam"],
+        "criado_em": row["created_at"].astimezone(zone).isoformat(),
+        "concluido_em": None if done is None else done.astimezone(zone).isoformat(),
+    }
