@@ -8,6 +8,7 @@ from batuta.config import EngineSettings, Listed, Zone
 from batuta.extension import Language
 
 Positive = Annotated[int, Field(ge=1)]
+Kept = Annotated[int, Field(ge=1, le=36_500)] | Literal["off"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
@@ -148,6 +149,13 @@ class Settings(EngineSettings):
     """messages per hour to one doctor"""
     send_min_gap_seconds: Positive = 45
     """seconds between two messages to one number"""
+
+    keep_conversations_days: Kept = 730
+    """days after which the texts of messages with doctors are removed; `off` keeps them"""
+    keep_group_messages_days: Kept = 180
+    """days after which texts, authors and contacts of group messages are removed; vacancies stay; `off` keeps them"""
+    keep_appointments_days: Kept = 365
+    """days after the visit and the last change after which an appointment is deleted; `off` keeps them"""
 
     optout_journal: str | None = None
     """file that records opt-outs outside the database, for `batuta restore`; if unset, a file beside a SQLite database,

@@ -20,7 +20,14 @@ from batuta.jobs import CatchUp, JobCall, JobHandler, Window
 from batuta.reasons import UNFINISHED, hold_reason
 from batuta.sql import Retention, keep_for, retentions_in
 
-HISTORY: Final = sorted((Path(__file__).parents[1] / "contexts").glob("*/history.sql"))
+CONTEXTS: Final = Path(__file__).parents[1] / "contexts"
+HISTORY: Final = sorted(CONTEXTS.glob("*/history.sql"))
+# The setting of each context whose personal data has a retention.
+KEPT: Final = {
+    "conversas": "keep_conversations_days",
+    "grupos": "keep_group_messages_days",
+    "agendamentos": "keep_appointments_days",
+}
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
 # Jobs whose result operators wait for. This many run concurrently, and they never wait for a batch job.
@@ -181,14 +188,21 @@ def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> M
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """Return the rows that `limpar_historico` deletes by age: runs, circuit transitions and the `history.sql` of each
-    context.
+    """Return the rows that `limpar_historico` deletes by age: runs, circuit transitions, the `history.sql` of each
+    context, and personal data (`retencao.sql`) unless its setting is off.
     """
-    age = timedelta(days=settings.batuta_keep_executions_days)
+    age, database, clock = timedelta(days=settings.batuta_keep_executions_days), work.database, work.clock
+    kept = {context: getattr(settings, name) for context, name in KEPT.items()}
     return [
         keep_for(age, "job_executions", work.executions, work.clock),
         keep_for(age, "circuit_transitions", work.circuit_store, work.clock),
-        *(each for file in HISTORY for each in retentions_in(file, age, work.database, work.clock)),
+        *(each for file in HISTORY for each in retentions_in(file, age, database, clock)),
+        *(
+            each
+            for context, days in kept.items()
+            if days != "off"
+            for each in retentions_in(CONTEXTS / context / "retencao.sql", timedelta(days=days), database, clock)
+        ),
     ]
 
 

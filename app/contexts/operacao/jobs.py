@@ -32,7 +32,9 @@ class Upkeep:
         return Done(items=1)
 
     async def limpar_historico(self, call: JobCall) -> Outcome:
+        """Apply every retention, and continue erasures of people. The result counts the rows of each table."""
         pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
+        result: dict[str, Json] = {"linhas": {**pruned.by_table}}
         if not pruned.is_all:
-            return Partial(OUT_OF_TIME(), items=pruned.rows)
-        return Done(items=pruned.rows)
+            return Partial(OUT_OF_TIME(), items=pruned.rows, result=result)
+        return Done(items=pruned.rows, result=result)

@@ -1,7 +1,7 @@
 """Deletes rows whose retention has ended, either in a loop or in one run with a deadline."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -50,18 +50,25 @@ class Pruner:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    rows: int
+    """Deleted rows by table. A retention that deleted nothing is left out."""
+
+    by_table: Mapping[str, int]
     is_all: bool  # False: the time ended before every expired row was deleted
+
+    @property
+    def rows(self) -> int:
+        return sum(self.by_table.values())
 
 
 async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
     """Delete batches until no expired row remains or the time has run out. At least one batch with rows is deleted."""
-    pruned = 0
+    pruned: dict[str, int] = {}
     for retention in retentions:
         batch = BATCH
         while batch >= BATCH:
             if pruned and not has_time():
                 return Pruned(pruned, is_all=False)
             batch = await retention.prune(BATCH)
-            pruned += batch
+            if batch:
+                pruned[retention.table] = pruned.get(retention.table, 0) + batch
     return Pruned(pruned, is_all=True)

@@ -49,10 +49,12 @@ async def test_table_that_cannot_be_pruned_does_not_block_the_others() -> None:
 
 async def test_run_prunes_every_table_until_nothing_is_left() -> None:
     first, second = Table(2 * BATCH + 1), Table(1)
-    assert await prune_all(retentions(first, second), lambda: True) == Pruned(2 * BATCH + 2, is_all=True)
+    assert await prune_all(retentions(first, second), lambda: True) == Pruned(
+        {"table_0": 2 * BATCH + 1, "table_1": 1}, is_all=True
+    )
 
 
 async def test_run_ends_at_its_deadline_but_deletes_a_batch_first() -> None:
     first, second = Table(BATCH + 1), Table(1)
-    assert await prune_all(retentions(first, second), lambda: False) == Pruned(BATCH, is_all=False)
+    assert await prune_all(retentions(first, second), lambda: False) == Pruned({"table_0": BATCH}, is_all=False)
     assert (first.rows, second.rows) == (1, 1)
