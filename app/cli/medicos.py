@@ -1,7 +1,8 @@
-"""``batuta medicos listar | ver | corrigir``."""
+"""``batuta medicos importar | listar | ver | corrigir``."""
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,12 +13,37 @@ from app.composition.julia import Julia
 from app.contexts.estado_medico.model import Ciclo, Correcao, EstadoDesconhecido, Permissao
 from app.contexts.estado_medico.relato import INSTANTS, estado_em_palavras
 from app.contexts.estado_medico.service import Filtro
-from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
+from app.contexts.medicos.cadastro import ler_csv
+from batuta.cli import FAILED, REFUSED, CliContext, JsonFlag, cli_context, current_user
+from batuta.reasons import decode
 from batuta.sql import Row
 
 COLUMNS = ("medico", "permissao", "ciclo", "temperatura", "tendencia", "contatos_7d", "ultima_entrada")
 # Columns whose values have words in the operator's language.
 WORDS = {"permissao": "permissao", "ciclo": "ciclo", "tendencia": "tendencia", "faixa": "faixa", "objecao": "gravidade"}
+
+
+def importar(
+    context: typer.Context,
+    arquivo: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, metavar="ARQUIVO")],
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    medicos, recusadas = ler_csv(arquivo.read_bytes())
+    incluidos = ask(ctx, lambda julia: julia.doctors.cadastro.incluir(medicos, por=current_user()))
+    texts = ctx.texts()
+    lines = [{"linha": each.linha, "motivo": texts.reason(decode(each.motivo) or each.motivo)} for each in recusadas]
+    document = {"novos": len(incluidos.novos), "repetidos": incluidos.repetidos, "recusadas": lines}
+
+    def show() -> None:
+        counts = {"novos": len(incluidos.novos), "repetidos": incluidos.repetidos, "recusadas": len(recusadas)}
+        ctx.say(", ".join(texts(f"cli.medicos.{name}", count=count) for name, count in counts.items() if count))
+        for each in lines:
+            ctx.say(texts("cli.medicos.linha_recusada", **each))
+
+    ctx.show(document, as_json, show)
+    if recusadas:
+        raise typer.Exit(FAILED)
 
 
 def listar(
@@ -105,4 +131,4 @@ def _print(ctx: CliContext, document: dict[str, Any]) -> None:
         ctx.say(f"{ctx.texts()(f'cli.medicos.column_{name}')}: {_cell(ctx, name, value)}")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"listar": listar, "ver": ver, "corrigir": corrigir}
+COMMANDS: dict[str, Callable[..., None]] = {"importar": importar, "listar": listar, "ver": ver, "corrigir": corrigir}

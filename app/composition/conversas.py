@@ -1,4 +1,4 @@
-"""Builds the contexts that act on conversations: the states of doctors, and the follow-ups."""
+"""Builds the contexts that act on conversations: the register and the states of doctors, and the follow-ups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from app.contexts.estado_medico.jobs import Manutencao
 from app.contexts.estado_medico.service import EstadoDosMedicos, Estados
 from app.contexts.followups.model import ETAPAS
 from app.contexts.followups.service import Followups, PartesDosFollowups
+from app.contexts.medicos.cadastro import Cadastro
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.plantoes.sugestoes import Sugestoes
@@ -19,6 +20,7 @@ from batuta.jobs import JobHandler
 class Doctors:
     estado: EstadoDosMedicos  # listener for sent and received messages
     estados: Estados
+    cadastro: Cadastro
     manutencao: Manutencao
 
     @property
@@ -33,6 +35,7 @@ def build_doctors(work: Batuta) -> Doctors:
     return Doctors(
         estado=EstadoDosMedicos(work.database.dialect, work.ids),
         estados=Estados(work.database, work.ids, work.clock),
+        cadastro=Cadastro(work.database, work.ids, work.clock),
         manutencao=Manutencao(work.database, work.ids, work.clock),
     )
 

@@ -41,7 +41,7 @@ def create_app(julia: Julia) -> FastAPI:
             *conversas.routers(julia.messages, work.zone),
             followups.router(julia.followups.followups, work.zone),
             vagas.router(julia.shifts, work.zone),
-            medicos.router(julia.doctors.estados, work.zone),
+            medicos.router(julia.doctors.cadastro, julia.doctors.estados, work.zone),
             diretrizes.router(julia.directives.diretrizes, work.zone),
             lgpd.router(julia.personal_data.lgpd, work.zone),
             relatorios.router(julia.reports.relatorios, work.zone),

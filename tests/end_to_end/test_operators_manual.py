@@ -148,6 +148,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     folder = tmp_path_factory.mktemp("manual")
     (folder / "agenda.csv").write_text(AGENDA, encoding="utf-8")
     (folder / "mensagens.jsonl").write_text(MESSAGE, encoding="utf-8")
+    (folder / "medicos.csv").write_text("telefone;nome\n11 90000-9001;Pessoa Fictícia\n", encoding="utf-8")
     (folder / "textos.txt").write_text("me deixa em paz\n", encoding="utf-8")
     shown = re.search(r"```json\n(.*?)```", (ROOT / "docs/grupos.md").read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None

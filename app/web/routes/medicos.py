@@ -1,4 +1,4 @@
-"""``/api/v1/medicos``: the states of doctors, for operators who see and correct them."""
+"""``/api/v1/medicos``: register doctors; see and correct their states."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -18,12 +18,14 @@ from app.contexts.estado_medico.model import (
 )
 from app.contexts.estado_medico.relato import estado_em_palavras
 from app.contexts.estado_medico.service import Estados, Filtro
+from app.contexts.medicos.cadastro import Cadastro, NovoMedico
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import Word
 from app.web.routes.listas_de_grupos import Limit, Skip
 from batuta.web import AuthoriseFirst
 
 PREFIX = "/api/v1/medicos"
+MOST_NEW = 500
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such doctor"},
     409: {"description": "the doctor opted out, the correction is empty, or an instant is in the past"},
@@ -34,6 +36,22 @@ REFUSALS = {
     CorrecaoVazia: (409, "doctor_refused"),
     DataPassada: (409, "doctor_refused"),
 }
+
+
+class Medico(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    telefone: Annotated[str, Field(pattern=r"^[1-9][0-9]{9,14}$", description="digits with the country code")]
+    primeiro_nome: Word | None = None
+    sobrenome: Word | None = None
+    crm: Word | None = None
+    especialidade: Word | None = None
+    cidade: Word | None = None
+    estado: Annotated[str, Field(pattern=r"^[A-Z]{2}$")] | None = None
+
+
+class Medicos(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    medicos: Annotated[list[Medico], Field(min_length=1, max_length=MOST_NEW)]
 
 
 class CorrecaoPedida(BaseModel):
@@ -60,8 +78,15 @@ class CorrecaoPedida(BaseModel):
         return given
 
 
-def router(estados: Estados, zone: ZoneInfo) -> APIRouter:
+def router(cadastro: Cadastro, estados: Estados, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix=PREFIX, tags=["medicos"], route_class=AuthoriseFirst)
+
+    @routes.post("", status_code=201, operation_id="add_doctors")
+    async def add(request: Request, novos: Medicos) -> dict[str, Any]:
+        """Register doctors. A number that is registered already is unchanged."""
+        medicos = [NovoMedico(**each.model_dump()) for each in novos.medicos]
+        incluidos = await cadastro.incluir(medicos, por=caller_of(request))
+        return {"novos": list(incluidos.novos), "repetidos": incluidos.repetidos}
 
     @routes.get("", operation_id="list_doctor_states")
     async def everything(
