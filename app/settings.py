@@ -82,7 +82,7 @@ class Settings(EngineSettings):
     openai_api_key: SecretStr | None = None
     """key of the language model; if unset, only the rules read"""
     openai_base_url: Url | None = None
-    """address of another server with the protocol of OpenAI"""
+    """address of another server that speaks the OpenAI protocol"""
     llm_model: str = "gpt-4o-mini"
     """name of the language model"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0

@@ -121,7 +121,7 @@ def avaliar(
     saida: Saida,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the fields of every row, read with the rules and without a database."""
+    """Read every row of a spreadsheet with the rules, without a database, and write the fields to a file."""
     ctx = cli_context(context)
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
     clock = SystemClock()
@@ -356,7 +356,7 @@ def _print_import(ctx: CliContext, one: dict[str, Any]) -> None:
 
 
 def _problem(texts: Texts, kind: str, problem: Mapping[str, Any]) -> str:
-    """Return the line of a problem. ``kind`` is errors or warnings."""
+    """Format one problem of an import as a line of output. ``kind`` is ``errors`` or ``warnings``."""
     line = problem["linha"] or "-"
     if problem.get("aba") is not None:
         line = texts("cli.agendamentos.of_sheet", linha=line, aba=problem["aba"])

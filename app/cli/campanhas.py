@@ -161,7 +161,7 @@ def _status(ctx: CliContext, status: str) -> str:
 
 
 def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
-    """Format the counts of reasons why messages were not sent or doctors were excluded."""
+    """Format, for each reason, how many messages were not sent or how many doctors were excluded."""
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 

@@ -99,7 +99,7 @@ def _doubt(ctx: CliContext, row: Row) -> dict[str, str | int | None]:
 
 
 async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str) -> Unavailable | None:
-    """Set the webhook of an instance. Returns None on success."""
+    """Set the webhook of an instance. Return None on success, otherwise the reason of the failure."""
     secret = None if settings.webhook_secret is None else settings.webhook_secret.get_secret_value()
     try:
         return await line.set_webhook(instance, settings.webhook_address, secret)

@@ -52,7 +52,9 @@ def word(ctx: CliContext, kind: str, state: str | None) -> str:
 
 
 def cell(ctx: CliContext, column: str, value: object) -> str:
-    """Format a value of a list for people: prices, days, hours, periods and states in the operator's language."""
+    """Format one cell of a list for people: prices, days, hours, periods and states are shown in the operator's
+    language.
+    """
     match column, value:
         case _, None:
             return ""

@@ -35,9 +35,9 @@ class Appointments:
 
 
 def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> Appointments:
-    """Register the task that reads an appointment, and build the services on its queue.
+    """Register the task that reads an appointment, and build the services that use its queue.
 
-    ``llm`` reads cells that the rules cannot read, if the settings allow it. None means that only the rules read.
+    ``llm`` reads cells that the rules cannot read, if the settings allow it. With None, only the rules read cells.
     """
     wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)

@@ -54,7 +54,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
 
 
 def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
-    """Build the settings for ARQ. ``speaks`` means that this worker starts the log of the process."""
+    """Build the settings for ARQ. ``speaks`` means that this worker configures the log of the process."""
     settings, work = julia.settings, julia.work
     if settings.tasks_backend != "arq":
         raise ConfigError(

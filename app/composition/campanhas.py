@@ -51,7 +51,7 @@ def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
 
 
 async def _find_held_types(work: Batuta) -> frozenset[str]:
-    """Return the types of campaign whose job a switch holds. The loop must not start these campaigns either."""
+    """Return the types of campaign whose job is held by a switch. The loop must not start these campaigns either."""
     controls, switches = await work.controls.read(), await work.switches.all()
     jobs, now = work.registry.timetable(controls), work.clock.now()
     is_bound = work.registry.profile(controls) == BOUND

@@ -77,7 +77,9 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupContacts:
-    """Services that send requests about groups: names from the gateway, and missing fields of an offer from its author."""
+    """Services that request facts about groups: the names of groups from the gateway, and the missing fields of an
+    offer from its author.
+    """
 
     nomes_dos_grupos: NomesDosGrupos
     recuperacao: Recuperacao
@@ -93,9 +95,9 @@ class GroupContacts:
 def add_groups(
     work: Batuta, settings: Settings, conversas: Conversas, llm: Consulta | None = None, leitor: Leitor | None = None
 ) -> Groups:
-    """Register the pipeline and build the services on its queues.
+    """Register the pipeline and build the services that use its queues.
 
-    ``llm`` is queried if the rules are uncertain; None means that only the rules read. ``leitor`` replaces both.
+    ``llm`` is queried if the rules are uncertain; with None, only the rules read messages. ``leitor`` replaces both.
     """
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     dicionario, limits, pace = Dicionario(database, clock), limiares(settings), ritmo(settings)

@@ -47,7 +47,8 @@ class Token:
 def mint(
     name: str, scopes: Iterable[Scope], *, by: str, now: datetime, chance: Callable[[int], str]
 ) -> tuple[Token, str]:
-    """Create a token and its text. Only the text contains the secret; the token keeps a hash.
+    """Create a token with a random secret. Return the token, which keeps only a hash of the secret, and the token's
+    text, which contains the secret.
 
     ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
     """
@@ -117,7 +118,9 @@ class Sessions:
         self._ended[session.chance] = session.expires_at
 
     def proof(self, session: Session) -> str:
-        """Return a value that proves that a form comes from the dashboard's own page, because other sites cannot compute it."""
+        """Return the CSRF token of a form: a value that only the dashboard's own page can contain, because other sites
+        cannot compute it.
+        """
         return self._seal(f"form {session.text}")
 
     def _seal(self, text: str) -> str:

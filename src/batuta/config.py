@@ -122,7 +122,8 @@ class EngineSettings(BaseModel):
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
     """PostgreSQL: maximum connections of a process reserved for renewals, settlements and rescues"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
-    """PostgreSQL: health reports a transaction that is open for longer and keeps dead rows from being removed"""
+    """PostgreSQL: health reports a transaction that stays open longer than this and keeps dead rows from being removed
+    """
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """longest time that a shutdown waits for work in progress"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1

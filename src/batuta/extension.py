@@ -1,4 +1,6 @@
-"""Names for extending the engine by an application: roles, commands, checks of `batuta doctor`, boards, texts and logs."""
+"""Names that an application uses to extend the engine: roles, commands, checks of `batuta doctor`, boards, texts and
+logs.
+"""
 
 from batuta.engine.extension import Board, Command, Course, Examined, Extension, Figure, Role, Tone
 from batuta.logs import begin_logging

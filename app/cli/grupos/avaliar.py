@@ -47,7 +47,7 @@ def avaliar(
 
 
 def nomes_de(ctx: CliContext, file: Path) -> Mapping[str, Any]:
-    """Load a customer's names from a file. Raises BadInput that names the malformed entry, in the operator's language."""
+    """Load a customer's names from a file. Raise BadInput with the malformed entry, in the operator's language."""
     try:
         return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
     except NomesErrados as wrong:

@@ -1,4 +1,4 @@
-"""``batuta grupos ler``: show how the pipeline reads a text, and the words of each field."""
+"""``batuta grupos ler``: show how the pipeline reads a text, and the words from which it read each field."""
 
 import sys
 from datetime import datetime

@@ -20,7 +20,7 @@ from batuta.sql import Row
 
 
 class StatusDaVaga(StrEnum):
-    """The states by which vacancies are listed."""
+    """States of an extracted vacancy by which operators can filter the list."""
 
     AGUARDANDO_REVISAO = "aguardando_revisao"
     IMPORTADA = "importada"

@@ -34,7 +34,7 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
-    """Return the settings that a process has with ``added`` in its environment."""
+    """Return the settings of a process that has ``added`` in its environment."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 

@@ -108,8 +108,8 @@ class Importacao:
         return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
     async def _receive(self, folha: ArquivoAberto, content: bytes, name: str, by: str) -> str:
-        """Store the file. Until the file is read to its end, the height of its sheets, empty rows included, serves as
-        the number of rows.
+        """Store the file. The number of rows is unknown until the file has been read to its end; until then the height
+        of its sheets is used, empty rows included.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -229,7 +229,7 @@ class ImportLoop:
 
 
 def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of an import for the client that sent the file."""
+    """Return the result of an import in the form that the client who sent the file receives."""
     names = (
         "total_rows",
         "valid_rows",

@@ -40,7 +40,7 @@ _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirm
 
 
 def atualizado(antes: Row | Mapping[str, Json], dito: Mapping[str, Json]) -> dict[str, Json]:
-    """Merge a row of a file into an appointment. ``dito`` has the fields of the row that are not empty."""
+    """Merge a row of a file into an appointment. ``dito`` contains the fields of the row that are not empty."""
     now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
     for name, owner in _BELONGS.items():
         if dito.get(name) is None and now[owner] != antes[owner]:
@@ -75,7 +75,7 @@ class Tarefas(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """The parts of an appointment that are read, according to the settings."""
+    """The parts of an appointment that the settings allow to be read."""
 
     endereco: bool = True
     documento: bool = True
@@ -232,8 +232,8 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue again the appointments whose reading failed or was skipped while the reading was off, and return
-        their ids. With ``ids``, completed appointments are enqueued too.
+        """Enqueue the appointments again whose reading failed or was skipped while the reading was switched off, and
+        return their ids. With ``ids``, completed appointments are enqueued too.
         """
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
@@ -276,7 +276,7 @@ class Agendamentos:
         return await self._tarefas.enqueue_many(TASK, [(id,) for id in ids], keys=keys, within=transaction)
 
     def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
-        """Build the row that a file describes, merged into the existing row."""
+        """Build the appointment that a row of a file describes, merged into the existing appointment."""
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
             return self._new_row(chave, dito, self._ids.new(), origem)
@@ -315,7 +315,7 @@ class Agendamentos:
 
 def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
     """Return whether a reading is needed: the row is new, its text changed, or it was skipped while the reading was
-    off.
+    switched off.
     """
     if row["normalization_status"] != StatusDaLeitura.PENDING:
         return False

@@ -1,6 +1,6 @@
 """Count the reach of a campaign: messages sent, delivered and answered.
 
-Each counts once per doctor, even if events repeat or arrive out of order.
+A message, a delivery and an answer count once per doctor, even if events repeat or arrive out of order.
 
 The caller owns the transaction of every write.
 """

@@ -164,8 +164,8 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return how many rows are stored, and the choices about all doctors without a row. ``then`` is the instant for
-        which to decide.
+        """Return the number of stored rows, and the choices about all doctors who have no row yet, as of the instant
+        ``then``.
         """
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
@@ -235,7 +235,7 @@ class Inicio:
         return total
 
     async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
-        """Queue the messages of these recipients and mark the recipients as queued, in one transaction."""
+        """Queue the messages of these recipients, and mark the recipients as queued in the same transaction."""
         now, items = self._clock.now(), []
         for recipient in people:
             valores = {"nome": recipient["primeiro_nome"], "especialidade": recipient["especialidade"]}

@@ -72,7 +72,9 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the candidate as it will be at ``then``. A message of another campaign that is queued now counts as sent."""
+    """Return the candidate as it will be at ``then``: a message of another campaign that is queued now counts as sent
+    by then.
+    """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
 

@@ -119,7 +119,7 @@ class Campanhas:
     async def agendar(self, id: int, para: datetime | None, *, by: str) -> Agendada:
         """Schedule a campaign. ``para`` may be at most ten years ahead; None or a past time means as soon as possible.
 
-        A campaign without recipients is refused: it would end immediately and could not be scheduled again.
+        A campaign without recipients is refused, because it would end immediately and could not be scheduled again.
         """
         row = await self._row(self._database, id)
         campos(row["corpo"])

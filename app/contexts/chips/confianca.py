@@ -70,7 +70,9 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDoChip:
-    """Measures of a chip's messages over the last weeks. ``seguidas`` counts the errors since the last successful send."""
+    """Measures of a chip's messages over the last weeks. ``seguidas`` counts the consecutive errors since the last
+    successful send.
+    """
 
     idade_dias: float = 0.0
     taxa_resposta: float = 0.0

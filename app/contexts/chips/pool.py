@@ -143,7 +143,9 @@ class Pool:
         now: datetime,
         telefone: str | None = None,
     ) -> None:
-        """Store the connection state that the gateway returned, unless a webhook event arrived since the request."""
+        """Store the connection state that the gateway returned, unless a webhook event has arrived since the request
+        was made.
+        """
         await transaction.run(
             self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
         )

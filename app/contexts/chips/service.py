@@ -99,7 +99,9 @@ class Chips:
     async def cortar(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Apply the code with which WhatsApp closed the connection. Return whether the status changed."""
+        """Change a chip as the code requires with which WhatsApp closed its connection. Return whether the status
+        changed.
+        """
         if code in BANS:
             return await self.banir(transaction, chip_id, status, code, by=by, now=now)
         if code != LOGGED_OUT or status not in IN_USE:

@@ -38,7 +38,9 @@ class Disjuntor:
 
 
 def report_of(answer: object, call: str) -> EffectReport:
-    """Return the result of a request for the circuit. An unknown instance or group counts as a working gateway."""
+    """Convert the result of a request to a report for the circuit. An unknown instance or group counts as a working
+    gateway.
+    """
     if not isinstance(answer, Unavailable):
         return WORKED
     return EffectReport(Effect.MISTAKE if answer.not_found else Effect.BROKE, call)

@@ -52,7 +52,9 @@ def telefone_de(text: str) -> str | None:
 
 
 def chave(telefone: str) -> str:
-    """Return a key that is equal with and without the ninth digit, as stored in the column ``telefone_chave``."""
+    """Return a key that is the same whether a number is written with or without the ninth digit. The column
+    ``telefone_chave`` stores it.
+    """
     mobile = _BRAZILIAN_MOBILE.fullmatch(telefone)
     return f"{mobile[1]}{mobile[2]}" if mobile else telefone
 

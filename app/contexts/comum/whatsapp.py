@@ -76,7 +76,9 @@ class Unavailable:
 
 
 class Entrega(StrEnum):
-    """Delivery state of a message. It never moves backwards, and it can become failed only before it is delivered."""
+    """Delivery state of a message. It never moves backwards, and can become failed only before the message is
+    delivered.
+    """
 
     PENDING = "pending"
     SENT = "sent"

@@ -19,7 +19,7 @@ REJECTED = define("documento_invalido", "{documento} changed nothing: {motivo}; 
 
 class DirectiveJobs:
     def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str) -> None:
-        """``onde`` names the source for operators: a folder, or the service."""
+        """Create the jobs. ``onde`` names the source of the documents for operators: a folder, or the service."""
         self._diretrizes = diretrizes
         self._fonte = fonte
         self._onde = onde

@@ -103,8 +103,8 @@ class Diretrizes:
     async def aplicar(
         self, nome: str, documento: Documento, origem: str, ler: Callable[[str], Lido | Invalido], invalido: Invalido
     ) -> Resultado:
-        """Apply one document. ``nome`` identifies the document over its versions; ``invalido`` is the result for bytes
-        that are not text.
+        """Apply one document. ``nome`` identifies the document across its versions; ``invalido`` is the result if its
+        bytes are not text.
         """
         text = documento.texto or ""
         read = invalido if documento.texto is None else ler(text)

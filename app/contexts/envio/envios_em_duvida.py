@@ -95,7 +95,7 @@ class Reconciliador:
         return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
 
     async def look(self) -> int:
-        """Examine one batch of messages in doubt, and return how many were resolved."""
+        """Examine one batch of messages in doubt, and return how many of them were resolved."""
         doubts = await self._registro.in_doubt(self._database, limit=BATCH)
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 

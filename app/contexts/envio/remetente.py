@@ -111,7 +111,7 @@ class Intencao:
 
 @dataclass(frozen=True, slots=True)
 class Perdida:
-    """The lease is lost, or the chip may no longer send."""
+    """The lease is lost, or the chip may no longer send, so the message is not sent now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +302,8 @@ class Remetente:
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: TipoDeMensagem, hash: str, emissor: Emissor
     ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
-        """Check every condition again in the transaction that stores the intent, so that it holds at the send.
+        """Check every condition again in the transaction that stores the intent, so that the decision is still true at
+        the send.
 
         The limits are reserved first: a reservation may wait for others, and an earlier decision would be out of
         date.
@@ -340,7 +341,9 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """Remember a full limit that all messages, or all of this type, share, because it holds the next message too."""
+        """Remember a full limit that all messages, or all messages of this type, share, because that limit holds the
+        next message too.
+        """
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}
         if isinstance(reason, Reason) and reason.code == RATE_LIMIT and reason.facts["limit"] in shared:

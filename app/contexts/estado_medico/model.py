@@ -91,7 +91,7 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """Fall of a temperature. ``ate`` is the instant up to which the fall is counted."""
+    """The fall of a temperature. ``ate`` is the instant up to which the fall has been counted."""
 
     quanto: float
     ate: datetime

@@ -189,7 +189,9 @@ class Leituras:
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Return the price change that a message announces, or None if it has a complete vacancy or a closing notice."""
+        """Return the price change that a message announces. Return None if the message has a complete vacancy or a
+        closing notice.
+        """
         return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem, leitura)
 
     async def _com_fechamento(

@@ -62,7 +62,7 @@ class Fluxo:
     aproveitadas: int = 0
 
     def partes(self) -> Iterator[tuple[str, int, float]]:
-        """Yield each stage with the number of its inputs and the share that it discarded."""
+        """Yield each stage with the number of items that entered it and the share that it discarded."""
         if self.mensagens:
             yield "heuristica", self.mensagens, 1 - self.passaram / self.mensagens
         if self.passaram:

@@ -133,7 +133,7 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Return whether the words denote the day, by its numbers or relative to the day of the message."""
+        """Return whether the words denote the day, either by its numbers or relative to the day of the message."""
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]
         if numbers:
             months = [n for n, name in enumerate(_MONTHS, start=1) if re.search(rf"\b{name}", words)]

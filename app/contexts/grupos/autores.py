@@ -83,7 +83,9 @@ class Autores:
         return Autor(id=id, bloqueado=False)
 
     async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
-        """Return the contact's id and the ids of all contacts of the same person, because a block covers every address."""
+        """Return the contact's id and the ids of all contacts of the same person, because a block covers every address
+        of that person.
+        """
         same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])
         return str(contato["id"]), [str(each["id"]) for each in same]
 

@@ -1,9 +1,9 @@
-"""A linear model of the opt-out and of the class of a text.
+"""A linear model that scores the class of a text and whether the text is an opt-out.
 
-``features`` turns the sentences of ``texto`` into hashed numbers: pieces of two to five letters, words, pairs of words, and
-pairs and triples of the meanings in ``lexico.toml``. ``classificador.json`` contains the calibration and one weight per
-feature and output, quantised to one byte. ``python -m tests.julia.leitura_conversas.train`` writes that file. The prediction
-needs only the standard library.
+``features`` turns the sentences of ``texto`` into hashed numbers: pieces of two to five letters, words, pairs of
+words, and pairs and triples of the meanings in ``lexico.toml``. ``classificador.json`` contains the calibration and
+one weight per feature and output, quantised to one byte. ``python -m tests.julia.leitura_conversas.train`` writes
+that file. The prediction needs only the standard library.
 """
 
 import base64
@@ -74,7 +74,7 @@ def _of_sentence(frase: Frase) -> set[int]:
 
 
 def _combinations(names: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Single meanings, and pairs and triples of meanings that are near each other."""
+    """Yield single meanings, and pairs and triples of meanings that are near each other."""
     for at, firsts in enumerate(names):
         for first in firsts:
             yield f"m{first}"
@@ -111,7 +111,9 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """``outputs`` has one entry per class, and ``opt_out`` and ``certo``. ``calibration`` and ``limits``: see ``leitor``."""
+    """The trained model. ``outputs`` has the weights of each class, of ``opt_out`` and of ``certo``. ``leitor`` uses
+    ``calibration`` and ``limits`` to turn scores into a decision.
+    """
 
     outputs: Mapping[str, Pesos]
     calibration: Mapping[str, float]

@@ -35,7 +35,7 @@ _NEAR: Final = 9
 
 
 def object_of(after: Sequence[Palavra]) -> Palavra | None:
-    """Return the first word after a verb that names its object, or None if this part of the sentence has none."""
+    """Return the first word after a verb that names the verb's object, or None if this part of the sentence has none."""
     for each in after[:6]:
         if each.texto == ",":
             return None

@@ -19,7 +19,9 @@ _SHOWN: Final = 12
 
 
 def ler(texto: str) -> Leitura:
-    """Never raises; the time grows with the length of the text, and beyond 64 Ki characters only its two ends are read."""
+    """Read one inbound text. Never raises. The time grows with the length of the text; of a text longer than 64 Ki
+    characters only the two ends are read.
+    """
     separated = separate(texto)
     if not separated.frases:
         return Leitura(classe=Classe.OUTRO, opt_out=NAO, confianca=1.0, regra="")
@@ -65,7 +67,9 @@ def score(classificador: Classificador, found: Atributos, grammar: OptOut | None
 def _strength(
     classificador: Classificador, found: Atributos, probability: float, sign: tuple[Indicio, Frase] | None
 ) -> OptOut:
-    """A certain opt-out needs a high probability, and the grammar or the model that says it is a request."""
+    """Return whether an opt-out is certain or probable. It is certain if the probability is high and the grammar or the
+    model finds a request.
+    """
     asks = (sign is not None and sign[0].opt_out is CERTO) or (
         classificador.outputs["certo"].score(found.texto) >= classificador.limits["request"]
     )

@@ -147,8 +147,8 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """Return whether a similar known word may replace the written word. Only a keyword of the grammar may replace a
-    short word.
+    """Return whether a similar known word may replace the written word. A short word may be replaced only by a keyword
+    of the grammar.
     """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
 

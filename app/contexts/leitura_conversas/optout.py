@@ -1,4 +1,4 @@
-"""Find the wish for no more messages with a grammar of meanings.
+"""Find the wish to receive no more messages, with a grammar of meanings.
 
 Each part of the grammar looks for one kind of wish in one sentence and returns how certain it is:
 
@@ -156,7 +156,7 @@ def _strength(
 
 
 def _needless(frase: Frase, *, whole: bool, has_me: bool, has_more: bool) -> OptOut:
-    """Return the certainty of the wish in a sentence such as "Não precisa mais me mandar"."""
+    """Return how certain the wish is in a sentence such as "Não precisa mais me mandar"."""
     if has_more and has_me:
         return CERTO
     if "JA_RESOLVI" in frase.marcas:
@@ -180,7 +180,7 @@ def _is_offer(about: Palavra | None) -> bool:
 
 
 def _offers_another_way(after: tuple[Palavra, ...]) -> bool:
-    """Return whether the rest of the sentence asks for another kind of contact: "Não me liga, manda mensagem"."""
+    """Return whether the rest of the sentence asks for another kind of contact, as in "Não me liga, manda mensagem"."""
     return any(
         each.marcas & {"ENVIAR", "CHAMAR", "LIGAR", "JA_RESOLVI"} or each.texto in terms("to tou estou depois")
         for each in after

@@ -49,7 +49,7 @@ class Padrao:
         return self._compiled.search(frase.escrita) if self._may_match(frase) else None
 
     def search_within(self, frase: Escrita, start: int, end: int) -> re.Match[str] | None:
-        """Search between two positions of the sentence's ``escrita``."""
+        """Search for the pattern between two positions of the sentence's ``escrita``."""
         return self._compiled.search(frase.escrita, start, end) if self._may_match(frase) else None
 
     def finditer(self, frase: Escrita) -> Iterator[re.Match[str]]:
@@ -97,8 +97,8 @@ def _end_of_choice(pieces: list[str], at: int) -> int | None:
 
 
 def _choice(words: list[str]) -> str:
-    """Return a regular expression for one word out of a choice. A word with several of the meanings matches only once,
-    so that a repeated choice stays linear.
+    """Return a regular expression that matches one word with any of the given meanings or spellings. Each word matches
+    in only one way, so that the search time of a repeated choice stays linear.
     """
     names = "|".join(each for each in words if each.isupper())
     literals = "|".join("," if each == "," else fold(each) for each in words if not each.isupper())

@@ -62,7 +62,7 @@ class Frase:
         return bisect_right(self.inicios, position) - 1
 
     def marks_near(self, start: int, end: int) -> frozenset[str]:
-        """Return the meanings of the words from four before a position to four after it."""
+        """Return the meanings of the words near a position: the four words before it and the four after it."""
         return frozenset().union(*(each.marcas for each in self.palavras[max(0, start - _NEAR) : end + _NEAR]))
 
     def is_question(self) -> bool:

@@ -36,7 +36,7 @@ def vaga_documento(vaga: VagaDita) -> dict[str, Any]:
 
 
 def trechos(vaga: VagaDita) -> Mapping[str, tuple[int, int]]:
-    """Return the position in the source text of each field. A default has none."""
+    """Return the position of each field in the source text. A default value has no position."""
     found = {name: getattr(vaga, name) for name in CAMPOS}
     return {name: each.trecho for name, each in found.items() if each is not None and each.trecho is not None}
 

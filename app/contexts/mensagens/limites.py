@@ -54,7 +54,7 @@ class Limites:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
     def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
-        """Return the limits that count every message of this type, for all recipients together."""
+        """Return the limits that all recipients share for messages of this type."""
         return (self.hora, self.dia, self.tipos[tipo])
 
     def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:

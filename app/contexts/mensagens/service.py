@@ -80,7 +80,7 @@ class Mensagens:
         return len(cancelled)
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Make the messages due that waited because their campaign was paused."""
+        """Release the messages that waited because their campaign was paused: they become due."""
         released = await transaction.run(
             self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )
@@ -88,8 +88,8 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Apply a person's decision about Julia's messages to a doctor, when the person hands the conversation back or
-        ends it.
+        """Continue or cancel Julia's queued messages to a doctor, as the team member decided when handing the
+        conversation back or ending it.
 
         Call it in the transaction that changes the conversation. Return how many messages continue or are cancelled.
         """

@@ -114,7 +114,9 @@ def nome_de_lugar(nome: str, nomes: Nomes) -> None:
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """Return how likely a text is the name of a place, and the reason if the value is 0. A speciality has the value 0."""
+    """Return how likely a text is the name of a place, and the reason if the likelihood is 0. A speciality has the
+    likelihood 0.
+    """
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 
 

@@ -74,13 +74,13 @@ class Dicionario:
         return found
 
     def esquecer(self) -> None:
-        """Force a version check at the next call, because this process has just written names."""
+        """Make the next call check the version of the names, because this process has just written names."""
         self._looks_at = 0.0
 
     def novo_hospital(
         self, nome: str, cidade: str | None, uf: str | None, score: float, now: datetime
     ) -> tuple[str, Writes]:
-        """Return the id and the writes of a new hospital.
+        """Return the id of a new hospital and the statements that store it.
 
         The id derives from name and city, so that two processes that create the hospital concurrently create one
         row.
@@ -95,7 +95,9 @@ class Dicionario:
     def aprende(
         self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
     ) -> Writes:
-        """Return the write of an alias. ``por`` is the operator who confirms it, or None if the pipeline infers it."""
+        """Return the statement that stores an alias. ``por`` is the operator who confirmed the alias, or None if the
+        pipeline inferred it.
+        """
         learnt = {
             "id": hospital_id, "alias": nome.strip(), "forma": busca(nome), "origem": MAQUINA if por is None else GESTOR,
             "por": por, "confianca": confianca, "confirmado": por is not None, "now": now,
@@ -103,8 +105,8 @@ class Dicionario:
         return Writes(((self.queries.add_hospital_alias, learnt),))
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
-        """Return the write that stores a similar name as an alias with its score, so that the next search finds it
-        directly.
+        """Return the statement that stores a similar name as an alias, with its score, so that the next search finds
+        the name directly.
         """
         return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
@@ -112,8 +114,8 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id and the writes of a speciality. A speciality is added when the reader first finds it, because
-        the reader returns only canonical names.
+        """Return the id of a speciality and the statements that store it. A speciality is added when the reader first
+        finds it, because the reader returns only canonical names.
         """
         id = id_de("especialidade", chave(nome))
         alias = {
@@ -254,8 +256,8 @@ def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[s
 def _canonicos(
     hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
 ) -> dict[str, Any]:
-    """Return the names that the reader uses: only those that people entered, because inferred names would reinforce
-    themselves.
+    """Return the names that the reader uses: only those that people entered, because names that the pipeline inferred
+    would reinforce themselves.
     """
     places: dict[str, dict[str, Any]] = {}
     for row in hospitals:

@@ -94,7 +94,7 @@ class Ensino:
             await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
-        """Write ids to the audit log, never the name, which may be any text."""
+        """Write the removal to the audit log with ids only, because the name may be any text."""
         before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
         await self._audit.note(
             transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now

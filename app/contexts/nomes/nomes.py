@@ -34,8 +34,8 @@ _SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
 
 @dataclass(frozen=True, slots=True)
 class Conhecido:
-    """A hospital under one of its names. ``confianca`` is the certainty that the name belongs to it. For ``so_em`` see
-    ``vale_em``.
+    """A hospital, listed under one of its names. ``confianca`` is the certainty that the name belongs to the hospital.
+    For ``so_em`` see ``vale_em``.
     """
 
     id: str
@@ -175,8 +175,8 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Match a name that differs only in spelling. A merely similar name gives the result ``parecido``, because it may
-    be another place.
+    """Match a name that differs only in spelling. A name that is only similar gives the result ``parecido``, because it
+    may be another place.
     """
     if len(form) < 2 * SHORTEST:
         return None

@@ -113,7 +113,9 @@ class Anuncios:
         return await self.anunciar(id, [each.cliente_id for each in best], por=por, gatilho=gatilho)
 
     async def _facts(self, transaction: Transaction, vaga: Row, now: datetime) -> Row:
-        """Return the facts for the text of an offer. Raises if the shift has started or the hospital is blocked."""
+        """Return the facts for the text of an offer. Raises an error if the shift has started or the hospital is
+        blocked.
+        """
         if turno_de(vaga, self._zone).inicio <= now:
             raise PlantaoComecou(id=vaga["id"])
         facts = await transaction.one(self._queries.facts, id=vaga["id"])

@@ -169,7 +169,9 @@ def exigir(resposta: Resposta) -> Feita | Repetida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A vacancy at the time of a decision. ``oferecida`` means that it was ever offered to a doctor."""
+    """A vacancy at the time of a decision. ``oferecida`` means that the vacancy has been offered to a doctor at least
+    once.
+    """
 
     id: str
     status: StatusDaVaga

@@ -68,7 +68,7 @@ class ReportJobs:
         return Done(items=1, result=result)
 
     def _day(self, call: JobCall) -> date | None:
-        """Return the local day that the call names, today if it names none, or None if the day cannot be used."""
+        """Return the local day that the call names, or today if it names none. Return None if the day cannot be used."""
         today = self._clock.now().astimezone(self._zone).date()
         try:
             day = date.fromisoformat(call.params.get(DATA) or today.isoformat())

@@ -1,4 +1,4 @@
-"""Describe a report for programs, and write it as a text for people."""
+"""Convert a report to a JSON document for other programs, and to a text for operators."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ RATED: Final = ("periodo", "dia")
 
 
 def taxas(metricas: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the figures, with the response rate in each part that counts doctors."""
+    """Return the figures of a report, and add the response rate to each part that counts doctors."""
     return {
         part: {**figures, "taxa_resposta": taxa_de_resposta(figures)} if part in RATED else dict(figures)
         for part, figures in metricas.items()

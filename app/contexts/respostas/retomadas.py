@@ -50,7 +50,7 @@ class Retomadas:
         return Done(items=sum(counted.values()), result=_figures(counted))
 
     async def ask(self) -> Report:
-        """Report messages of the night that no run of the job has answered."""
+        """Report messages from outside the sending hours that no run of the job has answered."""
         rows, now = await self._database.all(self._respostas.queries.waiting), self._clock.now()
         late = [row for row in rows if row["desde"] < now - LATE]
         since = min((row["desde"] for row in late), default=None)
@@ -88,7 +88,9 @@ class Retomadas:
             return "enfileiradas"
 
     async def _react(self, transaction: Transaction, came: Recebida, night: Row, now: datetime) -> Reacao:
-        """Decide the answer to one message of the night. A message that no rule answers goes to a person."""
+        """Decide the answer to one message that arrived outside the sending hours. A message that no rule answers goes
+        to a person.
+        """
         fatos = await self._respostas.fatos(transaction, came.cliente_id, now)
         decided = decidir(ler(night["conteudo"]), night["conteudo"], fatos)
         if isinstance(decided, Reservar):

@@ -53,8 +53,8 @@ class Alvo:
 
 @dataclass(frozen=True, slots=True)
 class DecisaoDoFechamento:
-    """The decision about a notice. ``fecha`` has the ids to close, by the rule ``como``; ``duvida`` has the candidates
-    for an operator, for the reason ``motivo``.
+    """The decision about a notice. ``fecha`` has the ids to close, found by the rule ``como``. ``duvida`` has the
+    candidates for an operator, with the reason ``motivo``.
     """
 
     fecha: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the quoted offer that match the notice in every other respect."""
+    """Close the vacancies of the quoted offer that fit the notice. If the match is ambiguous, an operator decides."""
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
     if not meant:

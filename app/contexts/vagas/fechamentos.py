@@ -106,7 +106,9 @@ class Fechamentos:
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
-        """Return whether the quoted message has not arrived yet, or an earlier message is still in the pipeline."""
+        """Return whether the quoted message has not arrived yet, or whether an earlier message is still in the
+        pipeline.
+        """
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
         if is_fresh and await self._database.one(self._queries.quoted, citada=quoted) is None:

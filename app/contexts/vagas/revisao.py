@@ -147,7 +147,9 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """Write the vacancy and return its id. A lost race raises an error, which rolls the transaction back."""
+        """Write the vacancy and return its id. If another process was faster, raise an error, which rolls the
+        transaction back.
+        """
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
         made = self._vagas.resultado(vaga, parecer, now, por=por)

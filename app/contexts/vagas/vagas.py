@@ -126,8 +126,8 @@ class Vagas:
     def resultado(
         self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime, *, por: str = MAQUINA
     ) -> Writes:
-        """Return the writes of a decision and, for an import, of the vacancy with its first line of history. A
-        discarded vacancy loses its key.
+        """Return the statements that store a decision. For an import they also store the vacancy and the first line of
+        its history. A discarded vacancy loses its key.
         """
         is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
@@ -187,7 +187,7 @@ class Vagas:
         return id, 1.0, learnt
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
-        """Return the writes that add the message of an extracted vacancy to the sources of the principal."""
+        """Return the statements that add the message of an extracted vacancy to the sources of the principal."""
         values = {
             "id": principal,
             "mensagem_id": vaga["mensagem_id"],

@@ -61,7 +61,7 @@ class Recibo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligacao:
-    """A change of a chip's connection. ``code`` is the reason of a disconnection; ``em`` is the time of the gateway's
+    """A change of a chip's connection. ``code`` is the reason of a disconnection; ``em`` is the time by the gateway's
     clock.
     """
 

@@ -96,7 +96,7 @@ def unavailable(reply: Reply) -> Unavailable | None:
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:
-    """Parse Retry-After, which is a number of seconds or a date. The wait is at most a day."""
+    """Parse a Retry-After header, which is a number of seconds or a date. A wait of more than a day is cut to a day."""
     said = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
     try:
         if said.isdecimal():

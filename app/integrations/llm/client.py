@@ -77,7 +77,9 @@ class ChatClient:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Yield the client that was released last. If all are busy, open another, so that no call waits."""
+        """Yield the HTTP client that was released last. If all clients are busy, open another one, so that no call
+        waits.
+        """
         if not self._free:
             self._lines.append(self._open())
             self._free.append(self._lines[-1])

@@ -74,7 +74,7 @@ Documents = Annotated[bool, Query(description="also show documents, which are ma
 class OneOfThem(Convertor[str]):
     """Matches one path segment that is not the name of another page.
 
-    An invalid id therefore gets a specific error, and a request to another page is never taken for an appointment.
+    So an invalid id gets a specific error, and a request to another page is never taken for an appointment.
     """
 
     regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"

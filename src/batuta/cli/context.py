@@ -1,4 +1,4 @@
-"""Shared parts of every command: the language, the application of ``--app``, and the output."""
+"""The parts that all commands share: the language, the application that ``--app`` names, and the output."""
 
 import asyncio
 import getpass
@@ -120,7 +120,7 @@ class CliContext:
         return self.texts().minute(instant.astimezone(self.work().zone))
 
     def moment(self, written: str | None) -> str:
-        """Format an instant given as ISO text like ``local``; return empty text for None."""
+        """Parse an ISO text and format its instant as ``local`` does. Return an empty text for None."""
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 
@@ -131,7 +131,9 @@ def cli_context(context: typer.Context) -> CliContext:
 
 
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine to its end. Its error is reported once: log lines of asyncio and asyncpg about it are dropped."""
+    """Run a coroutine to its end and return its result. If it fails, the caller reports the error once, so log lines of
+    asyncio and asyncpg about that error are dropped.
+    """
     for name in ("asyncio", "asyncpg"):
         logging.getLogger(name).addHandler(_NOWHERE)
     return asyncio.run(_interruptible(running))
@@ -156,7 +158,9 @@ def current_user() -> str:
 
 
 def load_app(name: str) -> Batuta:
-    """Import the Batuta object at ``module:object``. The import may read the configuration and raise its errors."""
+    """Import the Batuta object at ``module:object``. The import may read the configuration, so configuration errors are
+    raised here.
+    """
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))

@@ -41,7 +41,7 @@ class SwitchChange:
 
 @dataclass(frozen=True, slots=True)
 class RemainingHolds:
-    """The switches that still hold jobs after one switch was lifted."""
+    """The switches that still hold some jobs after an operator lifted one switch."""
 
     rules: Collection[SwitchRule]
     every_job: bool  # whether every one of these jobs is still held
@@ -84,7 +84,9 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
 
 
 def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
-    """Return the rule of the switch that ``word`` names: everything, a category, a job, a queue, or a switch of the application."""
+    """Return the rule of the switch that pauses ``word``: everything, a category, a job, a queue, or a switch of the
+    application.
+    """
     if word in EVERYTHING:
         return SwitchRule(key=PAUSE_ALL)
     kind, colon, name = word.rpartition(":")
@@ -127,7 +129,7 @@ def switch_key(work: Batuta, word: str) -> str:
 def find_remaining_holds(
     jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime
 ) -> RemainingHolds:
-    """Return the switches that still hold jobs which the switch ``key`` can hold."""
+    """Return the switches that still hold any of the jobs that the switch ``key`` can hold."""
 
     def holds(rule: SwitchRule) -> bool:
         return isinstance(judge_switch(rule, switches.get(rule.key), now), Hold)

@@ -62,8 +62,8 @@ async def examine(ctx: CliContext) -> list[Finding]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Return the application with the settings that a running `batuta up` passed to its children, instead of this
-    terminal's defaults.
+    """Return the application with the settings that a running `batuta up` passed to its children. Without it, the
+    defaults of this terminal would apply.
     """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]

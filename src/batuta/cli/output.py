@@ -1,5 +1,5 @@
-"""Writes the output lines of several processes to one stream, each prefixed with its process name, and announces
-readiness.
+"""Merges the output of several processes into one stream, each line prefixed with the name of its process, and
+announces when all processes are ready.
 
 A thread writes the lines, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the
 processes. Lines that do not fit into the queue are dropped and counted.
@@ -46,7 +46,7 @@ class OutputMux:
         self._writing.start()
 
     def say(self, name: str, line: str) -> None:
-        """Queue a line of the process ``name``. Never blocks."""
+        """Queue an output line of the process ``name``. Never blocks."""
         if self._dropped and not self._put(f"… {self._dropped} lines dropped: the terminal was too slow"):
             self._dropped += 1
             return

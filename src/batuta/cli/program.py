@@ -205,7 +205,7 @@ def _problem(texts: Texts, mistake: typer.TyperException, called: Any, rest: Seq
 
 
 def _extra(context: Any, rest: Sequence[str]) -> Sequence[str]:
-    """Return the words that no argument accepts."""
+    """Return the typed words that no argument of the command accepts."""
     again = context.command.make_context(
         context.info_name, list(rest), parent=context.parent, resilient_parsing=True, allow_extra_args=True
     )
@@ -235,7 +235,9 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe a refused value. Our commands put the expected form into the message; the parser raises a validation error."""
+    """Describe why the value of a parameter is refused. Our own commands state the expected form in the error's
+    message; the parser attaches a validation error instead.
+    """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
     cause, described = mistake.__cause__, mistake.param.type_descriptor
@@ -275,7 +277,7 @@ def _wrong_with_file(value: str, wanted: Any) -> str:
 
 
 def _join_values(value: object) -> object:
-    """Join a list of values, because the parser does not report which value is wrong."""
+    """Join the values of a repeated option for display, because the parser does not report which of them is wrong."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 

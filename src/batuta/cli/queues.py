@@ -134,7 +134,7 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 
 
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
-    """Return the state that was listed and its items.
+    """Return the items of a queue in one state, and that state.
 
     ``state`` is a state that every queue has, or one of the table's own. None means dead items, or ready items of a
     queue without a worker.
@@ -155,7 +155,9 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
 
 
 async def _open_stranded(ctx: CliContext, source: str) -> SqlQueue:
-    """Return the queue object that lists and changes the items of ``source``, a queue that this release does not serve."""
+    """Return the queue object with which operators list and change the items of ``source``, a queue that this release
+    does not serve.
+    """
     stranded = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in stranded:
         raise unknown("queue", source, [*ctx.work().queues, *stranded])
@@ -215,8 +217,8 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
-    """Return the columns of an item that may be shown, by the engine's names. The payload is omitted: it may contain
-    personal data.
+    """Return the columns of an item that operators may see, under the engine's names. The payload is left out, because
+    it may contain personal data.
     """
     named = {
         "id": table.id,

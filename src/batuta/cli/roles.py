@@ -40,7 +40,9 @@ SIDECAR_GRACE = timedelta(seconds=1)
 async def serve_metrics(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
 ) -> AsyncIterator[None]:
-    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs. Do nothing without the setting."""
+    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs. If the setting is missing, do
+    nothing.
+    """
     port = settings.batuta_metrics_port
     if port is None:
         yield
@@ -62,8 +64,8 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Return the metrics port of a child of `batuta up` as an environment variable: the parent uses the port itself, the
-    scheduler the next, the workers the following ones.
+    """Return the environment variable with the metrics port of a child of `batuta up`. The parent uses the configured
+    port itself, the scheduler the next one, and the workers the following ones.
     """
     port = settings.batuta_metrics_port
     after = {"scheduler": 1, "worker": 1 + number}.get(role)
@@ -177,7 +179,9 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
 
 
 async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
-    """Run an application's role. It counts as ready immediately, and as alive while its event loop runs."""
+    """Run a role that the application defines. The process counts as ready immediately, and as alive while its event
+    loop runs.
+    """
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:
         signs.add(WatchdogPing(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
@@ -208,8 +212,8 @@ async def run_role(
 ) -> None:
     """Run a process and announce its start and its end.
 
-    ``stops_within`` is the longest time of a shutdown, reported to systemd. ``service`` is the name in the log; None
-    means the role's name.
+    ``stops_within`` is the longest duration of a shutdown, which is reported to systemd. ``service`` is the name in
+    the log; None means the role's name.
     """
     begin_logging(
         work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording

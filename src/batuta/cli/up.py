@@ -148,7 +148,7 @@ class _Up:
         return ChildSpec(role, argv, env, name)
 
     def _log_env(self) -> Mapping[str, str]:
-        """Return the log settings of a child, which writes to a pipe and cannot detect the terminal."""
+        """Return the log settings of a child. The child writes to a pipe, so it cannot detect the terminal itself."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
 
@@ -159,7 +159,9 @@ def command_here() -> str:
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the children to systemd. The service is ready after every child was started; a failing child does not delay that."""
+    """Report the state of the children to systemd. The service counts as ready after every child was started; a failing
+    child does not delay that.
+    """
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]
     waiting = f"; waiting for {', '.join(missing)}" if missing else ""

@@ -70,8 +70,8 @@ class Dispatcher:
         self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
-        """Return the job as scheduled now, otherwise as any profile declares it. A run needs its job even if the active
-        profile lacks it.
+        """Return the job with its current schedule. If the active profile lacks the job, return it as another profile
+        declares it, because a run needs its job in any case.
         """
         return self._timetable.get(name) or self.registry.find_declared(name)
 
@@ -128,7 +128,9 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open and start the due fires. Return False if the controls or the active timetable changed; then no fire was decided."""
+        """Open and start the due fires. Return False, without deciding about any fire, if the controls or the active
+        timetable changed.
+        """
         waiting: set[str] = set()
         is_current = True
 
@@ -193,8 +195,8 @@ class Dispatcher:
         return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
-        """Call ``compute`` with the job. Report an error as ScheduleFailed and return None, so that one invalid
-        schedule never stops the others.
+        """Call ``compute`` with the job and return its result. An error is reported as ScheduleFailed and gives None,
+        so that one invalid schedule never stops the others.
         """
         try:
             return compute(self._timetable[name])
@@ -207,8 +209,8 @@ class Dispatcher:
 
 
 class Agenda:
-    """The instant at which the dispatcher looks at each job next. Jobs of reserved categories come first; due jobs are
-    taken in portions.
+    """Stores, for each job, the instant at which the dispatcher looks at it next. Jobs of reserved categories come
+    first; due jobs are taken in portions.
     """
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
@@ -236,8 +238,8 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Return an async function that returns the reason why a job may not run now, or None. The runner calls it
-    immediately before the effect.
+    """Return an async function that returns the reason why a job may not run now, or None. The runner calls that
+    function immediately before the effect.
     """
 
     async def why_not(job: Job) -> str | None:

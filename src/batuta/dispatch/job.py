@@ -100,7 +100,7 @@ class Job:
 
     @property
     def grace(self) -> timedelta:
-        """How long to retry a refused connection, so that a restart of the API does not cost a daily job its run."""
+        """How long a refused connection is retried, so that a restart of the API does not cost a daily job its run."""
         return min(self.every * 4 // 5, LONGEST_GRACE)
 
     def at(self, window: Window) -> "Job":

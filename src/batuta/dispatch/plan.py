@@ -1,5 +1,5 @@
-"""Decide the outcome of a job's due fires from the state in the database, without I/O; also list and compare the fires
-of timetables.
+"""Pure functions that decide which due fires of a job run, given the state that was read from the database. They also
+list and compare the fires of timetables.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -35,7 +35,9 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """Return every rule that may hold the job: the pauses of everything, its category and itself, then its switches."""
+    """Return every rule that may hold the job: the pause of all jobs, the pause of its category, its own pause, then
+    the switches that it names.
+    """
     pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
@@ -49,7 +51,7 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Return a reason that names the pause instead of the switch behind it. Other reasons are returned unchanged."""
+    """Return a reason that names the pause itself instead of its switch. Other reasons are returned unchanged."""
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
     turned = why.facts["turned"]
@@ -61,8 +63,8 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Return the reason if a switch that was lifted later held the job at the past instant ``fire``, otherwise None.
-    Such a fire is not caught up.
+    """Return the reason if a switch held the job at the past instant ``fire`` and was lifted later; otherwise None. A
+    fire that was held is not caught up.
     """
     for rule in rules_of(job):
         switch = switches.get(rule.key)
@@ -81,7 +83,7 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
 
 
 def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
-    """Return the rows for the due fires of a job, and the instant up to which the job is decided."""
+    """Return one row for each due fire of a job, and the instant up to which all its fires are decided."""
     now = ledger.now
     since = ledger.accounted[job.name]
     if since > now + SKEW:

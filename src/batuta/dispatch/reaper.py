@@ -114,7 +114,8 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """Return whether a run has used all attempts and the time of its last one. Only then is it closed: another delivery
-    with the same key is harmless, but closing a run that still works elsewhere could cause an overlap.
+    """Return whether a run has used all its attempts and the whole time of the last one. Only then is the run closed:
+    another delivery with the same key is harmless, but closing a run that still works elsewhere could cause an
+    overlap.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

@@ -85,8 +85,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of this timetable. The fingerprint covers everything that decides when which jobs fire,
-        and the release.
+        """Return the identity of this timetable. Its fingerprint changes with everything that decides which jobs fire
+        when, and with the name of the release.
         """
         content = {
             "release": release,

@@ -135,7 +135,9 @@ class Runner:
         return list(self._runs.values())
 
     def release(self, lost: frozenset[str]) -> None:
-        """Cancel the runs that another scheduler has taken over. A run whose outcome is being stored detects that itself."""
+        """Cancel the runs that another scheduler has taken over. A run whose outcome is being stored detects the
+        take-over itself.
+        """
         for task, execution in self._runs.items():
             if execution.id in lost and task not in self._closing:
                 self._events.emit(ExecutionLost(execution.job, execution.id, "running"))

@@ -44,8 +44,8 @@ class Scheduler:
         lease: timedelta = RUN_LEASE,
         release: str | None = None,
     ) -> None:
-        """Create a scheduler. ``release`` is the name of this deployment; a new name makes a new timetable, even with
-        the same jobs.
+        """Create a scheduler. ``release`` is the name of this deployment. A new name makes a new timetable, even if the
+        jobs are the same.
         """
         self._registry = registry
         self._log = log

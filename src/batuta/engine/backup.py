@@ -238,8 +238,8 @@ async def _migrate(transaction: Transaction, missing: Sequence[Migration], work:
 async def _collect(
     old: Reading | None, parts: Sequence[Restoring], manifest: Manifest, work: Batuta, *, force: bool
 ) -> Sequence[object] | None:
-    """Return the facts of the old database that must survive. Return None if there is no old database, or if the backup
-    is of another database.
+    """Return the facts of the old database that must survive the restore. Return None if there is no old database, or
+    if the backup was taken from another database.
     """
     if old is None:
         return None

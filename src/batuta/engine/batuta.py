@@ -99,12 +99,12 @@ class Batuta:
         lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
-        """``settings`` default to the environment and ``.env``; ``timezone`` defaults to the settings.
+        """Create an application. ``settings`` defaults to the environment and ``.env``; ``timezone`` to the settings.
 
         If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The
         default is True, except in production. ``clock`` is the source of all times; the default is the machine's
-        clock, but leases on PostgreSQL use its clock. A scheduler that does not renew for ``lease`` loses its runs.
-        ``concurrency`` is the number of concurrent tasks per worker.
+        clock, but leases on PostgreSQL use its clock. A scheduler that does not renew its runs for ``lease`` loses
+        them. ``concurrency`` is the number of concurrent tasks per worker.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()

@@ -79,8 +79,8 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One line of `batuta doctor` about the application. ``what`` and ``step`` are keys of its texts for the finding
-    and the next step.
+    """One line of `batuta doctor` about the application. ``what`` and ``step`` are keys of the application's texts for
+    the finding and the next step.
     """
 
     is_well: bool

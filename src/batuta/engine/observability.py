@@ -127,8 +127,8 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Return the observing loops for a process of this role. ``running`` returns the loops of the process at the
-        time of the call.
+        """Return the observing loops for a process of this role. ``running`` is a function that returns the current
+        loops of the process.
         """
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:

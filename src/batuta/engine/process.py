@@ -192,7 +192,9 @@ class _Guard:
 
 @contextmanager
 def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
-    """Open the file for Python's fault handler while the block runs. Yields None if the file cannot be created."""
+    """Keep a file open, while the block runs, into which Python's fault handler can write stacks. Yield None if the
+    file cannot be created.
+    """
     folder = StackFolder.for_database(work.database.where)
     try:
         file = folder.open(name, os.getpid())

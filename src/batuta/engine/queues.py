@@ -105,8 +105,8 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """Return one recovery function per table. Its name is the queue's name if only one queue of the table is served,
-    else the table's.
+    """Return one recovery function per table. A function is named after its queue if only one queue of the table is
+    served, otherwise after the table.
     """
     tables: dict[str, list[SqlQueue]] = {}
     for served in queues:

@@ -38,8 +38,8 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectReport:
-    """The reported result of an admitted call. ``error`` is the error's class or status, for operators. ``retry_at`` is
-    the Retry-After of the called service.
+    """The reported result of an admitted call. ``error`` is the class or status of the error, for operators.
+    ``retry_at`` is the instant that the called service named in Retry-After.
     """
 
     effect: Effect

@@ -118,7 +118,9 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Permission to call the service. ``probe`` is the number of the probe if this call tests the recovery."""
+    """Permission to call the service. If this call tests whether the service has recovered, ``probe`` is the number of
+    the probe.
+    """
 
     probe: int | None = None
 
@@ -148,7 +150,7 @@ class CircuitStore(Protocol):
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """Return every circuit with its own rule, and the stored circuits of each prefix rule."""
+        """Return every circuit that has its own rule, and every stored circuit that a prefix rule covers."""
         ...
 
     async def change(

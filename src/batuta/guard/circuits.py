@@ -57,7 +57,9 @@ class Circuits:
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return every circuit by name, including circuits that never failed; of a prefix rule, only the stored ones."""
+        """Return every circuit by name, including circuits that never failed. Of the circuits that a prefix rule
+        covers, only the stored ones are included.
+        """
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:

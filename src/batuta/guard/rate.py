@@ -64,7 +64,7 @@ def gap(name: str, key: str, length: timedelta, *, each: bool = False) -> Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A reserved token. After the instant ``act_by`` another caller may get its place."""
+    """A reserved token. After the instant ``act_by`` its place may go to another caller."""
 
     id: str
     act_by: datetime
@@ -98,8 +98,8 @@ class Rates(Protocol):
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
-    """Return when the limit has room again, or None if it has room now. ``blocking`` is the instant of the token that
-    must expire first if the limit is full.
+    """Return when the limit has room again, or None if it has room now. If the limit is full, ``blocking`` is the
+    instant of the token that must expire first.
     """
     if blocking is None or blocking + limit.per <= now:
         return None

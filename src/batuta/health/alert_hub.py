@@ -82,7 +82,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The stored state before a decision. ``now`` is the database's time or the application's clock."""
+    """The stored state on which a decision is based. ``now`` is the database's time or the application's clock."""
 
     now: datetime
     alerted: Mapping[str, AlertedCause]

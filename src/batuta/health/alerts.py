@@ -72,7 +72,9 @@ class AlertPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChanges:
-    """Alerts to send and records to change. ``alerted`` are causes to upsert; ``forgotten`` are causes to delete."""
+    """Alerts to send, and records to change. ``alerted`` are causes to insert or update; ``forgotten`` are causes to
+    delete.
+    """
 
     alerts: tuple[Alert, ...] = ()
     alerted: tuple[AlertedCause, ...] = ()

@@ -190,8 +190,8 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """Return the check of the circuit breakers. ``behind`` maps a family to the circuit that it depends on, as
-    ``printer`` to ``network``.
+    """Return the check of the circuit breakers. ``behind`` maps a family of circuits to the circuit that it depends on,
+    as in ``printer`` to ``network``.
     """
 
     async def ask() -> Report:

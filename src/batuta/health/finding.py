@@ -105,7 +105,9 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
-    """Map each cause that another cause explains to its root. A finding never silences a more severe one."""
+    """Return the causes that another cause explains, each mapped to its root cause. A finding never silences a more
+    severe one.
+    """
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}
     return {cause: root for cause, root in roots.items() if root != cause}

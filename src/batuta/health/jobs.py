@@ -137,7 +137,9 @@ def _state(
 
 
 def _is_paused(held: str | None) -> bool:
-    """Return whether a switch holds the job. A closed window hides no problem of the last run."""
+    """Return whether a switch holds the job. A closed window does not count, so that a problem of the last run stays
+    visible.
+    """
     return held is not None and code_of(held) != WINDOW_CLOSED
 
 
@@ -166,8 +168,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return the expected fire of each job. ``otherwise`` is the start of expectations for jobs that no scheduler has
-    registered.
+    """Return, for each job, the last fire whose SLA has passed. For a job that no scheduler has registered, only fires
+    after ``otherwise`` count.
     """
     found = {}
     for name, job in jobs.items():
@@ -196,7 +198,7 @@ class JobHealthQuery:
     opened_at: Callable[[], datetime]  # from then on, fires of jobs that no scheduler has registered are expected
 
     async def look(self, profile: str | None = None) -> JobsSeen:
-        """Judge every job of the timetable ``profile``; None means the active one."""
+        """Judge every job of the profile ``profile``; None means the active profile."""
         ledger = await self.log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self.registry.windows_now(controls)

@@ -24,8 +24,8 @@ class Batcher(Generic[Asked, Answer]):
         together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer | None]]],
         alone: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
-        """``together`` returns one result per element, in the order of the elements. If a result is None, the batcher
-        requests that element with ``alone``.
+        """Create a batcher. ``together`` returns one result per element, in the order of the elements. If a result is
+        None, the batcher requests that element with ``alone``.
         """
         self._together = together
         self._load_one = alone

@@ -270,7 +270,7 @@ class StatementRefused(StoreError):
 
 
 class QueryRefused(StoreError):
-    """A query that an operator typed."""
+    """The database rejected a query that an operator typed."""
 
     sentence = "the database refused the query ({why}): correct it; only one statement that reads is possible"
 

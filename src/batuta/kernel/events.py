@@ -370,7 +370,9 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """The number of threads of a synchronous task function that run beyond the time limit has changed to ``stuck``."""
+    """The number of stuck threads of one task has changed to ``stuck``. A thread is stuck if its synchronous task
+    function runs beyond the time limit.
+    """
 
     task: str
     stuck: int

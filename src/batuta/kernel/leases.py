@@ -22,8 +22,8 @@ class LeaseHolder:
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew a lease after every third of its length until this task is cancelled. Retries while the store is
-    unavailable. Used for work outside the supervisor.
+    """Renew a lease after every third of its length until this task is cancelled. While the store is unavailable,
+    renewals are retried. Used for work outside the supervisor.
     """
     while True:
         await clock.sleep(lease.total_seconds() / 3)

@@ -179,7 +179,9 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> Non
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int) -> None:
-    """Raise an error if any of the values cannot be stored, in one pass. ``limit`` is the maximum bytes of JSON per value."""
+    """Check all values in one pass, and raise an error if any of them cannot be stored. ``limit`` is the maximum bytes
+    of JSON per value.
+    """
     try:
         refuse_unstorable(values, kind, limit)
     except PayloadTooLarge:

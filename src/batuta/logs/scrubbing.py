@@ -94,7 +94,7 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """Return the database's error code, which contains no personal data."""
+    """Return the error code of a database error, which contains no personal data."""
     for attribute in ("sqlstate", "sqlite_errorname"):
         code = getattr(error, attribute, None)
         if isinstance(code, str) and code.isascii() and code.replace("_", "").isalnum() and len(code) <= 40:

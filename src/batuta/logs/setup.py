@@ -186,7 +186,7 @@ def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:
 
 
 def _make_the_only_handler(handler: logging.Handler) -> None:
-    """Remove every other handler, because it would write unmasked values."""
+    """Remove every other log handler, because it would write unmasked values."""
     for known in [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]:
         if isinstance(known, logging.Logger):
             known.handlers.clear()

@@ -87,8 +87,8 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Return the names of tasks that still run. Skip asyncio's own task (``BaseEventLoop.…``), in which the event loop
-    waits for threads.
+    """Return the names of the tasks that still run. Asyncio's own task (``BaseEventLoop.…``), in which the event loop
+    waits for threads, is left out.
     """
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]

@@ -51,7 +51,9 @@ def leave(code: int) -> None:
 
 
 def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
-    """Return the policy of the monitor; its interval is short enough for the limit and for the parent's timeout."""
+    """Return the loop policy of the monitor. Its interval is short enough for both the block limit and the parent's
+    timeout.
+    """
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
     return LoopPolicy(
         every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
@@ -155,8 +157,8 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _leave(self, stack: str) -> None:
-        """Write the stack into a file if the database did not accept it; this process may hold the database's lock. The
-        next process reports the file.
+        """Write the stack into a file if the database did not accept it, for example because this process holds the
+        database's lock. The next process reports the file.
         """
         if self.dump is not None:
             with contextlib.suppress(OSError):

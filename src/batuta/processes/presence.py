@@ -96,7 +96,7 @@ class PresenceFolder:
             self.withdraw(owner)
 
     def dead(self) -> list[str]:
-        """Return the announced owners whose processes have ended, proven by the kernel."""
+        """Return the announced owners whose processes have ended, as confirmed by the operating system."""
         return [owner for owner, process in self._others() if self._judge(process) is Verdict.DEAD]
 
     def _others(self) -> Iterator[tuple[str, ProcessIdentity]]:

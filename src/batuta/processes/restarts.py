@@ -31,7 +31,7 @@ LEFT_BY_TIMEOUT = "Timeout"
 
 
 def reason_of_dump(stack: str) -> Reason:
-    """Return the reason that the first line of a faulthandler dump states."""
+    """Return the reason that is written in the first line of a faulthandler dump."""
     if stack.startswith(LEFT_BY_TIMEOUT):
         return Reason.BLOCKED
     return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED

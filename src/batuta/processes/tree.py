@@ -63,7 +63,9 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Longest time without a heartbeat or exit of a child: while it starts, afterwards, after SIGABRT, and after SIGKILL."""
+    """The longest times without a heartbeat or an exit of a child: while it starts, while it runs, after SIGABRT, and
+    after SIGKILL.
+    """
 
     starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports slowly
     living: timedelta = timedelta(seconds=20)

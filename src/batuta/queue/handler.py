@@ -26,7 +26,9 @@ class ItemHandler:
     traceparent: Callable[[Lease], object] = lambda lease: None  # trace context of the caller that enqueued the item
 
     def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
-        """Return the settlement of an outcome, with the retention of an item that ended. ``retry`` replaces the policy."""
+        """Return the settlement that follows from an outcome. If the item has ended, the settlement contains its
+        retention. ``retry`` replaces the handler's retry policy.
+        """
         settlement = self.settle(attempt, outcome, retry or self.retry)
         if settlement.state is ItemState.READY:
             return settlement

@@ -63,7 +63,9 @@ class Unsettled:
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """``recheck`` is the pause before a deferred settlement is retried. It doubles after each timeout, up to ``longest``."""
+        """Create an empty collection. ``recheck`` is the pause before a deferred settlement is retried. It doubles
+        after each timeout, up to ``longest``.
+        """
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
@@ -90,7 +92,7 @@ class Unsettled:
 
     @property
     def returns_soon(self) -> bool:
-        """Whether a waiting settlement returns its item to the queue."""
+        """Whether a waiting settlement will return its item to the queue."""
         return any(settlement.state is ItemState.READY for _, settlement in self._waiting)
 
     def __bool__(self) -> bool:
@@ -362,5 +364,7 @@ class TimedEffect:
             self.stop(self.running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an attempt."""
+        """Return whether the error means that the engine's own store is unavailable. Only then is the effect retried
+        without counting an attempt.
+        """
         return is_store_away(error) and error.facts.get("where") == self.where

@@ -74,8 +74,8 @@ class Worker:
         claims: Iterator[int] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        """``handler_of`` returns None for an unknown item. All workers of the queue share ``claims``, and all workers
-        of the process share ``isolation``.
+        """Create a worker. ``handler_of`` returns None for an unknown item. All workers of the queue share ``claims``,
+        and all workers of the process share ``isolation``.
         """
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()
@@ -269,7 +269,9 @@ class Worker:
                 await self._clock.sleep(recheck_at - self._clock.monotonic())
 
     async def _settle(self) -> None:
-        """Write settlements. The end of a shutdown phase does not interrupt the turn: a rollback would only delay it."""
+        """Write the settlements of ended items. If a shutdown phase ends meanwhile, the transaction continues, because
+        a rollback would only delay the settlements.
+        """
         turn = self._turn = self._turn or asyncio.create_task(self._settle_and_claim(0))
         await asyncio.wait([turn])
         self._turn = None

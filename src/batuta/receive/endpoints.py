@@ -50,7 +50,9 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """Return the English sentence, with its code and facts if it has them, so that the caller can render it in another language."""
+    """Return the fields of a reason for a reply: its English sentence, and its code and facts if it has them, so that
+    the caller can render the reason in another language.
+    """
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 

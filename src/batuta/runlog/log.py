@@ -50,7 +50,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The state of the database at ``now``, for the requested jobs."""
+    """The state of the database at ``now``, as far as it concerns the requested jobs."""
 
     now: datetime
     controls: Controls
@@ -86,8 +86,8 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The result of opening fires. ``started`` are the runs that this process now owns; ``explained`` are rows written
-    instead of a run.
+    """The result of opening fires. ``started`` are the runs that this process now owns; ``explained`` are the rows of
+    fires that do not run.
     """
 
     now: datetime

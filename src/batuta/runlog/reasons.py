@@ -69,7 +69,7 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """Return the reason of a held fire. ``why`` is the reason that holds the job."""
+    """Return the reason to record for a fire that was held. ``why`` is the reason why its job is held."""
     return HELD(why=why)
 
 

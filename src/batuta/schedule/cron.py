@@ -200,7 +200,7 @@ def _ever_fires(cron: Cron) -> bool:
 
 
 def _whole_minute(wall: datetime) -> datetime:
-    """Return the first whole minute at or after ``wall``, which is a whole second."""
+    """Round ``wall``, which is a whole second, up to a whole minute."""
     return (wall + MINUTE - SECOND).replace(tzinfo=None, second=0)
 
 
@@ -221,8 +221,8 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first second after ``before`` at which the UTC offset changes, found by bisection. Requires whole
-    seconds and different offsets at ``before`` and ``after``.
+    """Return the first second after ``before`` at which the UTC offset changes, found by bisection. ``before`` and
+    ``after`` must be whole seconds with different offsets.
     """
     offset = _offset(before, zone)
     while after - before > SECOND:

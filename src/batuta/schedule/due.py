@@ -117,7 +117,9 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Return the length and first weekday of a year. Years with the same pair have the same calendar; fourteen pairs exist."""
+    """Return the length and the first weekday of a year. Years with the same pair have the same calendar; only fourteen
+    pairs exist.
+    """
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 
@@ -161,7 +163,7 @@ def period(cron: Cron, zone: ZoneInfo) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """Return the default for the longest time from an expected fire to the start of a successful run."""
+    """Return the default SLA of a schedule: the longest time from an expected fire to the start of a successful run."""
     return _AGREED.get(every, 3 * every)
 
 

@@ -50,8 +50,8 @@ def connect(
     """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
     ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address
-    without a pooler, for LISTEN. ``beside`` is another connection path to the same database, from which the result
-    of the pooler detection is shared.
+    without a pooler, for LISTEN. ``beside`` is another connection path to the same database; both share the result
+    of the pooler detection.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()

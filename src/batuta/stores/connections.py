@@ -146,8 +146,8 @@ class Connections:
         run_lease: timedelta,
         direct_url: str | None = None,
     ) -> None:
-        """``queue_lease`` is a function that returns the lease, called when the connections open. ``direct_url`` is an
-        address without a pooler, for LISTEN.
+        """Create the connection paths. ``queue_lease`` returns the lease of the queues and is called when the
+        connections open. ``direct_url`` is an address without a pooler, for LISTEN.
         """
         self._url = url
         self._first: Database | None = None

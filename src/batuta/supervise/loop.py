@@ -24,7 +24,9 @@ def note_progress() -> None:
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that records progress in this context. None disables it, for work that a tick starts without waiting."""
+    """Set the function that records progress in this context. None disables the recording, for work that a tick starts
+    and does not wait for.
+    """
     _note.set(note)
 
 

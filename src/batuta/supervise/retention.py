@@ -26,7 +26,7 @@ class PrunesByAge(Protocol):
 
 
 def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Retention:
-    """Return a retention that deletes rows older than ``age``."""
+    """Create a retention that deletes the rows of a table that are older than ``age``."""
     return Retention(table, lambda limit: store.prune(before=clock.now() - age, limit=limit))
 
 

@@ -118,7 +118,7 @@ class Watchdog:
             each.treat(now)
 
     def _due(self, each: Running, now: float) -> float:
-        """Return the instant at which the watchdog must act next if nothing changes."""
+        """Return the instant at which the watchdog must act next if the loop records no progress before."""
         timeout = each.policy.stuck_after.total_seconds()
         if each.treatment is not None:
             return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)

@@ -88,7 +88,9 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Convert a return value to an outcome: None is done, a number is the item count, an outcome is kept."""
+    """Convert the return value of a function to an outcome: None means done, a number is the item count, and an outcome
+    stays as it is.
+    """
     match returned:
         case None:
             return Done()
@@ -151,7 +153,9 @@ class BreakerTarget:
 
 
 def report_of(ending: Ending) -> EffectReport | None:
-    """Return the outcome of a run as a report about the called service, or None if it allows no conclusion."""
+    """Convert the outcome of a run to a report about the called service, for its circuit breaker. Return None if the
+    outcome shows nothing about the service.
+    """
     code = ending.response_code
     match ending.status:
         case Status.SUCCESS:
@@ -171,7 +175,7 @@ def report_of(ending: Ending) -> EffectReport | None:
 
 def _refusal(run: Run, hold: Hold) -> Ending:
     """Return the outcome of a delivery that the circuit held. A run that was taken over may have been delivered before,
-    so it is an error instead of skipped.
+    so its outcome is an error instead of skipped.
     """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)

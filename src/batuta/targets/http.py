@@ -249,7 +249,7 @@ def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], 
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the fields of the response beyond the agreed ones, or None."""
+    """Return the fields of the response that the protocol does not define, or None if there are none."""
     return {name: value for name, value in body.items() if name not in AGREED} or None
 
 

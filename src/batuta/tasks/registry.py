@@ -160,8 +160,8 @@ class Task:
 
 
 def _trace_of(args: object) -> object:
-    """Return the trace context of the caller that enqueued the task: the third element of ``args``, whose content is
-    not trusted.
+    """Return the trace context of the caller that enqueued the task. It is the third element of ``args``, and its
+    content is not trusted.
     """
     match args:
         case [_, _, {**carried}]:

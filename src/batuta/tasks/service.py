@@ -46,7 +46,7 @@ class TaskService(Generic[SomeTransaction]):
     def __init__(
         self, registry: TaskRegistry, backend: TaskBackend[SomeTransaction], max_payload: int = MAX_PAYLOAD
     ) -> None:
-        """``max_payload`` is the maximum size of one task's arguments, in bytes of JSON."""
+        """Create the service. ``max_payload`` is the maximum size of one task's arguments, in bytes of JSON."""
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend

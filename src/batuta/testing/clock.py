@@ -16,8 +16,8 @@ TURNS = 50
 
 
 class FakeClock:
-    """A clock that a test moves. ``advance`` moves both times and wakes due sleepers in order; ``step`` moves only the
-    wall clock.
+    """A clock that a test moves. ``advance`` moves the wall clock and the monotonic clock and wakes due sleepers in
+    order; ``step`` moves only the wall clock.
     """
 
     def __init__(self, start: datetime = START) -> None:

@@ -46,7 +46,9 @@ class Texts:
         return self._table.get(key, otherwise)
 
     def category(self, name: str) -> str:
-        """Return the application's text for a category of jobs (``category.<name>``), or its name."""
+        """Return the application's text for a category of jobs (``category.<name>``), or the name itself if there is no
+        text.
+        """
         return self.get(f"category.{name}", name)
 
     def error(self, error: BatutaError) -> str:

@@ -39,7 +39,7 @@ def describe_findings(
 
 
 class FindingWords:
-    """Renders findings as texts of alerts."""
+    """Renders findings as the texts of alerts: message, next step and recovery."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

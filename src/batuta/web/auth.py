@@ -105,7 +105,7 @@ async def identify(request: Request, state: ApiState) -> Caller:
 
 
 async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
-    """Return the token's id, as a session stores it, and the caller with the token's scopes."""
+    """Check a bearer token. Return its id, in the form that a session stores, and the caller with the token's scopes."""
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
         return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
@@ -128,7 +128,9 @@ def session_of(request: Request) -> Session | None:
 
 
 async def _holder(session: Session, state: ApiState) -> Caller | None:
-    """Return the caller who opened the session, with the current scopes, or None if the token was revoked or deleted."""
+    """Return the caller who opened the session, with the token's current scopes. Return None if the token was revoked
+    or deleted.
+    """
     if session.holder == "API_TOKEN":
         return None if state.settings.api_token is None else Caller("API_TOKEN", EVERY_SCOPE)
     token = await state.work.tokens.find(session.holder)

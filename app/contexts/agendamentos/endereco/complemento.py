@@ -30,7 +30,7 @@ class Itens(NamedTuple):
 
 
 def complementos(texto: str) -> Itens:
-    """Return the complements at the start of a text, in written order, and the rest of the text."""
+    """Return the complements at the start of a text, in their written order, and the rest of the text."""
     itens: list[str] = []
     place = 0
     while place < len(texto):

@@ -253,7 +253,7 @@ def _read_on(lida: _Leitura, parte: str, *, first: bool = False, numbered: bool 
 
 
 def _overlaid(endereco: Endereco, campos: dict[str, str]) -> Endereco:
-    """Overwrite fields of an address with the values that follow a label."""
+    """Overwrite fields of an address with the values that stand after a label such as "Bairro:"."""
     if not campos:
         return endereco
     uf = uf_de(campos.get("uf", "")) or endereco.uf

@@ -40,8 +40,8 @@ class _Estado(NamedTuple):
 
 
 def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
-    """Return neighbourhood, city and state of the parts of an address. ``is_city`` means that the parts come from a
-    "Cidade:" label.
+    """Return neighbourhood, city and state, read from the parts of an address. ``is_city`` means that the parts come
+    from a "Cidade:" label.
     """
     partes = [
         _SAINT.sub("São ", parte) for parte in partes if plano(parte) not in ("brasil", "br") and not diz_nada(parte)

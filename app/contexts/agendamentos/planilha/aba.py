@@ -297,7 +297,7 @@ def _titles(fields: Iterable[str]) -> str:
 
 
 def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    """Read a row, or return None for a row to skip. The reason of an invalid row is added to ``erros``."""
+    """Read a row, or return None for a row to skip. The reason why a row is invalid is added to ``erros``."""
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:

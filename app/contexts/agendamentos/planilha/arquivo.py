@@ -128,7 +128,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the separator that yields the most known column names."""
+    """Return the separator with which the text yields the most known column names."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 

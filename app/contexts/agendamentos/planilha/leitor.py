@@ -2,9 +2,9 @@
 
 Command: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE < FILE``.
 
-The child reads the file from standard input and writes frames, each the length of a JSON text and the text. The
-frames are either a refusal, or the number of rows and then the rows after LINE in batches. The pipe applies
-back-pressure. Memory and time are limited, so that no file can stop the parent.
+The child reads the file from standard input and writes frames. A frame is the length of a JSON text, followed by the
+text. The frames are either a refusal, or the number of rows and then the rows after LINE in batches. The pipe
+applies back-pressure. Memory and time are limited, so that no file can stop the parent.
 
 Every reason to refuse a file is found before the first row is sent: the limits are lower while the file is opened,
 and reading the rows needs little more. A refused file therefore leaves no rows to undo.

@@ -144,8 +144,8 @@ class Lida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key of an appointment, equal for every copy of its row: the id of the source system, or else patient,
-    place and time.
+    """Return the key of an appointment, which is the same for every copy of its row. It is the id of the source system
+    or, without that id, patient, place and time.
     """
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")

@@ -159,7 +159,9 @@ def sinais(texto: Texto) -> list[Sinal]:
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:
-    """Return whether "recém-formado" describes a doctor who may apply, as in "pode ser recém-formado", not the author."""
+    """Return whether "recém-formado" describes a doctor who may apply, as in "pode ser recém-formado", and not the
+    author.
+    """
     is_beginner = each.tipo == "procura" and plano.startswith("recem", each.inicio)
     return is_beginner and _WELCOME.search(plano, max(0, each.inicio - 30), each.inicio) is not None
 

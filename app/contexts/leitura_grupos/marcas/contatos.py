@@ -185,7 +185,7 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Return whether a word is part of the number, not a price before it."""
+        """Return whether a word belongs to the phone number, and not to a price before it."""
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
     def _is_word(self, word: Palavra) -> bool:
@@ -210,7 +210,7 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Return whether the line has no capitals, so that names on it have none either."""
+        """Return whether the line has no capitals at all, so that names on it have none either."""
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)
         line = self._texto.fonte[
@@ -254,7 +254,7 @@ def _conhecidas() -> frozenset[str]:
 
 @cache
 def _apresentam() -> frozenset[str]:
-    """Return the words that may occur between a name and its number."""
+    """Return the words that may occur between a name and its phone number."""
     return palavras_soltas("apresentam_numero")
 
 

@@ -63,7 +63,7 @@ def _peso(mark: Marca) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Alvo:
-    """The vacancy for which a price is searched."""
+    """The vacancy for which the reader searches a price."""
 
     hospital: str
     cidade: str | None
@@ -204,7 +204,7 @@ def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> t
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
-    """Return the other shifts enumerated before a price: in "SD e SN 2.000" the price applies to both."""
+    """Return the other shifts that are listed before a price: in "SD e SN 2.000" the price applies to both."""
     found: list[Turno] = []
     for each in marks:
         at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
@@ -248,8 +248,8 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return a distance between two positions that depends on the text between them. Other candidates between them add
-    nothing.
+    """Return a distance between two positions that depends on the text between them. Other candidate marks between them
+    add nothing to the distance.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -306,7 +306,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Periods stated apart from prices, and the first position of each speciality."""
+    """Periods that are stated apart from the prices, and the first position of each speciality."""
 
     periodos: frozenset[Periodo | None]
     areas: Mapping[str, int]

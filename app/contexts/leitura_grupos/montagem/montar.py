@@ -344,8 +344,8 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules from the narrowest scope to the widest: line, hospital's line, section, message, and last
-        the only price of the message.
+        """Yield price rules from the narrowest scope to the widest: the line, the hospital's line, the section, the
+        message, and at last the only price of the message.
         """
         yield block.regras
         heading = self._onde_lugares.bloco(place, segue=True)
@@ -412,7 +412,9 @@ def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
 
 
 def _escolhida(scope: Sequence[Regra], target: Alvo) -> Regra | None:
-    """Return the most specific rule that applies. Of equally specific rules the gross price wins, then the first."""
+    """Return the most specific price rule that applies. Of equally specific rules the gross price wins, then the first
+    one.
+    """
     fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
     if not fitting:
         return None

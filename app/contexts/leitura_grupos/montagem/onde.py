@@ -28,8 +28,8 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Return the marks of the block. If it has none, return those of the nearest heading above, of a note after it,
-        or of a neighbouring block.
+        """Return the marks of the block. If the block has none, return those of the nearest heading above it, of a note
+        after it, or of a neighbouring block.
 
         ``segue`` means that marks of an earlier line with days also apply to later lines, as a hospital's name does.
         """
@@ -44,7 +44,7 @@ class Onde(Generic[T]):
         return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
-        """Return the marks of the nearest block without days, above or after, and of the blocks adjacent to it."""
+        """Return the marks of the nearest block without days, above or below, and of the blocks adjacent to that block."""
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:
             return []

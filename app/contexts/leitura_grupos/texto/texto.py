@@ -129,8 +129,8 @@ class Texto:
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
-    """Replace misspelt words. The first letter of a correction takes the position of the word's start, and the last
-    letter the position of its end.
+    """Replace misspelt words. The first letter of a correction keeps the source position of the word's start, and the
+    last letter that of its end.
     """
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []

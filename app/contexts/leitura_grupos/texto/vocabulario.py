@@ -177,7 +177,7 @@ def palavras_soltas(name: str) -> frozenset[str]:
 
 @cache
 def frases(*names: str) -> Frases[str]:
-    """Return one tree of the named lists. The value of a phrase is the name of its list."""
+    """Return one tree with the phrases of the named lists. The value of a phrase is the name of its list."""
     tree = Frases[str]()
     for name in names:
         listed: Any = palavras()

@@ -51,7 +51,9 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The context of calls in an ARQ worker. ``report`` stores progress; ``wanted`` returns the tasks that are not cancelled."""
+    """The environment in which an ARQ worker runs calls. ``report`` stores progress; ``wanted`` returns the tasks that
+    are not cancelled.
+    """
 
     report: Report
     wanted: Wanted

@@ -36,7 +36,9 @@ class Restoring(Protocol):
     """A component with facts that must survive a restore. ``apply`` runs in the transaction of the restore."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read the facts that must survive from the replaced database. ``since`` is when the backup was taken."""
+        """Read, from the replaced database, the facts that must survive the restore. ``since`` is when the backup was
+        taken.
+        """
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
@@ -116,7 +118,9 @@ def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
 
 
 class DatabaseId:
-    """The id that a database shares with its backups. If two ids are equal, one database is a later state of the other."""
+    """The id that a database shares with its backups. If two databases have the same id, one is a later state of the
+    other.
+    """
 
     def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
         self._ids = ids

@@ -132,7 +132,9 @@ class PostgresDatabase:
     dialect: Dialect = "postgres"
 
     def __init__(self, server: PostgresServer, limits: Limits | Callable[[], Limits]) -> None:
-        """``limits`` may be a function, which is called each time the database opens."""
+        """Create a database that is not open yet. ``limits`` may be a function, which is called each time the database
+        opens.
+        """
         self.server = server
         self.where = server.where
         self._limits_at_opening = limits if callable(limits) else lambda: limits
@@ -303,8 +305,8 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
-        """Yield a connection of the pool. At the end, ``is_done`` returns whether everything is committed; if not, the
-        transaction is rolled back.
+        """Yield a connection of the pool. At the end of the block, ``is_done`` returns whether everything is committed;
+        if not, the transaction is rolled back.
         """
         pool = self._pool
         if pool is None:

@@ -31,7 +31,7 @@ class PostgresServer:
     """A server and its address. All connection paths share this object, so that a pooler is detected once."""
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
-        """``direct_url`` is an address without a pooler, for LISTEN."""
+        """Create a server from its address. ``direct_url`` is an address without a pooler, for LISTEN."""
         self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url

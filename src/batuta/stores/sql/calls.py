@@ -27,7 +27,9 @@ class SqlJobCalls:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
     ) -> None:
-        """``now`` returns None if the database's clock is used. ``liveness`` are connections that handlers do not use."""
+        """Create the store. ``now`` returns None if the database's clock is used. ``liveness`` are connections that
+        handlers do not use.
+        """
         self._background = database
         self._database = liveness or database
         self._now = now

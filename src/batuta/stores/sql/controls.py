@@ -39,7 +39,7 @@ class ControlQueries:
 
 class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time`` is False if PostgreSQL's clock decides when a change takes effect."""
+        """Create the store. ``own_time`` is False if PostgreSQL's clock decides when a change takes effect."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -106,7 +106,9 @@ class SwitchQueries:
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """``own_time`` is False if PostgreSQL's clock decides when a switch was set and until when it holds."""
+        """Create the store. ``own_time`` is False if PostgreSQL's clock decides when a switch was set and until when it
+        holds.
+        """
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events

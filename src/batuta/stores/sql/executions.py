@@ -60,7 +60,7 @@ class TimetableQueries:
 
 class SqlTimetables:
     def __init__(self, database: Database, now: Callable[[], datetime | None]) -> None:
-        """``now`` returns None if the database's clock is used."""
+        """Create the store. ``now`` returns None if the database's clock is used."""
         self._database = database
         self._now = now
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
@@ -145,7 +145,9 @@ class SqlExecutionLog:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness`` are connections with short time limits that job functions do not use. None means ``database``."""
+        """Create the execution log. ``liveness`` are connections with short time limits that job functions do not use.
+        None means ``database``.
+        """
         self._database = liveness or database
         self._background = database  # for pruning and registering, which may take longer
         self._switches = switches
@@ -366,8 +368,8 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """Return when a new timetable takes effect: when an operator chose its profile, even if no scheduler ran then;
-    otherwise now.
+    """Return the instant from which a new timetable is in effect: the instant at which an operator chose its profile,
+    even if no scheduler ran then, otherwise now.
     """
     registered = max((row["expected_since"] for row in known.values()), default=None)
     is_newer = changed_at is not None and registered is not None and registered < changed_at < now
@@ -375,7 +377,7 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record the undecided fires of a job's old schedule as missed. Those fires do not run."""
+    """Return rows that record as missed the undecided fires of a job's old schedule. Those fires do not run."""
     if not row["active"]:
         return []
     try:

@@ -44,8 +44,8 @@ class SqlReports:
         self._queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
 
     async def expect(self, *, now: datetime) -> None:
-        """Record that a process serves this database, so that its jobs are expected to run from now on, even if no
-        scheduler runs.
+        """Record that a process serves this database. From then on its jobs are expected to run, even if no scheduler
+        runs.
         """
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 

@@ -32,7 +32,7 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """``liveness`` are the connections for heartbeats. None means those of ``database``."""
+        """Create the store. ``liveness`` are the connections for heartbeats. None means those of ``database``."""
         self._database = database
         self._liveness = liveness or database
         self._version = version

@@ -186,7 +186,7 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Builds, for each query, an act: the function that a thread runs on a connection. Values are bound on the event
+    """Builds an act for each query: the function that a thread runs on a connection. Values are bound on the event
     loop; rows are read in the connection's thread.
     """
 

@@ -200,7 +200,9 @@ def _window(name: str, seen: JobsSeen, words: Words) -> WindowNow:
 
 
 def shares(by_status: Mapping[str, int]) -> list[tuple[str, float, float]]:
-    """Return the parts of a bar of width 100 for the last 24 hours: outcome, start and width of each."""
+    """Return the segments of a bar that shows the outcomes of the last 24 hours. Each segment has an outcome, a start
+    and a width; the bar is 100 wide.
+    """
     total = sum(by_status.values())
     groups = {
         "success": by_status.get("success", 0),

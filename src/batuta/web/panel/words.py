@@ -157,7 +157,7 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
 
 
 def _step(numbers: tuple[int, ...], end: int) -> int | None:
-    """Return the N of ``*/N`` if the numbers are such a series, otherwise None."""
+    """Return the step N if the numbers are exactly those that ``*/N`` matches, otherwise None."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, end, step)) and end % step == 0 else None
 

@@ -315,8 +315,8 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Order the statements: each follows the statements that any item lists before it, and otherwise by name.
-    Contradictory orders are resolved by name.
+    """Sort statements so that each one follows every statement that any item lists before it. Statements without such a
+    relation, and statements with contradictory orders, are sorted by name.
     """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:

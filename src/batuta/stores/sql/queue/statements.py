@@ -100,7 +100,7 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 
 
 def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
-    """Build the claim queries for SQLite. ``given`` maps the columns that a worker receives to their types."""
+    """Build the claim queries for SQLite. ``given`` contains the columns that a worker receives, each with its type."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
     text = _fill_template("queue_on_sqlite.sql", {**_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
@@ -213,7 +213,9 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> di
 
 
 def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
-    """Return the parts of the claim statement that depend on priorities, for the normal and the reverse order."""
+    """Return the parts of the claim statement that depend on the priorities, once for the normal and once for the
+    reverse order.
+    """
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
     pick = _pick if dialect == "postgres" else _pick_on_sqlite
@@ -344,7 +346,7 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression for an encoded reason whose fact ``count`` is an SQL expression."""
+    """Return an SQL expression that encodes a reason, in which the fact ``count`` is computed by an SQL expression."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 

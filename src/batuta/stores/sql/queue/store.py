@@ -45,7 +45,9 @@ class SqlQueue:
         wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
-        """``liveness`` are the connections used to renew, settle, claim and rescue. None means those of ``database``."""
+        """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue. None means those
+        of ``database``.
+        """
         self.table = table
         self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name

@@ -51,7 +51,7 @@ class SqlTasks:
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", self.database.dialect)
 
     def relay(self) -> None:
-        """Stop counting crashes of this process against the tasks, because other processes run them."""
+        """Stop counting crashes of this process against the tasks. Call it if other processes run the tasks."""
         self._table = RELAYED_TASKS
         self._queues.clear()
 
@@ -164,7 +164,7 @@ class Stranded(NamedTuple):
 
 class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
-        """``queues`` are all queues and stages of this release, by name."""
+        """Create the search. ``queues`` are all queues and stages of this release, by name."""
         self._tasks = tasks
         self._queues = queues
 
