@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx2
 
 from app.composition.development.demo import Demo
+from app.composition.julia import julia_of
+from app.contexts.comum.telefone import Address
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.webhooks.api import Recebida
 from batuta.engine.batuta import Batuta
 from batuta.queue.item import NewItem
 from batuta.testing import FastClock
@@ -37,6 +40,8 @@ TIMEOUT = 60.0
 PAUSE = 1.0 if LONG else 0.4
 LOOK = 0.5 if LONG else 0.05
 CAMPAIGN = 77
+# The main function of a process; its argument is the encoded plan.
+Life: TypeAlias = Callable[[Mapping[str, Any]], None]
 _NAMED = re.compile(r"\[([0-9a-f-]{36})\]")
 _ENDS = {
     "enviada": End.DELIVERED,
@@ -62,14 +67,14 @@ class SendingWorkers:
     left: list[dict[str, Any]] = field(default_factory=list)  # receipts read so far
     killed: int = 0
 
-    def begin(self, life: Callable[[Mapping[str, Any]], None] = ensaio.work, **other: Any) -> ForkServerProcess:
+    def begin(self, life: Life = ensaio.work, **other: Any) -> ForkServerProcess:
         process = processes().Process(target=life, args=(replace(self.plan, **other).encode(),))
         process.start()
         self.living.append(process)
         return process
 
-    async def begin_until_up(self, count: int = 1) -> list[ForkServerProcess]:
-        begun = [self.begin() for _ in range(count)]
+    async def begin_until_up(self, count: int = 1, life: Life = ensaio.work) -> list[ForkServerProcess]:
+        begun = [self.begin(life) for _ in range(count)]
         pids = {str(each.pid) for each in begun}
         await self.until("they are up", lambda: pids <= {pid for word, pid, *_ in self.notes() if word == "up"})
         return begun
@@ -90,9 +95,11 @@ class SendingWorkers:
             self.living.remove(process)
 
     @asynccontextmanager
-    async def storm(self, count: int, chance: random.Random, pause: tuple[float, float]) -> AsyncIterator[None]:
-        """Run ``count`` workers, kill -9 a random one at intervals, and replace it."""
-        workers = await self.begin_until_up(count)
+    async def storm(
+        self, count: int, chance: random.Random, pause: tuple[float, float], life: Life = ensaio.work
+    ) -> AsyncIterator[None]:
+        """Run ``count`` processes, kill -9 a random one at intervals, and replace it."""
+        workers = await self.begin_until_up(count, life)
 
         async def kill_some() -> None:
             while True:
@@ -100,7 +107,7 @@ class SendingWorkers:
                 doomed = chance.choice(workers)
                 workers.remove(doomed)
                 self.kill(doomed)
-                workers.extend(await self.begin_until_up())
+                workers.extend(await self.begin_until_up(1, life))
 
         killing = asyncio.create_task(kill_some())
         try:
@@ -132,6 +139,20 @@ class SendingWorkers:
         assert await self.work.queues[FILA_MENSAGENS.name].put(items) == ids
         self.accepted += [Accepted(id, phone, now) for id, (_, phone) in zip(ids, whom, strict=True)]
         return ids
+
+    async def receive(self, phone: str, texto: str, message_id: str) -> None:
+        """Record a message of a doctor, as the worker does for a delivery of the gateway."""
+        now = self.clock.now()
+        fato = Recebida(
+            message_id=message_id, instance="julia-sim", de=Address(f"{phone}@s.whatsapp.net", phone), nome=None,
+            texto=texto, midia=None, em=now,
+        )  # fmt: skip
+        async with self.work.database.transaction() as transaction:
+            await julia_of(self.work).messages.conversas.recebida(transaction, fato, now=now)
+
+    def go_to(self, at: datetime) -> None:
+        assert at > self.clock.now()
+        self.clock.step(at - self.clock.now())
 
     async def behave(self, **behaviour: Any) -> None:
         """Set the behaviour of the simulated gateway."""
