@@ -1,10 +1,11 @@
 """Settings of Julia, read from the environment; ``docs/reference.md`` is generated from the text below each name."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 
 from batuta.config import EngineSettings, Listed, Zone
+from batuta.errors import MissingBeside
 from batuta.extension import Language
 
 Positive = Annotated[int, Field(ge=1)]
@@ -171,9 +172,31 @@ class Settings(EngineSettings):
     webhook_url: Url | None = None
     """address that the gateway calls; if unset, JULIA_API_URL with /webhook/evolution appended"""
     chatwoot_url: Url | None = None
-    """address of the help desk (not used yet)"""
+    """address of the help desk Chatwoot; if unset, people answer without it"""
     chatwoot_token: SecretStr | None = None
-    """token of the help desk (not used yet)"""
+    """access token of a person or bot in Chatwoot"""
+    chatwoot_account_id: Positive | None = None
+    """number of the account in Chatwoot"""
+    chatwoot_inbox_id: Positive | None = None
+    """number of the inbox in Chatwoot, which must have the channel API"""
+    chatwoot_webhook_secret: SecretStr | None = None
+    """secret of the webhook of Chatwoot, which calls /webhook/chatwoot"""
+
+    @model_validator(mode="after")
+    def _chatwoot_is_complete(self) -> Self:
+        wanted = (
+            "chatwoot_url",
+            "chatwoot_token",
+            "chatwoot_account_id",
+            "chatwoot_inbox_id",
+            "chatwoot_webhook_secret",
+        )
+        missing = [name for name in wanted if getattr(self, name) is None]
+        if missing and len(missing) < len(wanted):
+            given = next(name for name in wanted if name not in missing)
+            raise MissingBeside(name=missing[0].upper(), beside=given.upper())
+        return self
+
     briefing_dir: str = "data/briefing"
     """folder of Markdown files: the briefing, and `templates/` with a template for each type of campaign"""
     google_docs_credentials: SecretStr | None = None

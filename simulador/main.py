@@ -19,6 +19,7 @@ from starlette.routing import Mount, Route
 from batuta.events import Fanout
 from batuta.kernel import Clock, Json
 from batuta.loops import LoopPolicy, Supervisor
+from simulador.chatwoot import Chatwoot
 from simulador.comportamento import Comportamento
 from simulador.deadman import Deadman
 from simulador.evolution import Evolution
@@ -52,7 +53,7 @@ def create_app(
     application: they deliver acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
-    stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock), OpenAI(clock))
+    stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock), OpenAI(clock), Chatwoot(clock))
 
     async def index(request: Request) -> Response:
         return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])

@@ -1,5 +1,6 @@
 """Builds the object graph of one process: all of Julia's services from the settings and a Batuta."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,9 @@ from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
 from app.composition.plantoes import Answers, Shifts, add_answers, add_shifts
 from app.contexts.mensagens.tipos import Tipo
+from app.contexts.webhooks.api import Fato
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
+from app.integrations.chatwoot import events as chatwoot
 from app.integrations.evolution import probe as evolution
 from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.events import facts_of
@@ -30,6 +33,7 @@ from app.settings import Settings
 from batuta import Batuta, Done, Outcome
 from batuta.health import Probe
 from batuta.jobs import JobCall, JobHandler
+from batuta.kernel import Json
 from batuta.sql import Migration, Retention, read_migrations
 
 if TYPE_CHECKING:
@@ -92,9 +96,10 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     if (line := whatsapp(settings, work.clock)) is not None:
         work.closers.append(line.close)
     chips = build_chips(work, messages, line)
-    inbox = add_inbox(work, messages, groups, chips)
     sending = build_sending(work, settings, messages, chips.chips, line, pace)
     add_sending(work, sending)
+    team = add_team(work, settings, messages)
+    inbox = add_inbox(work, messages, groups, chips, team)
     add_chips(work, chips)
     campaigns = build_campaigns(work, settings, messages)
     add_campaigns(work, campaigns)
@@ -116,7 +121,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
         directives=add_directives(work, settings),
-        team=add_team(work, settings, messages),
+        team=team,
         quality=add_quality(work, settings),
         personal_data=add_personal_data(work, messages, shifts.plantoes),
         inbox=inbox,
@@ -152,14 +157,23 @@ def migrations() -> list[Migration]:
     return read_migrations("app", APP / "schema")
 
 
-def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices) -> Inbox:
-    """Register the queue of the gateway's deliveries. The api stores each delivery, and the worker processes it."""
+def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices, team: Team) -> Inbox:
+    """Register the queue of the deliveries of gateway and help desk. The api stores each delivery, and the worker
+    processes it.
+    """
+
+    def read(evento: str, payload: Json) -> Sequence[Fato]:
+        if evento.startswith(chatwoot.PREFIX):
+            return chatwoot.facts_of(evento, payload)
+        return facts_of(evento, payload, work.clock.now())
+
     handling = InboxWork(
-        lambda evento, payload: facts_of(evento, payload, work.clock.now()),
+        read,
         messages.conversas,
         groups.grupos,
         chips.chips,
         work.clock.now,
+        team.recados,
     )
     handler = handling.handler()
     work.add_queue(WEBHOOK_INBOX, lambda lease: handler, concurrency=INBOX_AT_A_TIME)

@@ -50,7 +50,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
         duvidas=DuvidasDeOptout(work.database, conversas, ids, work.clock),
         pendencias=PendenciasAbertas(work.database, conversas.pendencias, ids, work.clock),
         estagios=Estagios(dialect, conversas.chamados),
-        atendimento=Atendimento(work.database, mensagens, conversas.pendencias, ids, work.clock),
+        atendimento=Atendimento(work.database, mensagens, conversas.pendencias, ids, work.clock, conversas.chamados),
         restauracao=Restauracao(dialect, conversas, diario),
     )
 

@@ -49,6 +49,6 @@ def create_app(julia: Julia) -> FastAPI:
             webhooks.router(julia.inbox, settings),
         ],
         larger_bodies={agendamentos.IMPORT: MOST_BYTES + 64 * 1024},
-        own_proof=[webhooks.EVOLUTION],
+        own_proof=[webhooks.EVOLUTION, webhooks.CHATWOOT],
         readings=readings(julia.appointments.health.documento),
     )

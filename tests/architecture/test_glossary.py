@@ -43,6 +43,7 @@ NO_STATES = {
     "chips.provider",
     "chips.tipo",
     "clientes.tipo",
+    "conversations.chatwoot_estado",
     "conversations.controlled_by",
     "conversas_historico.acao",
     "doctor_state.objection_severity",

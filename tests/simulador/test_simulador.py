@@ -52,6 +52,7 @@ async def test_index_names_every_stand_in_with_a_description(world: httpx2.Async
         ("slack", "/slack"),
         ("deadman", "/ping"),
         ("openai", "/openai"),
+        ("chatwoot", "/chatwoot"),
     ]
     assert all(each["line"] for each in index)
 
@@ -74,6 +75,7 @@ async def test_received_requests_are_listed_by_stand_in_newest_last(
         "slack": 1,
         "deadman": 0,
         "openai": 0,
+        "chatwoot": 0,
     }
     first, second = everything["evolution"]
     assert (first["text"], second["text"]) == ("primeira", "segunda")
@@ -92,7 +94,9 @@ async def test_received_requests_can_be_deleted(world: httpx2.AsyncClient) -> No
     await send(world)
     await world.get("/ping/batuta")
     assert (await world.delete("/recebidos")).status_code == 204
-    assert (await world.get("/recebidos")).json() == {"evolution": [], "slack": [], "deadman": [], "openai": []}
+    assert (await world.get("/recebidos")).json() == {
+        "evolution": [], "slack": [], "deadman": [], "openai": [], "chatwoot": [],
+    }  # fmt: skip
     assert (await world.get("/ping/batuta")).json()["count"] == 1
 
 

@@ -1,10 +1,16 @@
-"""Builds the notices to the team: their destinations, their queue and their health check."""
+"""Builds the notices to the team, and the mirror of conversations in the help desk."""
 
 from dataclasses import dataclass
 
 from app.composition.gestao.relatorios import TEXTS
 from app.composition.mensagens import Messages
 from app.contexts.equipe.avisos import AVISOS, Avisos, Canal
+from app.contexts.equipe.central import CIRCUIT, Central
+from app.contexts.equipe.espelho import FILA, Espelho
+from app.contexts.equipe.recados import Recados
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.tipos import Tipo
+from app.integrations.chatwoot.client import ChatwootClient
 from app.integrations.reports.webhooks import Poster
 from app.integrations.team.notices import JsonNotices, SlackNotices
 from app.settings import Settings
@@ -17,6 +23,8 @@ NOTICES_AT_A_TIME = 4
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
     avisos: Avisos
+    espelho: Espelho | None  # None if no help desk is configured
+    recados: Recados | None
 
 
 def add_team(work: Batuta, settings: Settings, messages: Messages) -> Team:
@@ -26,7 +34,38 @@ def add_team(work: Batuta, settings: Settings, messages: Messages) -> Team:
     avisos.fila = work.add_queue(AVISOS, lambda lease: handler, concurrency=NOTICES_AT_A_TIME)
     messages.conversas.chamados.ao_chamar(avisos)
     work.health.add(avisos.check)
-    return Team(avisos=avisos)
+    central = help_desk(work, settings)
+    if central is None:
+        return Team(avisos=avisos, espelho=None, recados=None)
+    espelho = add_mirror(work, messages, central)
+    conversas, queue = messages.conversas, work.queues[FILA_MENSAGENS.name]
+    recados = Recados(work.database.dialect, conversas, messages.atendimento, messages.estagios, queue)
+    return Team(avisos=avisos, espelho=espelho, recados=recados)
+
+
+def help_desk(work: Batuta, settings: Settings) -> ChatwootClient | None:
+    """Return the client of the help desk, or None if none is configured."""
+    token, account, inbox = settings.chatwoot_token, settings.chatwoot_account_id, settings.chatwoot_inbox_id
+    if settings.chatwoot_url is None or token is None or account is None or inbox is None:
+        return None
+    client = ChatwootClient(settings.chatwoot_url, token.get_secret_value(), account, inbox, work.clock)
+    work.closers.append(client.close)
+    return client
+
+
+def add_mirror(work: Batuta, messages: Messages, central: Central) -> Espelho:
+    """Register the mirror of conversations in the help desk, with its circuit breaker, queue and health check."""
+    work.circuit(CIRCUIT, failures=5, reset=60, longest_reset=600, probe_within=60)
+    espelho = Espelho(work.database, central, work.circuits, work.clock)
+    handler = espelho.handler()
+    espelho.fila = work.add_queue(FILA, lambda lease: handler, concurrency=NOTICES_AT_A_TIME)
+    conversas = messages.conversas
+    conversas.chamados.ao_chamar(espelho)
+    conversas.chamados.ao_mudar(espelho)
+    conversas.ao_receber(espelho)
+    messages.ouvintes.registrar([Tipo.MANUAL], espelho)
+    work.health.add(espelho.check)
+    return espelho
 
 
 def destinations(work: Batuta, settings: Settings) -> list[Canal]:

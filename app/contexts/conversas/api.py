@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from app.contexts.conversas.atendimento import Estagio, Estagios
-from app.contexts.conversas.chamados import AoChamar, Chamado, Chamados
+from app.contexts.conversas.atendimento import (
+    Atendimento,
+    ConversaComPessoa,
+    ConversaSemPessoa,
+    Estagio,
+    Estagios,
+)
+from app.contexts.conversas.chamados import AoChamar, AoMudar, Chamado, Chamados
 from app.contexts.conversas.diario import Diario, Resumos, digest
 from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.leitura_conversas.api import Leitura
@@ -15,9 +21,13 @@ from batuta.sql import Transaction
 
 __all__ = [
     "AoChamar",
+    "AoMudar",
     "AoReceber",
+    "Atendimento",
     "Chamado",
     "Chamados",
+    "ConversaComPessoa",
+    "ConversaSemPessoa",
     "Diario",
     "Estagio",
     "Estagios",

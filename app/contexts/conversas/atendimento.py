@@ -106,6 +106,7 @@ class CareQueries:
     history: Query
     note: Query
     take: Query
+    let_go: Query
     give_back: Query
     finish: Query
     escalate: Query
@@ -155,6 +156,7 @@ class Estagios:
             return False
         await self._note(transaction, conversa_id, Acao.ESCALAR, por, motivo, now)
         await self._call(transaction, conversa_id, motivo, now)
+        await self._chamados.mudar(transaction, conversa_id, now=now)
         return True
 
     async def avancar(
@@ -230,8 +232,15 @@ class Atendimento:
     """The actions of operators on conversations."""
 
     def __init__(
-        self, database: Database, mensagens: Mensagens, pendencias: Pendencias, ids: Ids, clock: Clock
+        self,
+        database: Database,
+        mensagens: Mensagens,
+        pendencias: Pendencias,
+        ids: Ids,
+        clock: Clock,
+        chamados: Chamados | None = None,
     ) -> None:
+        self._chamados = chamados or Chamados()
         self._database = database
         self._mensagens = mensagens
         self._pendencias = pendencias
@@ -270,15 +279,30 @@ class Atendimento:
 
         Raises ConversaComPessoa if another person leads it.
         """
-        now = self._clock.now()
         async with self._database.transaction() as transaction:
-            conversa = await self._estagios.travar(transaction, self._mensagens, id)
-            if not await transaction.run(self._queries.take, id=id, por=por, now=now):
-                if conversa["responsavel"] == por:
-                    return Mudada(id=id, acao=Acao.ASSUMIR, repetida=True)
-                raise ConversaComPessoa(id=id, responsavel=conversa["responsavel"] or "-")
-            held = await transaction.all(self._queries.queued, cliente_id=conversa["cliente_id"], limite=1000)
-            done = Mudada(id=id, acao=Acao.ASSUMIR, mensagens=len(held))
+            return await self.assumir_em(transaction, id, por=por, motivo=motivo)
+
+    async def assumir_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
+        """Give the conversation to the person ``por``, in the caller's transaction."""
+        now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
+        if not await transaction.run(self._queries.take, id=id, por=por, now=now):
+            if conversa["responsavel"] == por:
+                return Mudada(id=id, acao=Acao.ASSUMIR, repetida=True)
+            raise ConversaComPessoa(id=id, responsavel=conversa["responsavel"] or "-")
+        held = await transaction.all(self._queries.queued, cliente_id=conversa["cliente_id"], limite=1000)
+        done = Mudada(id=id, acao=Acao.ASSUMIR, mensagens=len(held))
+        await self._record(transaction, conversa, done, por, motivo, now)
+        return done
+
+    async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
+        """Record that the person ``por`` no longer leads the conversation, which still needs a person.
+
+        Nothing changes if another person leads it.
+        """
+        now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
+        is_changed = await transaction.run(self._queries.let_go, id=id, por=por, now=now)
+        done = Mudada(id=id, acao=Acao.ESCALAR, repetida=not is_changed)
+        if is_changed:
             await self._record(transaction, conversa, done, por, motivo, now)
         return done
 
@@ -287,14 +311,19 @@ class Atendimento:
 
         Raises ConversaSemPessoa if Julia already leads it.
         """
-        now = self._clock.now()
         async with self._database.transaction() as transaction:
-            conversa = await self._estagios.travar(transaction, self._mensagens, id)
-            if not await transaction.run(self._queries.give_back, id=id, now=now):
-                raise ConversaSemPessoa(id=id)
-            count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
-            done = Mudada(id=id, acao=Acao.DEVOLVER, mensagens=count)
-            await self._record(transaction, conversa, done, por, f"{decisao.value}: {motivo}", now)
+            return await self.devolver_em(transaction, id, decisao, por=por, motivo=motivo)
+
+    async def devolver_em(
+        self, transaction: Transaction, id: str, decisao: NaDevolucao, *, por: str, motivo: str
+    ) -> Mudada:
+        """Return the conversation to Julia, in the caller's transaction."""
+        now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
+        if not await transaction.run(self._queries.give_back, id=id, now=now):
+            raise ConversaSemPessoa(id=id)
+        count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
+        done = Mudada(id=id, acao=Acao.DEVOLVER, mensagens=count)
+        await self._record(transaction, conversa, done, por, f"{decisao.value}: {motivo}", now)
         return done
 
     async def encerrar(self, id: str, *, por: str, motivo: str) -> Mudada:
@@ -343,3 +372,4 @@ class Atendimento:
             after={"motivo": motivo[:LONGEST_MOTIVO], "mensagens": done.mensagens},
             now=now,
         )
+        await self._chamados.mudar(transaction, done.id, now=now)

@@ -32,6 +32,10 @@ FROM conversas_historico WHERE conversa_id = :id;
 UPDATE conversations SET controlled_by = 'human', status = 'active', responsavel = :por, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND (controlled_by = 'ai' OR responsavel IS NULL);
 
+-- write let_go: if this person leads the open conversation
+UPDATE conversations SET status = 'escalated', responsavel = NULL, updated_at = :now
+WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human' AND responsavel = :por;
+
 -- write give_back: if a person leads the open conversation, or is needed
 UPDATE conversations SET controlled_by = 'ai', status = 'active', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human';

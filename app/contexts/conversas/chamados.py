@@ -1,6 +1,6 @@
-"""Calls for a person of the team: a conversation, or the message of a stranger, that Julia's rules do not answer.
+"""Calls for a person of the team, and changes of who leads a conversation.
 
-The listeners run in the transaction that opens the entry of the pending list or escalates the conversation.
+The listeners run in the transaction that opens the entry of the pending list, or that changes the conversation.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,26 @@ class AoChamar(Protocol):
         """React to a call for a person. Calls with the same ``chave`` may repeat."""
 
 
+class AoMudar(Protocol):
+    async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
+        """React to a change of who leads the conversation, or to its end."""
+
+
 class Chamados:
-    """The listeners of one process for calls. The composition registers all of them before the process starts."""
+    """The listeners of one process for calls and changes. The composition registers all of them before the process
+    starts.
+    """
 
     def __init__(self) -> None:
         self._listeners: list[AoChamar] = []
+        self._of_changes: list[AoMudar] = []
+
+    def ao_mudar(self, ouvinte: AoMudar) -> None:
+        self._of_changes.append(ouvinte)
+
+    async def mudar(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
+        for each in self._of_changes:
+            await each.mudada(transaction, conversa_id, now=now)
 
     def ao_chamar(self, ouvinte: AoChamar) -> None:
         self._listeners.append(ouvinte)

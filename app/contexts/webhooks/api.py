@@ -72,12 +72,34 @@ class Ligacao:
     em: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscritaNaCentral:
+    """A message to the doctor that a person of the team wrote in the help desk."""
+
+    central_id: int  # the conversation in the help desk
+    message_id: int
+    autor: str
+    texto: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MudancaNaCentral:
+    """A change of a conversation in the help desk. ``mudou`` has the names of the attributes that changed."""
+
+    central_id: int
+    mudou: frozenset[str]
+    resolvida: bool
+    autor: str | None  # the person to whom the conversation is assigned
+    etiquetas: frozenset[str]
+    em: datetime | None  # time of the help desk's clock
+
+
 @dataclass(frozen=True, slots=True)
 class Ignorado:
     why: str
 
 
-Fato: TypeAlias = Recebida | DeGrupo | Eco | Recibo | Ligacao | Ignorado
+Fato: TypeAlias = Recebida | DeGrupo | Eco | Recibo | Ligacao | EscritaNaCentral | MudancaNaCentral | Ignorado
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, assert_never
 
-from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
+from app.contexts.webhooks.api import (
+    DeGrupo,
+    Eco,
+    Entregue,
+    EscritaNaCentral,
+    Fato,
+    Ignorado,
+    Ligacao,
+    MudancaNaCentral,
+    Recebida,
+    Recibo,
+)
 from batuta import Done
 from batuta.kernel import Json
 from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
@@ -50,6 +61,11 @@ class Chips(Protocol):
     async def ligacao(self, transaction: Any, fato: Ligacao, *, now: datetime) -> None: ...
 
 
+class Central(Protocol):
+    async def escrita(self, transaction: Any, fato: EscritaNaCentral, *, now: datetime) -> None: ...
+    async def mudanca(self, transaction: Any, fato: MudancaNaCentral, *, now: datetime) -> None: ...
+
+
 class Inbox:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -67,7 +83,9 @@ class Inbox:
 
 
 class InboxWork:
-    """Processes stored deliveries. ``read`` extracts the facts of a delivery."""
+    """Processes stored deliveries. ``read`` extracts the facts of a delivery. ``central`` handles facts of the help desk;
+    None ignores them.
+    """
 
     def __init__(
         self,
@@ -76,12 +94,14 @@ class InboxWork:
         grupos: Grupos,
         chips: Chips,
         now: Callable[[], datetime],
+        central: Central | None = None,
     ) -> None:
         self._read = read
         self._conversas = conversas
         self._grupos = grupos
         self._chips = chips
         self._now = now
+        self._central = central
 
     def handler(self) -> ItemHandler:
         return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
@@ -109,6 +129,12 @@ class InboxWork:
                 await self._grupos.ingerir(transaction, fact, now=now)
             case Ligacao():
                 await self._chips.ligacao(transaction, fact, now=now)
+            case EscritaNaCentral():
+                if self._central is not None:
+                    await self._central.escrita(transaction, fact, now=now)
+            case MudancaNaCentral():
+                if self._central is not None:
+                    await self._central.mudanca(transaction, fact, now=now)
             case Ignorado():
                 return
             case _:

@@ -1,4 +1,6 @@
-"""``POST /webhook/evolution`` stores a delivery before it answers. The worker processes the delivery later."""
+"""``POST /webhook/evolution`` and ``POST /webhook/chatwoot`` store a delivery before they answer. The worker processes the
+delivery later.
+"""
 
 from typing import Any
 
@@ -6,6 +8,7 @@ from fastapi import APIRouter, Request
 
 from app.contexts.webhooks.api import Ignorado
 from app.contexts.webhooks.inbox import Inbox
+from app.integrations.chatwoot import events as chatwoot
 from app.integrations.evolution.events import delivery_of
 from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
@@ -13,6 +16,7 @@ from batuta.kernel import Json, loads, mask_text
 from batuta.web import Problem, is_local, state_of
 
 EVOLUTION = "/webhook/evolution"
+CHATWOOT = "/webhook/chatwoot"
 LONGEST_WORD = 80
 ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "not a delivery of the gateway"},
@@ -41,6 +45,18 @@ BODY: dict[str, Any] = {
         "content": {"application/json": {"schema": {"type": "object"}, "example": EXAMPLE}},
     }
 }
+DESK_ANSWERS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "not an event of Chatwoot"},
+    401: {"description": "the event is not signed with CHATWOOT_WEBHOOK_SECRET"},
+    404: {"description": "Chatwoot is not configured"},
+}
+DESK_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "an event of Chatwoot; other events than messages and changes of conversations are not stored",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {"event": "conversation_typing_on"}}},
+    }
+}
 
 
 def router(inbox: Inbox, settings: Settings) -> APIRouter:
@@ -51,6 +67,22 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
         """Store a delivery of the WhatsApp gateway before answering. A repeated delivery changes nothing."""
         _require_proof(request, settings)
         delivery = delivery_of(await _body(request))
+        if delivery is None:
+            raise Problem(400, "webhook_strange")
+        if isinstance(delivery, Ignorado):
+            return {"status": "ignored", "event": mask_text(delivery.why, LONGEST_WORD)}
+        return {"status": "ok", "new": await inbox.keep(delivery)}
+
+    @routes.post(CHATWOOT, operation_id="receive_chatwoot", responses=DESK_ANSWERS, openapi_extra=DESK_BODY)
+    async def chatwoot_event(request: Request) -> dict[str, Any]:
+        """Store an event of the help desk before answering. A repeated event changes nothing."""
+        secret, inbox_id = settings.chatwoot_webhook_secret, settings.chatwoot_inbox_id
+        if secret is None or inbox_id is None:
+            raise Problem(404, "chatwoot_off")
+        body, now = await request.body(), state_of(request).work.clock.now()
+        if not chatwoot.is_proved(secret.get_secret_value(), request.headers, request.query_params, body, now):
+            raise Problem(401, "chatwoot_unproved")
+        delivery = chatwoot.delivery_of(await _body(request), inbox_id, request.headers.get("x-chatwoot-delivery"))
         if delivery is None:
             raise Problem(400, "webhook_strange")
         if isinstance(delivery, Ignorado):

@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
+from batuta.testing import FakeClock
 from batuta.web.api import serve
 from simulador.main import create_app
 
 
 @pytest.fixture
-async def simulador() -> AsyncIterator[str]:
+async def simulador(clock: FakeClock) -> AsyncIterator[str]:
     stop, listening = asyncio.Event(), listen("127.0.0.1", 0)
-    serving = asyncio.create_task(serve(create_app(SystemClock()), listening, stop, timedelta(seconds=1)))
+    serving = asyncio.create_task(serve(create_app(clock), listening, stop, timedelta(seconds=1)))
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:

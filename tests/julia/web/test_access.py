@@ -24,7 +24,7 @@ OPEN = {
     ("GET", "/painel/static/{name}"),
 }
 # Routes that check their own secret, and refuse a request without it like the others.
-OWN_SECRET = {("POST", "/webhook/evolution")}
+OWN_SECRET = {("POST", "/webhook/evolution"), ("POST", "/webhook/chatwoot")}
 SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32}
 LOCAL = "127.0.0.1:8000"
 

@@ -1,0 +1,1 @@
+"""Chatwoot as the help desk: requests to its API, and its webhooks."""
