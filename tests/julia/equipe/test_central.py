@@ -353,7 +353,7 @@ async def test_an_older_change_does_not_undo_a_newer_one(office: Office, doctor:
         "status": "open",
         "labels": [],
     }
-    changed = [{"assignee_id": {}}]
+    changed: list[dict[str, Any]] = [{"assignee_id": {}}]
     now = office.clock.now().timestamp()
     new = {
         **base,
@@ -371,12 +371,12 @@ async def test_an_older_change_does_not_undo_a_newer_one(office: Office, doctor:
 
 
 async def test_another_inbox_and_published_messages_are_ignored() -> None:
-    message = {
+    message: dict[str, Any] = {
         "event": "message_created", "id": 5, "content": "oi", "message_type": "outgoing", "private": False,
         "sender": {"id": 7, "name": "Ana Teste", "type": "user"}, "conversation": {"id": 3, "inbox_id": INBOX},
     }  # fmt: skip
     assert isinstance(delivery_of(message, INBOX, None), Entregue)
-    ignored = [
+    ignored: list[dict[str, Any]] = [
         {"source_id": "julia:9"}, {"private": True}, {"message_type": "incoming"}, {"sender": {"type": "agent_bot"}},
         {"conversation": {"id": 3, "inbox_id": INBOX + 1}}, {"content": None}, {"event": "webwidget_triggered"},
     ]  # fmt: skip
