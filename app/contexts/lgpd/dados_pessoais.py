@@ -99,7 +99,7 @@ CONVERSAS: Final = (
     Tabela("contatos_lid", dados=(
         Dados(de={"telefone": De.QUEM, "lid": De.QUEM}, por_ultimo=True, mostra="telefone lid created_at"),
     )),
-    Tabela("conversations", "controlled_by first_touch_type last_touch_type execution_mode responsavel", dados=(
+    Tabela("conversations", "controlled_by first_touch_type last_touch_type execution_mode responsavel chatwoot_estado", dados=(
         Dados(de=MEDICO, apagar={"status": "'archived'", "chatwoot_conversation_id": VAZIO},
               mostra="id stage message_count ultima_mensagem_em created_at"),
     )),

@@ -47,8 +47,7 @@ BODY: dict[str, Any] = {
 }
 DESK_ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "not an event of Chatwoot"},
-    401: {"description": "the event is not signed with CHATWOOT_WEBHOOK_SECRET"},
-    404: {"description": "Chatwoot is not configured"},
+    401: {"description": "the event is not signed with CHATWOOT_WEBHOOK_SECRET, or Chatwoot is not configured"},
 }
 DESK_BODY: dict[str, Any] = {
     "requestBody": {
@@ -78,7 +77,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
         """Store an event of the help desk before answering. A repeated event changes nothing."""
         secret, inbox_id = settings.chatwoot_webhook_secret, settings.chatwoot_inbox_id
         if secret is None or inbox_id is None:
-            raise Problem(404, "chatwoot_off")
+            raise Problem(401, "chatwoot_off")
         body, now = await request.body(), state_of(request).work.clock.now()
         if not chatwoot.is_proved(secret.get_secret_value(), request.headers, request.query_params, body, now):
             raise Problem(401, "chatwoot_unproved")

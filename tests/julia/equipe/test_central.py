@@ -394,7 +394,7 @@ async def test_without_chatwoot_nothing_is_queued_and_the_webhook_is_closed(
         assert FILA.name not in work.queues
         transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
-            assert (await client.post("/webhook/chatwoot", json={})).status_code == 404
+            assert (await client.post("/webhook/chatwoot", json={})).status_code == 401
 
 
 def test_incomplete_settings_name_the_missing_one() -> None:
