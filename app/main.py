@@ -15,15 +15,14 @@ from app.cli import (
     campanhas,
     chips,
     conversas,
-    diretrizes,
     followups,
     grupos,
     lgpd,
     medicos,
     mensagens,
-    relatorios,
     vagas,
 )
+from app.cli.gestao import diretrizes, qualidade, relatorios
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
@@ -137,6 +136,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "conversas": conversas.COMMANDS,
         "followups": followups.COMMANDS,
         "relatorios": relatorios.COMMANDS,
+        "qualidade": qualidade.COMMANDS,
         "diretrizes": diretrizes.COMMANDS,
         "lgpd": lgpd.COMMANDS,
     }

@@ -124,12 +124,19 @@ class Settings(EngineSettings):
     """alerts: longest mean time to an answer in the last 30 minutes, in seconds"""
     alerta_silencio_minutos: Positive = 30
     """alerts: minutes without any sent message while a doctor waits, in the sending hours"""
+    alerta_nota_minima: Annotated[float, Field(ge=1, le=10)] = 5.0
+    """alerts: lowest mean score of the conversations evaluated in 24 hours, from five conversations on"""
     alerta_performance_ms: Positive = 1000
     """alerts: longest mean duration of the job heartbeat in the last hour, in milliseconds; twice as long is critical"""
     alerta_recusas_parte: Share = 0.4
     """alerts: largest share of refused offers in 24 hours"""
     alerta_conversao_queda: Share = 0.3
     """alerts: largest drop of reservations per offer in 24 hours, against the week before"""
+
+    qualidade_quieta_horas: Positive = 72
+    """quality: hours after the last message at which an open conversation is evaluated"""
+    qualidade_model_enabled: bool = True
+    """quality: whether the model evaluates conversations, with numbers and names masked (needs OPENAI_API_KEY)"""
 
     demo: bool = False
     """fill an empty database with synthetic people who accept messages at any hour; set by `make run`, not for

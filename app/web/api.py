@@ -19,7 +19,7 @@ from app.web.routes import (
     vagas,
     webhooks,
 )
-from app.web.routes.gestao import diretrizes, followups, lgpd, relatorios
+from app.web.routes.gestao import diretrizes, followups, lgpd, qualidade, relatorios
 from app.web.routes.health import health_router
 from batuta.web import create_api
 
@@ -45,6 +45,7 @@ def create_app(julia: Julia) -> FastAPI:
             diretrizes.router(julia.directives.diretrizes, work.zone),
             lgpd.router(julia.personal_data.lgpd, work.zone),
             relatorios.router(julia.reports.relatorios, work.zone),
+            qualidade.router(julia.quality, work.zone),
             agendamentos.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),
         ],

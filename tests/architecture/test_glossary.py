@@ -34,6 +34,7 @@ NO_STATES = {
     "app.contexts.chips.service.StatusDoChip",  # the values that an operator may set
     "app.contexts.grupos.fila.Estagio",  # the values that wait
     "alertas_enviados.kind",
+    "avaliacoes_qualidade.avaliador",
     "avisos_equipe.destino",
     "briefing_sync_log.origem",
     "briefing_sync_log.resultado",

@@ -42,7 +42,7 @@ ELSEWHERE = {
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
-DEAD, PARKED, QUESTION, PENDING, TALK, REPORT = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8))
+DEAD, PARKED, QUESTION, PENDING, TALK, REPORT, SCORED = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8, 10))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
@@ -56,6 +56,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta agendamentos": {"ID": "{appointment}"},
     "batuta relatorios": {"ID": REPORT},
+    "batuta qualidade": {"ID": SCORED},
     "batuta medicos": {"MEDICO": "{doctor}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
@@ -119,6 +120,11 @@ _TALK = """
     INSERT INTO conversations (id, cliente_id, created_at, updated_at)
     SELECT :id, id, :now, :now FROM clientes WHERE telefone = :phone
 """
+_EVALUATION = """
+    INSERT INTO avaliacoes_qualidade
+        (id, conversa_id, avaliador, score_geral, positivos, negativos, sugestoes, mensagens, created_at)
+    VALUES (:id, :talk, 'regras', 6, '[]', '[]', '[]', 2, :now)
+"""
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
 """
@@ -180,6 +186,7 @@ async def _fill(url: str) -> dict[str, str]:
         await write(database, _PENDING, id=PENDING, now=now)
         await write(database, _TALK, id=TALK, now=now, phone="5511900001002")
         await write(database, _REPORT, id=REPORT, now=now, until=now + timedelta(hours=1), figures=_FIGURES)
+        await write(database, _EVALUATION, id=SCORED, talk=TALK, now=now)
         await write(database, _BRIEFING, id=str(UUID(int=9)), now=now)
         await write(database, _DIRECTIVE, id=str(UUID(int=9)), now=now)
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)

@@ -1,10 +1,14 @@
-"""Builds the quality of the service: the alerts and their thresholds."""
+"""Builds the quality of the service: alerts and their thresholds, evaluations of conversations, the guidance for the model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from app.composition.envio import hours
+from app.contexts.llm.service import Consulta
 from app.contexts.qualidade.alertas import Alertas, Limiares
+from app.contexts.qualidade.avaliacoes import Avaliacoes
+from app.contexts.qualidade.orientacao import Orientacoes
 from app.settings import Settings
 from batuta import Batuta
 from batuta.jobs import JobHandler
@@ -13,14 +17,28 @@ from batuta.jobs import JobHandler
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     alertas: Alertas
+    avaliacoes: Avaliacoes
+    orientacoes: Orientacoes
 
     @property
     def handlers(self) -> Mapping[str, JobHandler]:
-        return {"verificar-alertas": self.alertas.verificar_alertas}
+        return {
+            "verificar-alertas": self.alertas.verificar_alertas,
+            "avaliar-conversas-pendentes": self.avaliacoes.avaliar_conversas_pendentes,
+            "atualizar-prompt-feedback": self.orientacoes.atualizar_prompt_feedback,
+        }
 
 
-def add_quality(work: Batuta, settings: Settings) -> Quality:
-    quality = Quality(alertas=Alertas(work.database, thresholds(settings), hours(settings), work.zone, work.clock))
+def add_quality(work: Batuta, settings: Settings, llm: Consulta | None) -> Quality:
+    """Register the quality of the service. Without ``llm`` the rules evaluate conversations."""
+    database, ids, clock = work.database, work.ids, work.clock
+    guidance, quiet = Orientacoes(database, ids, clock), timedelta(hours=settings.qualidade_quieta_horas)
+    asked = llm if settings.qualidade_model_enabled else None
+    quality = Quality(
+        alertas=Alertas(database, thresholds(settings), hours(settings), work.zone, clock),
+        avaliacoes=Avaliacoes(database, guidance, asked, quiet, ids, clock),
+        orientacoes=guidance,
+    )
     work.health.add(quality.alertas.check)
     return quality
 
@@ -31,6 +49,7 @@ def thresholds(settings: Settings) -> Limiares:
         handoff_pico=settings.alerta_handoff_pico,
         resposta_segundos=settings.alerta_resposta_segundos,
         silencio_minutos=settings.alerta_silencio_minutos,
+        nota_minima=settings.alerta_nota_minima,
         performance_ms=settings.alerta_performance_ms,
         recusas_parte=settings.alerta_recusas_parte,
         conversao_queda=settings.alerta_conversao_queda,

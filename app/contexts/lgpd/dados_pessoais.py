@@ -131,6 +131,11 @@ CONVERSAS: Final = (
         Dados(de={"cliente_id": De.MEDICO, "telefone": De.QUEM, "quem": De.QUEM},
               mostra="provider_message_id motivo mensagens created_at resolvida_em"),
     )),
+    Tabela("avaliacoes_qualidade", "avaliador modelo corrigida_por", dados=(
+        Dados(de={"conversa_id": De.CONVERSA},
+              mostra="score_geral positivos negativos sugestoes nota_corrigida correcao created_at"),
+    )),
+    Tabela("avaliacoes_ilegiveis", dados=(Dados(de={"conversa_id": De.CONVERSA}, mostra="vezes em"),)),
     Tabela("optouts_provaveis", "por", dados=(
         Dados(de={"cliente_id": De.MEDICO, "telefone": De.QUEM, "telefone_chave": De.QUEM},
               mostra="provider_message_id regra decisao motivo created_at decidida_em"),
@@ -231,6 +236,7 @@ GESTAO: Final = (
     Tabela("relatorios_envios", "destino estado erro"),
     Tabela("briefing_sync_log", "documento origem doc_title doc_hash avisos resultado", livres="conteudo_raw parseado"),
     Tabela("diretrizes", "tipo documento", livres="conteudo"),
+    Tabela("prompts", "nome base por", livres="conteudo"),
     Tabela("chips", "telefone instance_name tipo provider status fase_warmup trust_level trust_factors tipos_midia_usados"
            " ban_reason"),
     Tabela("chip_transitions", "from_status to_status reason triggered_by"),

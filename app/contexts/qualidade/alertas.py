@@ -26,7 +26,7 @@ ANSWERED_WITHIN: Final = timedelta(hours=2)
 SETTLED: Final = timedelta(minutes=5)
 MOST_ANSWERS: Final = 500
 # Smallest counts from which a share or a mean says something.
-CONVERSAS, RESPOSTAS, CHAMADAS, OFERTAS = 5, 3, 5, 10
+CONVERSAS, RESPOSTAS, AVALIADAS, CHAMADAS, OFERTAS = 5, 3, 5, 5, 10
 # A figure this many times its threshold is critical.
 PICO_CRITICO, LENTO_CRITICO = 1.5, 2
 LOST: Final = {Severity.CRITICAL: 5, Severity.ERROR: 3, Severity.WARNING: 2, Severity.INFO: 0}
@@ -40,6 +40,7 @@ class Limiares:
     handoff_pico: int = 5
     resposta_segundos: int = 120
     silencio_minutos: int = 30
+    nota_minima: float = 5.0
     performance_ms: int = 1000
     recusas_parte: float = 0.4
     conversao_queda: float = 0.3
@@ -59,6 +60,8 @@ class Medidas:
     esperam_desde: datetime | None = None
     enviadas: int = 0
     no_horario: bool = True  # the sending hours are open, so that Julia answers
+    avaliadas: int = 0
+    nota: float = 0.0  # mean score of the conversations evaluated in the last 24 hours
     chamadas: int = 0
     performance_ms: float = 0.0
     ofertas: int = 0
@@ -93,6 +96,9 @@ def _conversations(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
         minutes, since = limiares.silencio_minutos, medidas.esperam_desde
         found = str(medidas.esperam)
         yield _finding(Severity.CRITICAL, "sem_respostas", medidas.esperam, 0, found, since, minutos=minutes)
+    if medidas.avaliadas >= AVALIADAS and medidas.nota < limiares.nota_minima:
+        score, lowest = medidas.nota, limiares.nota_minima
+        yield _finding(Severity.ERROR, "score_qualidade_baixo", score, lowest, f"{score:.1f}", minima=f"{lowest:g}")
     mean, slow = round(medidas.performance_ms), limiares.performance_ms
     if medidas.chamadas >= CHAMADAS and mean > slow:
         is_worse = mean > LENTO_CRITICO * slow
@@ -147,6 +153,7 @@ class AlertQueries:
     answered: Query
     silence: Query
     offers: Query
+    scores: Query
     durations: Query
 
 
@@ -173,6 +180,7 @@ class Alertas:
             silence = await _only(reading, queries.silence, since=silent, settled=now - SETTLED)
             today = await _only(reading, queries.offers, since=now - DAY, until=now)
             week = await _only(reading, queries.offers, since=now - DAY - WEEK, until=now - DAY)
+            scores = await _only(reading, queries.scores, since=now - DAY)
             calls = await _only(reading, queries.durations, hour_ago=now - HOUR)
         waits = [(row["saiu"] - row["veio"]).total_seconds() for row in answered]
         return Medidas(
@@ -186,6 +194,8 @@ class Alertas:
             esperam_desde=silence["desde"],
             enviadas=silence["enviadas"],
             no_horario=self._hours.is_open(now, self._zone),
+            avaliadas=scores["avaliadas"],
+            nota=float(scores["nota"] or 0),
             chamadas=calls["chamadas"],
             performance_ms=float(calls["media"] or 0),
             ofertas=today["ofertas"],

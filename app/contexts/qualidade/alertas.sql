@@ -40,6 +40,10 @@ SELECT (SELECT count(*) FROM fila_mensagens
                       AND came.classe = 'recusa' AND came.created_at >= offer.enviada_em)) AS recusas,
        (SELECT count(DISTINCT vaga_id) FROM vagas_historico WHERE para = 'reservada' AND em > :since AND em <= :until) AS reservas;
 
+-- read scores: the mean score of the conversations evaluated since an instant; the job evaluates at night, so one day is needed
+SELECT count(*) AS avaliadas, avg(coalesce(nota_corrigida, score_geral)) AS "nota [REAL]" FROM avaliacoes_qualidade
+WHERE created_at > :since;
+
 -- read durations: the duration of the simplest job, which calls the api and the database, in milliseconds
 SELECT count(*) AS chamadas, avg(duration_ms) AS "media [REAL]" FROM job_executions
 WHERE job_name = 'heartbeat' AND status = 'success' AND started_at > :hour_ago;

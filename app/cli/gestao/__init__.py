@@ -1,0 +1,1 @@
+"""Commands for managers: reports, directives and the quality of the conversations."""

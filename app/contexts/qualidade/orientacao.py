@@ -1,0 +1,111 @@
+"""The guidance for the model: a text that condenses evaluations and the corrections of people, with all its versions.
+
+The text is made by rules from stored sentences, so that it contains nothing that no evaluation says. Without evaluations, or
+with unchanged ones, the version in force remains.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from batuta import Done, Outcome, Skipped
+from batuta.jobs import JobCall
+from batuta.kernel import Clock, Ids, Json
+from batuta.reasons import define
+from batuta.sql import AsJson, Database, Query, Row, load_queries
+
+NOME: Final = "orientacao_conversas"
+SISTEMA: Final = "sistema"
+RECENT: Final = timedelta(days=90)
+MOST_EVALUATIONS, MOST_LINES, MOST_VERSIONS = 1_000, 10, 50
+GOOD, BAD = 8, 4
+NOTHING_TO_CONDENSE = define(
+    "orientacao_sem_base",
+    "no evaluation of the last 90 days has a sentence or a correction: the guidance in force remains; "
+    "`batuta qualidade corrigir ID NOTA --motivo TEXTO` adds a correction",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condensada:
+    """The text of a guidance, and the counts of what it condenses."""
+
+    texto: str
+    base: Mapping[str, Json]
+
+
+def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | None:
+    """Condense evaluations, newest first: corrections of people, then the most frequent sentences. None if there is none."""
+    corrected = [each for each in avaliacoes if each["nota_corrigida"] is not None and each["correcao"]]
+    good = [each for each in avaliacoes if each["nota"] >= GOOD]
+    bad = [each for each in avaliacoes if each["nota"] <= BAD]
+    parts = {
+        "Correções da equipe": [f"(nota {each['nota']}) {each['correcao']}" for each in corrected[:MOST_LINES]],
+        "Continuar": _most_frequent(good, "positivos"),
+        "Evitar": _most_frequent(bad, "negativos"),
+        "Melhorar": _most_frequent(avaliacoes, "sugestoes"),
+    }
+    said = [f"{title}:\n" + "\n".join(f"- {line}" for line in lines) for title, lines in parts.items() if lines]
+    if not said:
+        return None
+    base: dict[str, Json] = {
+        "avaliacoes": len(avaliacoes),
+        "correcoes": len(corrected),
+        "exemplos_bons": len(good),
+        "exemplos_ruins": len(bad),
+    }
+    return Condensada(texto="\n".join(said), base=base)
+
+
+def _most_frequent(avaliacoes: Sequence[Row | Mapping[str, Any]], name: str) -> list[str]:
+    """Return the most frequent sentences of a list; equally frequent ones in alphabetical order."""
+    counted = Counter(line for each in avaliacoes for line in each[name])
+    return [line for line, _ in sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:MOST_LINES]]
+
+
+@dataclass(frozen=True, slots=True)
+class GuidanceQueries:
+    evaluated: Query
+    active: Query
+    versions: Query
+    close: Query
+    add: Query
+
+
+class Orientacoes:
+    def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._ids = ids
+        self._clock = clock
+        self._queries = load_queries(GuidanceQueries, Path(__file__).parent / "orientacao.sql", database.dialect)
+
+    async def em_vigor(self) -> Row | None:
+        """Return the version in force, or None before the first one."""
+        return await self._database.one(self._queries.active, nome=NOME)
+
+    async def versoes(self) -> Sequence[Row]:
+        """Return every version, newest first."""
+        return await self._database.all(self._queries.versions, nome=NOME, limite=MOST_VERSIONS)
+
+    async def atualizar_prompt_feedback(self, call: JobCall) -> Outcome:
+        """Write the next version of the guidance if the evaluations give another text than the version in force."""
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            rows = await transaction.all(self._queries.evaluated, since=now - RECENT, limite=MOST_EVALUATIONS)
+            made = condensar(rows)
+            if made is None:
+                return Skipped(NOTHING_TO_CONDENSE())
+            known = await transaction.all(self._queries.versions, nome=NOME, limite=1)
+            version, changed = (known[0]["versao"], False) if known else (0, False)
+            if not known or known[0]["conteudo"] != made.texto:
+                version += 1
+                await transaction.run(self._queries.close, nome=NOME, now=now)
+                # Zero rows: another run has written this version.
+                changed = bool(await transaction.run(
+                    self._queries.add, id=self._ids.new(), nome=NOME, versao=version, conteudo=made.texto,
+                    base=AsJson(dict(made.base)), por=call.by or SISTEMA, now=now,
+                ))  # fmt: skip
+        return Done(items=int(changed), result={"versao": version, "mudou": changed, **made.base})
