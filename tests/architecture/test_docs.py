@@ -233,9 +233,13 @@ def test_both_languages_of_a_manual_name_the_same_commands_and_settings(english:
         commands = r"`((?:batuta|make|GET|POST|docker|python3) [^`\n]*|[A-Z][A-Z_]+(?:=[^`\n]*)?)`"
         return set(re.findall(commands, (ROOT / "docs" / name).read_text()))
 
+    def in_english(command: str) -> str:
+        placeholders = {"NOME": "NAME", "ARQUIVO": "FILE", "INSTANCIA": "INSTANCE", "ANTIGA": "OLD", "NOVA": "NEW"}
+        return re.sub(rf"\b({'|'.join(placeholders)})\b", lambda found: placeholders[found[0]], command)
+
     only_portuguese = {"BATUTA_LANG=pt-BR", "batuta --lang pt-BR …"}
     assert len(words(english)) > 15
-    assert words(english) == words(portuguese) - only_portuguese
+    assert words(english) == {in_english(each) for each in words(portuguese) - only_portuguese}
 
 
 def test_log_lines_that_the_manuals_quote_exist() -> None:
