@@ -1,5 +1,7 @@
 """Julia's frequent statements use their index at any table size."""
 
+import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ from app.contexts.campanhas.repository import campaign_queries, start_queries
 from app.contexts.envio import saude
 from app.contexts.envio.saude import FilaQueries
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.qualidade import alertas
+from app.contexts.qualidade.alertas import AlertQueries
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries, sqlite_claim_queries
@@ -28,6 +32,8 @@ TO_LOOK_UP = (
     "SELECT id FROM clientes WHERE status_telefone IN ('pendente', 'validando', 'erro') AND deleted_at IS NULL"
     " AND coalesce(telefone_validar_em, created_at) <= :now ORDER BY coalesce(telefone_validar_em, created_at) LIMIT 50"
 )
+# A table that is read as a whole; a derived table and a row of constants are not tables.
+SCANNED = re.compile(r"SCAN (?!CONSTANT|waiting)(?!.*USING)")
 BY_PHONE = "SELECT id FROM clientes WHERE telefone_chave = :phone AND deleted_at IS NULL"
 
 
@@ -78,6 +84,25 @@ async def test_queue_health_uses_indexes(full: Database, clock: FakeClock) -> No
     counted = await plan(full, queries.metrics, **saude.query_values(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted
+
+
+async def test_figures_of_the_alerts_are_read_by_index(full: Database, clock: FakeClock) -> None:
+    queries = load_queries(AlertQueries, Path(alertas.__file__).parent / "alertas.sql", full.dialect)
+    now = clock.now()
+    offers = await plan(full, queries.offers, since=now - timedelta(days=1), until=now)
+    assert "fila_mensagens_sent_by_type" in offers
+    if full.dialect == "postgres":
+        return  # PostgreSQL knows its row counts, and the other tables are empty here
+    ago = {"hour_ago": now, "day_ago": now, "week_ago": now}
+    plans = [
+        await plan(full, queries.handovers, now=now, **ago),
+        await plan(full, queries.answered, hours_ago=now, since=now, most=10),
+        await plan(full, queries.silence, since=now, settled=now),
+        await plan(full, queries.scores, since=now),
+        await plan(full, queries.durations, hour_ago=now),
+    ]
+    assert "conversas_historico_by_time" in plans[0]
+    assert [line for each in (offers, *plans) for line in each.splitlines() if SCANNED.search(line)] == []
 
 
 async def test_claim_reads_only_the_waiting_messages(full: Database, clock: FakeClock) -> None:
