@@ -473,7 +473,8 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             opt_out_in_doubt=row["optout_em_duvida"],
             is_cooling_off=row["permission_state"] == "cooling_off",
             cooling_off_until=row["cooling_off_until"],
-            next_allowed_at=row["next_allowed_at"],
+            # The pause after the last follow-up holds the automatic triggers too; people may still write.
+            next_allowed_at=_later(row["next_allowed_at"], None if gatilho is None else row["pausado_ate"]),
             last_inbound_at=row["last_inbound_at"],
             contacts_7d=row["contatos_7d"],
             other_campaign_at=row["outra_campanha_em"],
@@ -484,6 +485,11 @@ def _facts(lease: Lease, row: Row) -> Fatos:
         tried_by=row["tentada_por"],
         last_try=row["tentativas"] >= row["max_tentativas"],
     )
+
+
+def _later(first: datetime | None, second: datetime | None) -> datetime | None:
+    known = [each for each in (first, second) if each is not None]
+    return max(known, default=None)
 
 
 def _message(row: Row) -> Mensagem:

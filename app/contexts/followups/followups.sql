@@ -39,5 +39,5 @@ SELECT id, cliente_id, stage, desde AS "desde [TIMESTAMPTZ]", pausado_ate, telef
     JOIN clientes AS doctor ON doctor.id = talk.cliente_id
     LEFT JOIN doctor_state AS state ON state.cliente_id = doctor.id
 ) AS considered
-WHERE desde <= :antes AND (:todas OR impedimento IS NULL)
+WHERE desde <= :antes AND (:todas OR coalesce(impedimento, '') = :impedimento)
 ORDER BY desde, id LIMIT :limite;

@@ -171,15 +171,9 @@ class Followups:
 
     async def ask(self) -> Report:
         """Report follow-ups that were due a week ago: not queued yet, or failed three times."""
-        now, rows = self._clock.now(), list[Row]()
-        for etapa in ETAPAS:
-            until = now - etapa.espera - LATE
-            rows += await self._considered(self._database, etapa.de, until, todas=True, limite=1000, now=now)
-        late = [row["desde"] for row in rows if row["impedimento"] is None]
-        failed = [row["desde"] for row in rows if row["impedimento"] == Impedimento.FALHAS]
         reports = [
-            report_count(Severity.WARNING, "followups", what, len(each), min(each, default=None), lost=2)
-            for what, each in (("atrasados", late), ("com_falhas", failed))
+            report_count(Severity.WARNING, "followups", what, *await self._late(why), lost=2)
+            for what, why in (("atrasados", None), ("com_falhas", Impedimento.FALHAS))
         ]
         return Report(
             findings=tuple(each for report in reports for each in report.findings),
@@ -190,6 +184,18 @@ class Followups:
     def check(self) -> Check:
         return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
 
+    async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
+        """Count follow-ups with this reason against them that were due a week ago, and return the earliest instant."""
+        now = self._clock.now()
+        found = [
+            row
+            for etapa in ETAPAS
+            for row in await self._considered(
+                self._database, etapa.de, now - etapa.espera - LATE, impedimento=why, limite=1, now=now
+            )
+        ]
+        return sum(row["total"] for row in found), min((row["desde"] for row in found), default=None)
+
     async def _queue(self, etapa: Etapa) -> tuple[int, int]:
         """Queue the follow-ups of one stage in one transaction. Return their number and that of those that wait."""
         now, abertas = self._clock.now(), None
@@ -197,7 +203,7 @@ class Followups:
             abertas = await self._parts.sugestoes.abertas(self._database, now=now)
         async with self._database.transaction() as transaction:
             until = now - etapa.espera
-            rows = await self._considered(transaction, etapa.de, until, todas=False, limite=POR_RODADA, now=now)
+            rows = await self._considered(transaction, etapa.de, until, limite=POR_RODADA, now=now)
             vacancies = {row["id"]: await self._vacancy(transaction, row, abertas) for row in rows}
             items = [_message(etapa, row, vacancies[row["id"]], now) for row in rows]
             ids = await self._parts.fila.put(items, within=transaction) if items else []
@@ -214,8 +220,19 @@ class Followups:
         return await self._parts.sugestoes.para(reading, abertas, row["cliente_id"], row["especialidade"])
 
     async def _considered(
-        self, reading: Reading, estagio: Estagio, antes: datetime, *, todas: bool, limite: int, now: datetime
+        self,
+        reading: Reading,
+        estagio: Estagio,
+        antes: datetime,
+        *,
+        limite: int,
+        now: datetime,
+        todas: bool = False,
+        impedimento: Impedimento | None = None,
     ) -> list[Row]:
+        """Read conversations of one stage whose last message is older than ``antes``: all, or those with this reason
+        against a follow-up.
+        """
         etapa = POR_ESTAGIO.get(estagio)
         return await reading.all(
             self._queries.considered,
@@ -223,6 +240,7 @@ class Followups:
             tipo="" if etapa is None else etapa.tipo.value,
             antes=antes,
             todas=todas,
+            impedimento="" if impedimento is None else impedimento.value,
             contatos=CONTACTS_IN_A_WEEK,
             tentativas=TENTATIVAS,
             week_ago=now - WEEK,

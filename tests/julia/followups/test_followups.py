@@ -376,6 +376,22 @@ async def test_second_follow_up_is_cancelled_if_its_vacancy_is_taken_and_written
     assert (await one(office.work.database, "SELECT stage FROM conversations"))["stage"] == "followup_2_enviado"
 
 
+@pytest.mark.parametrize("trigger", [True, False], ids=["trigger", "person"])
+async def test_pause_stops_automatic_triggers_and_not_people(
+    office: Office, doctor: str, chip: str, trigger: bool
+) -> None:
+    await begin(office, doctor, stage="nao_respondeu")
+    await write(office.work.database, "UPDATE conversations SET pausado_ate = :at", at=office.clock.now() + DAY)
+    for switch, value in (("pilot_mode", False), ("reativacao_automatica_enabled", True)):
+        await office.work.switches.set(switch, value, by="ana", reason="-", now=office.clock.now())
+    id = await office.put(doctor, tipo="reativacao" if trigger else "manual")
+    await office.works()
+    row = await office.message(id)
+    assert (row["status"], row["outcome"]) == (
+        ("bloqueada", "BLOCKED_NEXT_ALLOWED") if trigger else ("enviada", "SENT")
+    )
+
+
 async def test_answer_during_the_pause_ends_it(office: Office, doctor: str) -> None:
     await begin(office, doctor, stage="nao_respondeu")
     await write(office.work.database, "UPDATE conversations SET pausado_ate = :at", at=office.clock.now() + DAY)
