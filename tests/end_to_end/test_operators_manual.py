@@ -31,7 +31,14 @@ from tests.julia.tables import one, rows, write
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
-MANUALS = ("docs/operations.md", "docs/operacao.md", "docs/grupos.md", "docs/agendamentos.md", "docs/conversas.md")
+MANUALS = (
+    "docs/operations.md",
+    "docs/operacao.md",
+    "docs/grupos.md",
+    "docs/agendamentos.md",
+    "docs/conversas.md",
+    "docs/lgpd.md",
+)
 # Processes that run until a signal ends them: tests/faults starts them. Here only their options are checked.
 PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
@@ -58,6 +65,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta relatorios": {"ID": REPORT},
     "batuta qualidade": {"ID": SCORED},
     "batuta medicos": {"MEDICO": "{doctor}"},
+    "batuta lgpd": {"5511900000001": "{doctor}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
 # Commands that must come first.
@@ -72,6 +80,7 @@ FIRST: Mapping[str, tuple[str, ...]] = {
         "batuta switch off pilot_mode --reason teste",
         "batuta switch on recuperacao_automatica_enabled --reason teste",
     ),
+    "batuta lgpd apagar": (f"batuta decidir {PARKED} nao-enviada",),
     "batuta restore": ("batuta backup copy.batuta", "batuta backup backups/julia.batuta"),
 }
 OFFER = "Plantão de pediatria no Hospital Fictício, dia {day}, noturno, R$ 1.500"

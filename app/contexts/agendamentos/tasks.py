@@ -139,16 +139,14 @@ class Normalizador:
     async def _lido(self, row: Row) -> _Lido:
         lido = _Lido()
         if self._ligado.endereco and (row["endereco_completo"] or row["cep"]):
-            self._address(row, lido)
+            self._with_rules("endereco", self._address, row, lido)
         if self._ligado.documento and row["documento_completo"]:
-            self._document(row, lido)
+            self._with_rules("documento", self._document, row, lido)
         if self._llm is None or not lido.pedido.partes:
             return lido
-        said = await self._llm.ler(lido.pedido, lambda: self._begin(row, lido.pedido))
+        said = await self._llm.ler(lido.pedido, lambda: self._begin(row))
         match said:
             case LeituraDoLlm():
-                for part in lido.pedido.partes:
-                    log.info(_ENDS[part], row["id"])
                 _add(said, lido)
             case Mudo():
                 lido.faltou = True
@@ -156,7 +154,17 @@ class Normalizador:
                 lido.espera = said
             case _:  # the budget is exhausted: only the rules are used
                 pass
+        if lido.espera is None and not lido.faltou:
+            for part in lido.pedido.partes:
+                log.info(_ENDS[part], row["id"])
         return lido
+
+    def _with_rules(self, part: str, read: Callable[[Row, _Lido], None], row: Row, lido: _Lido) -> None:
+        """Read one part with the rules, and log its start and end. A part that the model must read ends later."""
+        log.info(_STARTS[part], row["id"])
+        read(row, lido)
+        if part not in lido.pedido.partes:
+            log.info(_ENDS[part], row["id"])
 
     def _address(self, row: Row, lido: _Lido) -> None:
         text = row["endereco_completo"] or ""
@@ -179,10 +187,8 @@ class Normalizador:
         if self._perguntavel.documento and not is_clear:
             lido.pedido = replace(lido.pedido, documento=text)
 
-    async def _begin(self, row: Row, pedido: PedidoAoLlm) -> None:
+    async def _begin(self, row: Row) -> None:
         await self._database.run(self._queries.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
-        for part in pedido.partes:
-            log.info(_STARTS[part], row["id"])
 
     async def _write(self, row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
         documento = lido.documento or {}

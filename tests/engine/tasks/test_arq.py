@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -537,6 +538,44 @@ async def test_original_arq_command_runs_the_tasks_of_an_import(tmp_path: Path, 
     assert "Starting normalization for appointment" in log_lines
     assert "52998224725" not in log_lines
     assert "Pessoa Fictícia" not in log_lines
+
+
+async def test_documented_redis_commands_show_waiting_and_running_calls(tmp_path: Path, redis_url: str) -> None:
+    """Run the commands of docs/agendamentos.md, because the keys belong to ARQ and may change with its version."""
+    found = re.findall(r"`redis-cli ([A-Z]+) \"?([^`\"]+)\"?`", (ROOT / "docs" / "agendamentos.md").read_text())
+    assert [command for command, _ in found] == ["ZCARD", "KEYS", "KEYS"]
+    work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
+    add_arq(work, Settings.model_validate({"redis_url": redis_url}))
+    began, goes_on, events = asyncio.Event(), asyncio.Event(), EventRecorder()
+    work.events.subscribe(events)
+
+    @work.task()
+    async def espera(ctx: TaskContext) -> None:
+        began.set()
+        await goes_on.wait()
+
+    async with work, redis_at(redis_url) as redis:
+        await redis.flushdb()
+
+        async def figures() -> list[int]:
+            answers = [await redis.execute_command(command, key) for command, key in found]
+            return [answer if isinstance(answer, int) else len(answer) for answer in answers]
+
+        stop = asyncio.Event()
+        running = asyncio.create_task(work.supervisor().run(stop, timedelta(seconds=5)))
+        id = await work.enqueue(espera)
+        async with asyncio.timeout(120):
+            await queued(redis, set())
+            assert await figures() == [1, 0, 0]
+            async with arq_working(work):
+                await began.wait()
+                assert (await figures())[1] == 1
+                goes_on.set()
+                await ended(work, events, id)
+                while (await figures())[0]:
+                    await asyncio.sleep(0)
+        stop.set()
+        await running
 
 
 def test_worker_takes_its_limits_from_the_environment(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ behind.
 
 import asyncio
 import csv
+import logging
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -457,3 +458,19 @@ async def test_demonstration_sheet_is_imported_and_read(office: Office) -> None:
     assert await office.work_on() > 30
     counts = await office.agendamentos.contagem()
     assert (counts["failed"], counts["completed"] + counts["skipped"]) == (0, 40)
+
+
+async def test_reading_by_the_rules_logs_the_same_steps_as_a_reading_by_the_model(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="julia.agendamentos")
+    id = await office.criar(endereco_completo="Rua Um, 1, Campinas/SP", documento_completo="CPF 529.982.247-25")
+    await office.work_on()
+    assert [record.getMessage() for record in caplog.records if record.name == "julia.agendamentos"] == [
+        f"Starting normalization for appointment {id}",
+        f"Normalizing address for appointment {id}",
+        f"Address normalized for appointment {id}",
+        f"Normalizing documents for appointment {id}",
+        f"Documents normalized for appointment {id}",
+        f"Normalization completed successfully for {id}",
+    ]
