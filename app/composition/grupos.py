@@ -109,7 +109,8 @@ def add_groups(
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     queue = work.queues[Estagio.PENDENTE]
     grupos = Grupos(database.dialect, ids, conversas, queue)
-    operacao = Operacao(database, queue, work.work_once, pace, clock, pergunta_fora=asks_outside(settings))
+    again = work.queues[Estagio.EXTRACAO]
+    operacao = Operacao(database, queue, again, work.work_once, pace, clock, pergunta_fora=asks_outside(settings))
     custos = Custos(database, clock, USO)
     health = SaudeDosGrupos(database, operacao.fila, custos.desde, lambda instant: instant.astimezone(zone), clock)
     groups = Groups(

@@ -1,13 +1,14 @@
-"""``batuta grupos status | reprocessar | backfill``: the queue of the pipeline."""
+"""``batuta grupos status | reprocessar | backfill | reler``: the queue of the pipeline."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from app.cli.shared import ask, word
+from app.cli.shared import DAY, ask, word
 from app.composition.julia import Julia
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.grupos.fila import Estagio
@@ -51,7 +52,29 @@ def backfill(
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.grupos.{key}", found=found, added=added)))
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"status": status, "reprocessar": reprocessar, "backfill": backfill}
+def reler(
+    context: typer.Context,
+    desde: Annotated[datetime, typer.Option("--desde", formats=DAY)],
+    ate: Annotated[datetime, typer.Option("--ate", formats=DAY)],
+    limite: Limite = 1000,
+    enfileirar: Annotated[bool, typer.Option("--enfileirar")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    zone = ctx.work().zone
+    since, until = desde.replace(tzinfo=zone), (ate + timedelta(days=1)).replace(tzinfo=zone)
+    found, added = ask(ctx, lambda julia: _read_again(ctx, julia.groups.operacao, since, until, limite, enfileirar))
+    document = {"encontradas": found, "enfileiradas": added}
+    key = "enqueued" if enfileirar else "would_read_again"
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.grupos.{key}", found=found, added=added)))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "status": status,
+    "reprocessar": reprocessar,
+    "backfill": backfill,
+    "reler": reler,
+}
 
 
 async def _revive(ctx: CliContext, operacao: Operacao, estagio: Estagio | None, limite: int) -> int:
@@ -67,14 +90,25 @@ async def _revive(ctx: CliContext, operacao: Operacao, estagio: Estagio | None, 
 
 async def _backfill(ctx: CliContext, operacao: Operacao, limite: int, dry_run: bool) -> tuple[int, int]:
     found = await operacao.esquecidas(limite)
+    return len(found), await _enqueue(ctx, [] if dry_run else found, operacao.enfileirar)
+
+
+async def _read_again(
+    ctx: CliContext, operacao: Operacao, since: datetime, until: datetime, limite: int, enfileirar: bool
+) -> tuple[int, int]:
+    found = await operacao.passadas(since, until, limite)
+    return len(found), await _enqueue(ctx, found if enfileirar else [], operacao.reler)
+
+
+async def _enqueue(ctx: CliContext, ids: list[str], put: Callable[[list[str]], Awaitable[int]]) -> int:
     added = 0
     with _bar(ctx) as bar:
-        task = bar.add_task(ctx.texts()("cli.grupos.enqueueing"), total=len(found))
-        for first in range(0, 0 if dry_run else len(found), BATCH):
-            some = found[first : first + BATCH]
-            added += await operacao.enfileirar(some)
+        task = bar.add_task(ctx.texts()("cli.grupos.enqueueing"), total=len(ids))
+        for first in range(0, len(ids), BATCH):
+            some = ids[first : first + BATCH]
+            added += await put(some)
             bar.advance(task, len(some))
-    return len(found), added
+    return added
 
 
 def _bar(ctx: CliContext) -> Progress:

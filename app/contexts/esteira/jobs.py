@@ -17,6 +17,7 @@ from batuta.sql import Database, Transaction
 
 NUMBER_WANTED = define("numero_esperado", "{names}: expected a number from 1 to {most}")
 DAY_WANTED = define("dia_esperado", "data: expected a day such as 2026-03-11")
+DAYS_WANTED = define("dias_esperados", "desde and ate: expected days such as 2026-03-11")
 CANARY_LOST = define("canario_perdido", "the last canary did not reach the end of the pipeline")
 STAGE_WANTED = define("estagio_esperado", "estagio: expected one of {stages}; limite: a number from 1 to {most}")
 
@@ -138,12 +139,26 @@ class GroupJobs:
         return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": message})
 
     async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
-        """Enqueue pending messages that have no row in the queue."""
+        """Enqueue pending messages that have no row in the queue. With ``desde`` and ``ate``, read the processed
+        messages of these days again; without ``enfileirar=true`` they are only counted.
+        """
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
             return Failed(NUMBER_WANTED(names="limite", most=MOST), permanent=True)
+        if {"desde", "ate"} & {*call.params}:
+            return await self._read_again(call, limit)
         added = await self._operacao.enfileirar(await self._operacao.esquecidas(limit))
         return Done(items=added, result={"enfileiradas": added})
+
+    async def _read_again(self, call: JobCall, limit: int) -> Outcome:
+        try:
+            first, last = (date.fromisoformat(call.params.get(name, "")) for name in ("desde", "ate"))
+            since, until = self._metricas.dia(first)[0], self._metricas.dia(last)[1]
+        except (ValueError, OverflowError):
+            return Failed(DAYS_WANTED(), permanent=True)
+        found = await self._operacao.passadas(since, until, limit)
+        added = await self._operacao.reler(found) if call.params.get("enfileirar") == "true" else 0
+        return Done(items=added, result={"encontradas": len(found), "enfileiradas": added})
 
     def _today(self) -> date:
         return self._clock.now().astimezone(self._zone).date()

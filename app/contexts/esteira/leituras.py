@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.ids import id_de
-from app.contexts.grupos.api import Estagio, da_vaga
+from app.contexts.grupos.api import RELEITURA, Estagio, da_vaga
 from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, VagaDita, heuristica, ler
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
@@ -38,6 +38,8 @@ class GroupMessageQueries:
     offered: Query
     posted: Query
     add_vaga: Query
+    known: Query
+    read_again: Query
 
 
 class Leitor(Protocol):
@@ -165,6 +167,8 @@ class Leituras:
         leitura = await self._leitor(mensagem["texto"], mensagem)
         if isinstance(leitura, Snooze):
             return leitura
+        if lease.row["chave"].startswith(RELEITURA):
+            return await self._read_again(mensagem, leitura)
         changed = await self._muda(mensagem, leitura)
         if isinstance(changed, Snooze):
             return changed
@@ -188,6 +192,19 @@ class Leituras:
         effect = await self._com_fechamento(mensagem, leitura, kept)
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
+    async def _read_again(self, mensagem: Row, leitura: Leitura) -> StageOutcome:
+        """Add the vacancies that an earlier reading of the message did not find. Closing notices and price changes of
+        the past take no effect again.
+        """
+        known = await self._database.all(self._queries.known, id=mensagem["id"])
+        there = {(row["hospital_raw"], row["especialidade_raw"], row["data"], row["periodo_raw"]) for row in known}
+        new = [vaga for vaga in ofertadas(leitura) if _identity(_escrita(vaga)) not in there]
+        if not new:
+            return Skipped("sem_vaga_nova")
+        again = (self._queries.read_again, {"id": mensagem["id"], "vagas": len(new)})
+        items, kept = self._fan_out(mensagem, new, again, first=1 + max((row["ordinal"] for row in known), default=-1))
+        return FanOut(items, kept)
+
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
         """Return the price change that a message announces. Return None if the message has a complete vacancy or a
         closing notice.
@@ -209,22 +226,22 @@ class Leituras:
         return self._fechamentos.feito(mensagem, dito, decisao, kept)
 
     def _fan_out(
-        self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]]
+        self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]], *, first: int = 0
     ) -> tuple[tuple[NewItem, ...], Writes]:
-        """Return one new item per vacancy, and the writes that store them.
+        """Return one new item per vacancy, and the writes that store them. ``first`` is the number of the first one.
 
         The writes lock author, message and group in this order. The intake uses the same order, which avoids
         deadlocks.
         """
-        now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], n) for n in range(len(vagas))]
+        now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], first + n) for n in range(len(vagas))]
         rows = [
             (self._queries.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
-            for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True))
+            for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True), start=first)
         ]
         posted = (self._queries.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)})
         author = () if mensagem["contato_id"] is None else (posted,)
-        offered = (self._queries.offered, {"id": mensagem["grupo_id"]})
-        return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*author, extracted, *rows, offered))
+        offered = () if first else ((self._queries.offered, {"id": mensagem["grupo_id"]}),)
+        return tuple(da_vaga(mensagem["id"], id) for id in ids), Writes((*author, extracted, *rows, *offered))
 
     def _judgement(self, mensagem: Row, leitura: Leitura, *, is_offer: bool) -> dict[str, object]:
         why = None if is_offer else "confianca_baixa" if leitura.eh_oferta else "nao_eh_oferta"
@@ -251,6 +268,10 @@ def _da_mensagem(mensagem: Row) -> dict[str, object]:
         "grupo_id": mensagem["grupo_id"],
         "contato_id": mensagem["contato_id"],
     }
+
+
+def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(written[name] for name in ("hospital", "especialidade", "data", "periodo"))
 
 
 def _escrita(vaga: VagaDita) -> dict[str, object]:

@@ -45,3 +45,12 @@ VALUES (:id, :mensagem_id, :ordinal, :grupo_id, :contato_id, :hospital, :especia
         :dia_semana, :hora_inicio, :hora_fim, :valor, :valor_tipo, :contato_nome, :contato_whatsapp, :trechos, :confianca,
         :confianca_hospital, :confianca_especialidade, :confianca_data, :confianca_valor, :now, :now)
 ON CONFLICT DO NOTHING;
+
+-- read known: the vacancies that an earlier reading found in a message
+SELECT ordinal, hospital_raw, especialidade_raw, data, periodo_raw FROM vagas_grupo WHERE mensagem_id = :id;
+
+-- write read_again: count the vacancies that a further reading of a message found
+UPDATE mensagens_grupo
+SET status = 'extraida', eh_oferta = TRUE, motivo_descarte = NULL, qtd_vagas_extraidas = coalesce(qtd_vagas_extraidas, 0) + :vagas,
+    vagas_a_caminho = vagas_a_caminho + :vagas
+WHERE id = :id;

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.esteira.esteira import Ritmo
-from app.contexts.grupos.api import ERRO, Estagio, da_mensagem
+from app.contexts.grupos.api import ERRO, RELEITURA, Estagio, da_mensagem, da_releitura
 from app.contexts.grupos.service import Fila
 from batuta.kernel import Clock, Json
-from batuta.sql import Database, Query, load_queries
+from batuta.sql import AsJson, Database, Query, load_queries
 
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
@@ -25,6 +25,8 @@ class OperationQueries:
     failed_since: Query
     dead: Query
     forgotten: Query
+    past: Query
+    drop_finished: Query
     prune: Query
     expire: Query
     free_expired: Query
@@ -50,17 +52,19 @@ class Operacao:
         self,
         database: Database,
         fila: Queue,
+        releituras: Fila,
         work_once: Callable[[str, int, int | None], Awaitable[int]],
         ritmo: Ritmo,
         clock: Clock,
         *,
         pergunta_fora: bool,
     ) -> None:
-        """Build the service. ``work_once`` processes due rows of a stage; it takes the stage, the limit, and the
-        concurrency (None for the stage's own).
+        """Build the service. ``releituras`` is the queue of the extraction. ``work_once`` processes due rows of a
+        stage; it takes the stage, the limit, and the concurrency (None for the stage's own).
         """
         self._database = database
         self._fila = fila
+        self._releituras = releituras
         self._work_once = work_once
         self._ritmo = ritmo
         self._clock = clock
@@ -102,6 +106,18 @@ class Operacao:
     async def enfileirar(self, mensagens: list[str]) -> int:
         """Enqueue messages and return how many were not yet in the queue."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
+
+    async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:
+        """Return processed messages of a period, oldest first, without those that were read again in the last week."""
+        asked = {"desde": desde, "ate": ate, "releitura": f"{RELEITURA}%", "limite": limite}
+        return [row["id"] for row in await self._database.all(self._queries.past, **asked)]
+
+    async def reler(self, mensagens: list[str]) -> int:
+        """Enqueue processed messages for a further extraction, and return how many."""
+        async with self._database.transaction() as transaction:
+            await transaction.run(self._queries.drop_finished, ids=AsJson(mensagens))
+            items = [da_releitura(id) for id in mensagens]
+            return sum(id is not None for id in await self._releituras.put(items, within=transaction))
 
     async def vencer(self, hoje: date) -> int:
         """Discard vacancies in review whose day is past, or that have had no day for too long. ``hoje`` is the day in

@@ -16,6 +16,23 @@ WHERE mensagem.status = 'pendente' AND NOT EXISTS (
     SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.mensagem_id = mensagem.id)
 ORDER BY mensagem.created_at LIMIT :limite;
 
+-- read past: processed messages of a period that have a text, oldest first
+SELECT mensagem.id FROM mensagens_grupo AS mensagem
+WHERE mensagem.timestamp_msg >= :desde AND mensagem.timestamp_msg < :ate AND mensagem.texto NOT IN ('', '[removido]')
+  AND mensagem.status IN ('heuristica_rejeitou', 'classificada_nao_oferta', 'erro_classificacao', 'descartada', 'processada')
+  AND NOT EXISTS (
+    SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.mensagem_id = mensagem.id
+    AND (fila.estagio NOT IN ('finalizado', 'descartado') OR fila.chave LIKE :releitura))
+ORDER BY mensagem.timestamp_msg, mensagem.id LIMIT :limite;
+
+-- write drop_finished on sqlite: delete the finished rows of messages that are enqueued again
+DELETE FROM fila_processamento_grupos WHERE vaga_grupo_id IS NULL AND lease_until IS NULL AND estagio IN ('finalizado', 'descartado')
+  AND mensagem_id IN (SELECT value FROM json_each(:ids));
+
+-- write drop_finished on postgres: delete the finished rows of messages that are enqueued again
+DELETE FROM fila_processamento_grupos WHERE vaga_grupo_id IS NULL AND lease_until IS NULL AND estagio IN ('finalizado', 'descartado')
+  AND mensagem_id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
+
 -- write prune: delete old rows that were finished, discarded or cancelled
 DELETE FROM fila_processamento_grupos WHERE id IN (
     SELECT id FROM fila_processamento_grupos

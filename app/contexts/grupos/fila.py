@@ -36,12 +36,20 @@ FILA_GRUPOS = QueueTable(
     key="chave",
     last_stage="ultimo_estagio",
     updated_at="updated_at",
-    given=("mensagem_id", "vaga_grupo_id", "estagio", "created_at"),
+    given=("mensagem_id", "vaga_grupo_id", "estagio", "created_at", "chave"),
 )
 
 
 def da_mensagem(mensagem_id: str) -> NewItem:
     return NewItem(values={"mensagem_id": mensagem_id}, key=f"m:{mensagem_id}")
+
+
+# The key of a row that reads a message of the past again begins like this.
+RELEITURA = "r:"
+
+
+def da_releitura(mensagem_id: str) -> NewItem:
+    return NewItem(values={"mensagem_id": mensagem_id}, key=f"{RELEITURA}{mensagem_id}")
 
 
 def da_vaga(mensagem_id: str, vaga_grupo_id: str) -> NewItem:

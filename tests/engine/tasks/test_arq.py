@@ -546,13 +546,13 @@ async def test_documented_redis_commands_show_waiting_and_running_calls(tmp_path
     assert [command for command, _ in found] == ["ZCARD", "KEYS", "KEYS"]
     work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")
     add_arq(work, Settings.model_validate({"redis_url": redis_url}))
-    began, goes_on, events = asyncio.Event(), asyncio.Event(), EventRecorder()
+    began, released, events = asyncio.Event(), asyncio.Event(), EventRecorder()
     work.events.subscribe(events)
 
     @work.task()
     async def espera(ctx: TaskContext) -> None:
         began.set()
-        await goes_on.wait()
+        await released.wait()
 
     async with work, redis_at(redis_url) as redis:
         await redis.flushdb()
@@ -570,7 +570,7 @@ async def test_documented_redis_commands_show_waiting_and_running_calls(tmp_path
             async with arq_working(work):
                 await began.wait()
                 assert (await figures())[1] == 1
-                goes_on.set()
+                released.set()
                 await ended(work, events, id)
                 while (await figures())[0]:
                     await asyncio.sleep(0)

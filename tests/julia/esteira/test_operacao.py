@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from app.contexts.esteira.jobs import CANARIO
+from app.contexts.leitura_grupos.api import Leitura
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped, StageOutcome
 from batuta.receive.endpoints import JobCall
+from batuta.stores.sql.database import Row
 from batuta.testing import FakeClock
-from tests.julia.grupos.bancada import Bancada, bancada, vaga
+from tests.julia.grupos.bancada import Bancada, bancada, leitor_de_linhas, vaga
 from tests.julia.tables import prune
 
 
@@ -99,6 +102,62 @@ async def test_messages_missing_from_the_queue_are_enqueued_once(mesa: Bancada) 
     assert [(await ok(mesa, "backfill-fila-grupos")).items for _ in range(2)] == [1, 0]
     await mesa.trabalha()
     assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+
+
+async def test_processed_messages_are_read_again_and_only_new_vacancies_are_added(
+    database_url: str, clock: FakeClock
+) -> None:
+    most = [1]
+
+    async def reads(texto: str, mensagem: Row) -> Leitura:
+        """Read at most this many vacancies, like an older version of the rules."""
+        leitura = await leitor_de_linhas(texto, mensagem)
+        return replace(leitura, vagas=leitura.vagas[: most[0]])
+
+    async with bancada(database_url, clock, leitor=reads) as mesa:
+        await mesa.dizem("bom dia a todos", em=clock.now() - timedelta(days=40))
+        await mesa.dizem(f"{vaga()}\n{vaga(dia='2026-03-21')}")
+        await mesa.trabalha()
+        assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+        most[0], day = 9, f"{clock.now():%Y-%m-%d}"
+        period = {"desde": day, "ate": day}
+        counted = await ok(mesa, "backfill-fila-grupos", **period)
+        assert (counted.items, counted.result) == (0, {"encontradas": 1, "enfileiradas": 0})
+        again = await ok(mesa, "backfill-fila-grupos", **period, enfileirar="true")
+        assert again.result == {"encontradas": 1, "enfileiradas": 1}
+        await mesa.trabalha()
+        days = [str(row["data"]) for row in await mesa.rows("SELECT data FROM vagas ORDER BY data")]
+        assert days == ["2026-03-20", "2026-03-21"]
+        assert [row["ordinal"] for row in await mesa.rows("SELECT ordinal FROM vagas_grupo ORDER BY ordinal")] == [0, 1]
+        message = await mesa.one("SELECT * FROM mensagens_grupo WHERE qtd_vagas_extraidas > 0")
+        assert (message["status"], message["qtd_vagas_extraidas"], message["vagas_a_caminho"]) == ("processada", 2, 0)
+        assert (await ok(mesa, "backfill-fila-grupos", **period, enfileirar="true")).items == 0  # within a week
+        clock.step(timedelta(days=8))
+        await ok(mesa, "limpar-grupos-finalizados")
+        assert (await ok(mesa, "backfill-fila-grupos", **period, enfileirar="true")).items == 1
+        await mesa.trabalha()
+        assert len(await mesa.rows("SELECT id FROM vagas_grupo")) == 2
+        for wrong in ({"desde": day}, {"desde": "ontem", "ate": day}):
+            assert isinstance(await run(mesa, "backfill-fila-grupos", **wrong), Failed)
+
+
+async def test_message_without_a_vacancy_is_read_again_by_its_own_date(mesa: Bancada) -> None:
+    await mesa.dizem(vaga(), em=mesa.clock.now() - timedelta(days=3))
+    await mesa.trabalha()
+    await mesa.write("DELETE FROM vagas_grupo_chaves")
+    await mesa.write("DELETE FROM vagas_grupo_fontes")
+    await mesa.write("DELETE FROM fila_processamento_grupos")
+    await mesa.write("DELETE FROM vagas_historico")
+    await mesa.write("DELETE FROM vagas")
+    await mesa.write("DELETE FROM vagas_grupo")
+    await mesa.write("UPDATE mensagens_grupo SET status = 'descartada', qtd_vagas_extraidas = 0")
+    day = f"{mesa.clock.now() - timedelta(days=3):%Y-%m-%d}"
+    assert (await ok(mesa, "backfill-fila-grupos", desde=day, ate=day, enfileirar="true")).items == 1
+    await mesa.trabalha()
+    assert len(await mesa.rows("SELECT id FROM vagas")) == 1
+    await mesa.write("DELETE FROM fila_processamento_grupos")
+    await mesa.write("UPDATE mensagens_grupo SET texto = '[removido]'")
+    assert (await ok(mesa, "backfill-fila-grupos", desde=day, ate=day)).result["encontradas"] == 0
 
 
 async def test_finished_rows_are_deleted_after_a_week_and_failed_rows_stay(mesa: Bancada) -> None:
