@@ -207,11 +207,24 @@ class Settings(EngineSettings):
     briefing_dir: str = "data/briefing"
     """folder of Markdown files: the briefing, and `templates/` with a template for each type of campaign"""
     google_docs_credentials: SecretStr | None = None
-    """service account, as JSON (not used yet)"""
+    """JSON key of a service account of Google, for documents in Google Docs instead of BRIEFING_DIR"""
     google_docs_briefing_id: str | None = None
-    """document or folder of the briefing (not used yet)"""
+    """id of the briefing in Google Docs, or of a folder whose newest document is the briefing"""
     google_docs_templates_id: str | None = None
-    """folder of templates (not used yet)"""
+    """id of a folder in Google Drive with a sub-folder for each type of campaign"""
+    google_api_url: Url = "https://www.googleapis.com"
+    """address of the API of Google Drive; a simulator in tests"""
+
+    @model_validator(mode="after")
+    def _google_docs_are_complete(self) -> Self:
+        ids = (self.google_docs_briefing_id, self.google_docs_templates_id)
+        if self.google_docs_credentials is None and any(ids):
+            given = "GOOGLE_DOCS_BRIEFING_ID" if ids[0] else "GOOGLE_DOCS_TEMPLATES_ID"
+            raise MissingBeside(name="GOOGLE_DOCS_CREDENTIALS", beside=given)
+        if self.google_docs_credentials is not None and not any(ids):
+            raise MissingBeside(name="GOOGLE_DOCS_BRIEFING_ID", beside="GOOGLE_DOCS_CREDENTIALS")
+        return self
+
     telegram_api_id: Positive | None = None
     """id of the Telegram application (not used yet)"""
     telegram_api_hash: SecretStr | None = None

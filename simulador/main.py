@@ -23,6 +23,7 @@ from simulador.chatwoot import Chatwoot
 from simulador.comportamento import Comportamento
 from simulador.deadman import Deadman
 from simulador.evolution import Evolution
+from simulador.google_docs import GoogleDocs
 from simulador.openai import OpenAI
 from simulador.recebidos import Recebidos
 from simulador.slack import Slack
@@ -53,7 +54,14 @@ def create_app(
     application: they deliver acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
-    stand_ins: tuple[StandIn, ...] = (evolution, Slack(clock), Deadman(clock), OpenAI(clock), Chatwoot(clock))
+    stand_ins: tuple[StandIn, ...] = (
+        evolution,
+        Slack(clock),
+        Deadman(clock),
+        OpenAI(clock),
+        Chatwoot(clock),
+        GoogleDocs(clock),
+    )
 
     async def index(request: Request) -> Response:
         return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])

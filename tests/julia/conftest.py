@@ -1,4 +1,6 @@
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -6,7 +8,10 @@ import pytest
 from app.contexts.vagas.revisao import Revisao
 from app.main import build
 from app.settings import Settings
+from batuta.processes.address import listen
 from batuta.testing import FakeClock
+from batuta.web.api import serve
+from simulador.main import create_app
 from tests.julia.envio.sending import LIMITS, OPEN, PHONE, TRUSTED, Office
 from tests.julia.grupos.bancada import Bancada, bancada
 from tests.julia.line import ScriptedLine
@@ -50,3 +55,15 @@ async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
 @pytest.fixture
 def revisao(mesa: Bancada) -> Revisao:
     return mesa.groups.revisao
+
+
+@pytest.fixture
+async def simulador(clock: FakeClock) -> AsyncIterator[str]:
+    """The simulator on a port of this machine, for requests of real clients. Its value is the address."""
+    stop, listening = asyncio.Event(), listen("127.0.0.1", 0)
+    serving = asyncio.create_task(serve(create_app(clock), listening, stop, timedelta(seconds=1)))
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        stop.set()
+        await serving

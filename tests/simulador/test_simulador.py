@@ -53,6 +53,7 @@ async def test_index_names_every_stand_in_with_a_description(world: httpx2.Async
         ("deadman", "/ping"),
         ("openai", "/openai"),
         ("chatwoot", "/chatwoot"),
+        ("google", "/google"),
     ]
     assert all(each["line"] for each in index)
 
@@ -76,6 +77,7 @@ async def test_received_requests_are_listed_by_stand_in_newest_last(
         "deadman": 0,
         "openai": 0,
         "chatwoot": 0,
+        "google": 0,
     }
     first, second = everything["evolution"]
     assert (first["text"], second["text"]) == ("primeira", "segunda")
@@ -95,7 +97,7 @@ async def test_received_requests_can_be_deleted(world: httpx2.AsyncClient) -> No
     await world.get("/ping/batuta")
     assert (await world.delete("/recebidos")).status_code == 204
     assert (await world.get("/recebidos")).json() == {
-        "evolution": [], "slack": [], "deadman": [], "openai": [], "chatwoot": [],
+        "evolution": [], "slack": [], "deadman": [], "openai": [], "chatwoot": [], "google": [],
     }  # fmt: skip
     assert (await world.get("/ping/batuta")).json()["count"] == 1
 

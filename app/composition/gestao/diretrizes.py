@@ -5,11 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.diretrizes.jobs import DirectiveJobs
-from app.contexts.diretrizes.service import Diretrizes
+from app.contexts.diretrizes.service import Diretrizes, Fonte
 from app.integrations.documents.folder import MarkdownFolder
+from app.integrations.documents.google import GoogleDocs
+from app.integrations.documents.service_account import ServiceAccount, UnusableKey
 from app.settings import Settings
 from batuta import Batuta
+from batuta.errors import InvalidSetting
 from batuta.jobs import JobHandler
+from batuta.reasons import define
+
+NOT_A_KEY = define(
+    "google_sem_chave", "expected the JSON key of a service account, with client_email, private_key and token_uri"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,5 +33,18 @@ class Directives:
 def add_directives(work: Batuta, settings: Settings) -> Directives:
     diretrizes = Diretrizes(work.database, work.ids, work.clock)
     work.health.add(diretrizes.check)
-    source = MarkdownFolder(Path(settings.briefing_dir))
-    return Directives(diretrizes=diretrizes, jobs=DirectiveJobs(diretrizes, source, settings.briefing_dir))
+    source = documents(work, settings)
+    where = settings.briefing_dir if isinstance(source, MarkdownFolder) else "Google Docs"
+    return Directives(diretrizes=diretrizes, jobs=DirectiveJobs(diretrizes, source, where))
+
+
+def documents(work: Batuta, settings: Settings) -> Fonte:
+    """Return the source of the documents: Google Docs if its credentials are set, otherwise a folder of Markdown files."""
+    if settings.google_docs_credentials is None:
+        return MarkdownFolder(Path(settings.briefing_dir))
+    try:
+        account = ServiceAccount.read(settings.google_docs_credentials.get_secret_value())
+    except UnusableKey:
+        raise InvalidSetting(name="GOOGLE_DOCS_CREDENTIALS", why=NOT_A_KEY()) from None
+    briefing, templates = settings.google_docs_briefing_id, settings.google_docs_templates_id
+    return GoogleDocs(account, briefing, templates, work.clock, settings.google_api_url)
