@@ -1,8 +1,19 @@
-"""Helpers for an application's tests: clocks, a recorder of events, loops that tick, hang and fail on request, and
-contracts of a store.
+"""Helpers for an application's tests: clocks, a simulation of days, a recorder of events, loops that tick, hang and fail on
+request, and contracts of a store.
 """
 
-from batuta.testing.clock import FakeClock, FastClock
+from batuta.testing.clock import FakeClock, FastClock, JumpClock
 from batuta.testing.loops import EventRecorder, Puppet, loops_of, supervise, tick
+from batuta.testing.simulation import Simulation
 
-__all__ = ["EventRecorder", "FakeClock", "FastClock", "Puppet", "loops_of", "supervise", "tick"]
+__all__ = [
+    "EventRecorder",
+    "FakeClock",
+    "FastClock",
+    "JumpClock",
+    "Puppet",
+    "Simulation",
+    "loops_of",
+    "supervise",
+    "tick",
+]

@@ -1,8 +1,13 @@
-"""Clocks for tests. FakeClock moves only on request; FastClock runs faster than real time, and several processes can share it."""
+"""Clocks for tests.
+
+FakeClock moves only on request. JumpClock runs at the usual speed and can jump ahead. FastClock runs faster than real time,
+and several processes can share it.
+"""
 
 import asyncio
 import heapq
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -64,6 +69,36 @@ class FakeClock:
     def _pass(self, seconds: float) -> None:
         self._monotonic += seconds
         self._now += timedelta(seconds=seconds)
+
+
+class JumpClock:
+    """A clock that runs at the speed of real time and jumps ahead on request. A jump wakes the sleepers that become due."""
+
+    def __init__(self, start: datetime) -> None:
+        self._start = start
+        self._machine = SystemClock()
+        self._since = self._machine.monotonic()
+        self._jumped = 0.0
+        self._has_jumped = asyncio.Event()
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return self._machine.monotonic() - self._since + self._jumped
+
+    async def sleep(self, seconds: float) -> None:
+        due = self.monotonic() + seconds
+        while (rest := due - self.monotonic()) > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._has_jumped.wait(), rest)
+        await asyncio.sleep(0)
+
+    def jump_to(self, instant: datetime) -> None:
+        """Move the clock ahead to ``instant``. An instant in the past changes nothing."""
+        self._jumped += max(0.0, (instant - self.now()).total_seconds())
+        jumped, self._has_jumped = self._has_jumped, asyncio.Event()
+        jumped.set()
 
 
 async def settle() -> None:

@@ -1,0 +1,74 @@
+"""Run a whole application step by step: days of scheduled jobs and queued work in seconds, on the real database.
+
+    clock = JumpClock(datetime(2026, 3, 2, 6, tzinfo=zone))
+    work = Batuta("sqlite:///day.db", clock=clock)
+    ...
+    async with work, Simulation(work, clock) as simulation:
+        await simulation.run_until(datetime(2026, 3, 3, 6, tzinfo=zone))
+
+Each step moves the clock to the next minute, fires the jobs that are due, and runs queue items until none is due. Work
+of a process of this machine that was killed is recovered as in production. Time passes at its usual speed during a
+step, so a timeout or a pause of a handler ends.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from batuta.dispatch.dispatcher import Dispatcher
+from batuta.dispatch.runner import Runner
+from batuta.engine.batuta import Batuta
+from batuta.processes.presence import Announcement, CrashWatch
+from batuta.supervise.loop import Again, Loop
+from batuta.testing.clock import JumpClock
+
+MINUTE = timedelta(minutes=1)
+BATCH = 500
+
+
+class Simulation:
+    """Fires jobs and runs queue items of one application in this process, when the clock moves."""
+
+    def __init__(self, work: Batuta, clock: JumpClock) -> None:
+        self._work = work
+        self._clock = clock
+        loops = [loop for role in ("scheduler", "worker") for loop, _ in work._loops_of(role)]
+        self._dispatcher = next(loop for loop in loops if isinstance(loop, Dispatcher))
+        self._runner = next(loop for loop in loops if isinstance(loop, Runner))
+        self._announcements = [loop for loop in loops if isinstance(loop, Announcement)]
+        self._recovery: list[Loop] = [loop for loop in loops if isinstance(loop, CrashWatch)]
+
+    async def __aenter__(self) -> Self:
+        for each in self._announcements:
+            await each.tick()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for each in self._announcements:
+            await each.drain(MINUTE)
+
+    async def run_until(self, instant: datetime, passed: Callable[[datetime], None] = lambda now: None) -> None:
+        """Run all minutes up to ``instant``. ``passed`` is called with each minute after its work is done."""
+        while (now := self._clock.now()) < instant:
+            following = now.replace(second=0, microsecond=0) + MINUTE
+            await self.step(min(following, instant))
+            passed(self._clock.now())
+
+    async def step(self, instant: datetime) -> None:
+        """Move the clock to ``instant`` and do all work that is due."""
+        self._clock.jump_to(instant)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Do all work that is due now, including the work that this work adds."""
+        for each in self._recovery:
+            await each.tick()
+        worked = 1
+        while worked:
+            while isinstance(await self._dispatcher.tick(), Again):
+                pass
+            await self._runner.finish()
+            worked = sum([await self._work.work_once(queue, BATCH) for queue in self._work.queues])
