@@ -28,7 +28,7 @@ class Settings(EngineSettings):
     julia_api_url: Url | None = None
     """the api's address for the scheduler; if unset, this machine at PORT"""
     public_url: Url | None = None
-    """the api's address for people, in links; if unset, JULIA_API_URL"""
+    """the api's address for people, in links; if unset, JULIA_API_URL, and the messages of hand-offs have no link"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True

@@ -11,6 +11,7 @@ from datetime import time, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from app.contexts.handoffs.model import SWITCH as HANDOFFS
 from app.contexts.mensagens.regras import CAMPAIGNS, SAFE_MODE
 from app.contexts.operacao.jobs import Upkeep
 from app.settings import Settings
@@ -231,9 +232,9 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
-    """Return the switches that hold jobs which act without an operator, keyed by the job's own switch."""
+    """Return the switches that hold the messages of automatic triggers, keyed by the trigger's own switch."""
     flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
-    return {flag: pilot_rules(settings, flag) for flag in flags}
+    return {flag: pilot_rules(settings, flag) for flag in flags} | {HANDOFFS.key: (HANDOFFS,)}
 
 
 def switches(settings: Settings) -> Mapping[str, SwitchRule]:

@@ -20,7 +20,7 @@ from app.composition.grupos import GroupContacts, Groups, add_groups, build_grou
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
-from app.composition.plantoes import Answers, Shifts, add_answers, add_shifts
+from app.composition.plantoes import Answers, ExternalHandoffs, Shifts, add_answers, add_handoffs, add_shifts
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.webhooks.api import Fato
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
@@ -65,6 +65,7 @@ class Julia:
     groups: Groups
     group_contacts: GroupContacts
     shifts: Shifts
+    handoffs: ExternalHandoffs
     answers: Answers
     followups: FollowUps
     appointments: Appointments
@@ -103,7 +104,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     add_chips(work, chips)
     campaigns = build_campaigns(work, settings, messages)
     add_campaigns(work, campaigns)
-    shifts = add_shifts(work, groups.dicionario)
+    shifts, handoffs = add_shifts(work, groups.dicionario), add_handoffs(work, settings, messages)
     julia = Julia(
         settings=settings,
         work=work,
@@ -116,7 +117,8 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         groups=groups,
         group_contacts=build_group_contacts(work, groups.dicionario, line),
         shifts=shifts,
-        answers=add_answers(work, settings, messages, shifts),
+        handoffs=handoffs,
+        answers=add_answers(work, settings, messages, shifts, handoffs.handoffs),
         followups=add_followups(work, messages, groups.dicionario),
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
@@ -199,6 +201,7 @@ def _add_listeners(julia: Julia) -> None:
     sent.registrar([Tipo.MANUAL], conversas.pendencias)
     sent.registrar(list(Tipo), julia.doctors.estado)
     conversas.ao_receber(julia.doctors.estado)
+    conversas.ao_receber(julia.handoffs.externos)
     # Last: it answers the messages that no other listener handled.
     conversas.ao_receber(julia.answers.respostas)
 
@@ -213,6 +216,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.groups.handlers,
         **julia.shifts.handlers,
         **julia.doctors.handlers,
+        **julia.handoffs.handlers,
         **julia.answers.handlers,
         **julia.followups.handlers,
         **julia.reports.handlers,

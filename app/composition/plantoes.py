@@ -1,4 +1,4 @@
-"""Builds the actions on vacancies and the answers to doctors, with their jobs, listeners and health checks."""
+"""Builds the actions on vacancies, the external hand-offs and the answers to doctors, with their jobs and health checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,6 +6,10 @@ from functools import partial
 
 from app.composition.envio import hours
 from app.composition.mensagens import Messages
+from app.contexts.handoffs.externos import TIPOS, Externos
+from app.contexts.handoffs.jobs import ProcessarHandoffs
+from app.contexts.handoffs.links import Links
+from app.contexts.handoffs.service import Handoffs, PartesDoHandoff
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.nomes.dicionario import Dicionario
@@ -48,6 +52,47 @@ def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalHandoffs:
+    handoffs: Handoffs
+    externos: Externos  # listener for sent and received messages
+    jobs: ProcessarHandoffs
+
+    @property
+    def handlers(self) -> Mapping[str, JobHandler]:
+        return {"processar-handoffs": self.jobs.processar_handoffs}
+
+
+def add_handoffs(work: Batuta, settings: Settings, messages: Messages) -> ExternalHandoffs:
+    """Build the external hand-offs. ``work`` must have the queue FILA_MENSAGENS."""
+    handoffs = Handoffs(
+        PartesDoHandoff(
+            database=work.database,
+            ids=work.ids,
+            clock=work.clock,
+            zone=work.zone,
+            hours=hours(settings),
+            fila=work.queues[FILA_MENSAGENS.name],
+            mensagens=messages.mensagens,
+            pendencias=messages.conversas.pendencias,
+            estagios=messages.estagios,
+            switches=work.switches,
+            links=_links(settings),
+        )
+    )
+    external = ExternalHandoffs(handoffs=handoffs, externos=Externos(handoffs), jobs=ProcessarHandoffs(handoffs))
+    messages.ouvintes.registrar(TIPOS, external.externos)
+    work.health.add(external.jobs.check)
+    return external
+
+
+def _links(settings: Settings) -> Links | None:
+    """Return the confirmation links, or None if the api has no public address or no secret key."""
+    if settings.public_url is None or settings.secret_key is None:
+        return None
+    return Links(settings.public_url, settings.secret_key.get_secret_value())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     respostas: Respostas
     retomadas: Retomadas
@@ -57,7 +102,7 @@ class Answers:
         return {"processar-retomadas": self.retomadas.processar_retomadas}
 
 
-def add_answers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts) -> Answers:
+def add_answers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, handoffs: Handoffs) -> Answers:
     """Build the answers. ``work`` must have the queue FILA_MENSAGENS."""
     respostas = Respostas(
         PartesDaResposta(
@@ -65,6 +110,7 @@ def add_answers(work: Batuta, settings: Settings, messages: Messages, shifts: Sh
             ids=work.ids,
             fila=work.queues[FILA_MENSAGENS.name],
             plantoes=shifts.plantoes,
+            handoffs=handoffs,
             pendencias=messages.conversas.pendencias,
             estagios=messages.estagios,
             hours=hours(settings),

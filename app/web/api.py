@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from app.composition.envio import hours, limits
 from app.composition.julia import Julia
 from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
+from app.contexts.handoffs.links import PATH
 from app.web.metrics import readings
 from app.web.routes import (
     agendamentos,
@@ -20,6 +21,7 @@ from app.web.routes import (
     webhooks,
 )
 from app.web.routes.gestao import diretrizes, followups, lgpd, qualidade, relatorios
+from app.web.routes.handoffs import pagina, rotas
 from app.web.routes.health import health_router
 from batuta.web import create_api
 
@@ -41,6 +43,8 @@ def create_app(julia: Julia) -> FastAPI:
             *conversas.routers(julia.messages, work.zone),
             followups.router(julia.followups.followups, work.zone),
             vagas.router(julia.shifts, work.zone),
+            rotas.router(julia.handoffs.handoffs, work.zone),
+            pagina.router(julia.handoffs.handoffs),
             medicos.router(julia.doctors.cadastro, julia.doctors.estados, work.zone),
             diretrizes.router(julia.directives.diretrizes, work.zone),
             lgpd.router(julia.personal_data.lgpd, work.zone),
@@ -50,6 +54,6 @@ def create_app(julia: Julia) -> FastAPI:
             webhooks.router(julia.inbox, settings),
         ],
         larger_bodies={agendamentos.IMPORT: MOST_BYTES + 64 * 1024},
-        own_proof=[webhooks.EVOLUTION, webhooks.CHATWOOT],
+        own_proof=[webhooks.EVOLUTION, webhooks.CHATWOOT, PATH],
         readings=readings(julia.appointments.health.documento),
     )

@@ -51,6 +51,7 @@ NO_STATES = {
     "doctor_state.temperature_band",
     "doctor_state.temperature_trend",
     "especialidades_alias.origem",
+    "external_handoffs.decidido_via",
     "hospitais_alias.origem",
     "interacoes.autor_tipo",
     "interacoes.classe",

@@ -103,6 +103,13 @@ PARTS = (
         "two doctors have one vacancy",
     ),
     (
+        "hand-offs",
+        "T46",
+        "a message to the poster of a vacancy, or the result for the doctor",
+        "it was not sent, although it was due before the decision",
+        "it was sent twice",
+    ),
+    (
         "shutdown",
         "stop",
         "an item or run in work at SIGTERM",

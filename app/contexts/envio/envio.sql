@@ -28,7 +28,10 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
            NOT EXISTS (SELECT 1 FROM vagas_grupo AS asked WHERE asked.dm_recovery_mensagem_id = message.id
                        AND asked.status = 'aguardando_revisao')
            OR EXISTS (SELECT 1 FROM contatos_grupo AS poster WHERE poster.telefone IN (message.telefone_destino, :other_form)
-                      AND poster.bloqueado_em IS NOT NULL)) AS "sem_assunto [BOOLEAN]",
+                      AND poster.bloqueado_em IS NOT NULL))
+           OR message.tipo IN ('handoff', 'lembrete_handoff') AND NOT EXISTS (
+               SELECT 1 FROM external_handoffs AS handoff WHERE message.id IN (handoff.mensagem_id, handoff.lembrete_id)
+               AND handoff.status IN ('pending', 'contacted')) AS "sem_assunto [BOOLEAN]",
        (SELECT talk.pausado_ate FROM conversations AS talk WHERE talk.cliente_id = message.cliente_id
         AND talk.status IN ('active', 'paused', 'escalated')) AS "pausado_ate [TIMESTAMPTZ]",
        message.tipo IN ('followup_1', 'followup_2', 'followup_3') AND message.conversa_id IS NOT NULL AND NOT EXISTS (

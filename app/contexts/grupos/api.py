@@ -1,4 +1,6 @@
-"""Interface of groups for other contexts: the queue of the pipeline and the reasons for discarding a message."""
+"""Interface of groups for other contexts: the queue of the pipeline, the reasons for discarding a message, and the
+authors of offers.
+"""
 
 from app.contexts.grupos.fila import (
     DESCARTADO,
@@ -10,6 +12,7 @@ from app.contexts.grupos.fila import (
     da_releitura,
     da_vaga,
 )
+from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.grupos.recebidas import MotivoDoDescarte
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "RELEITURA",
     "Estagio",
     "MotivoDoDescarte",
+    "Pessoas",
     "da_mensagem",
     "da_releitura",
     "da_vaga",

@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from app.contexts.comum.telefone import forms
+from app.contexts.comum.telefone import chave, forms
+from batuta.kernel import Ids
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 
 @dataclass(frozen=True, slots=True)
 class PersonQueries:
     same: Query
+    excluded: Query
+    add_person: Query
+    person: Query
 
 
 class Pessoas:
@@ -23,3 +28,17 @@ class Pessoas:
         """Return every contact of the same person. The first one represents the person."""
         ways = forms(telefone) if telefone else ("",)
         return await transaction.all(self._queries.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])
+
+    async def pode_receber(self, transaction: Transaction, telefone: str) -> bool:
+        """Return whether Julia may write to a number: it has not opted out, is not blocked, and is not one of our chips."""
+        every = forms(telefone)
+        return await transaction.one(self._queries.excluded, form=every[0], other_form=every[-1]) is None
+
+    async def achar_ou_criar(
+        self, transaction: Transaction, telefone: str, nome: str | None, ids: Ids, *, now: datetime
+    ) -> str:
+        """Return the id in ``clientes`` of the author of an offer. A doctor with this number stays a doctor."""
+        await transaction.run(self._queries.add_person, id=ids.new(), telefone=telefone, nome=nome, now=now)
+        row = await transaction.one(self._queries.person, chave=chave(telefone))
+        assert row is not None
+        return str(row["id"])

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
-from app.contexts.comum.telefone import chave, forms, telefone_de
+from app.contexts.comum.telefone import chave, telefone_de
+from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from batuta import Done, Outcome
 from batuta.jobs import JobCall
@@ -95,9 +96,6 @@ class RecoveryQueries:
     no_phone: Query
     people: Query
     waiting: Query
-    excluded: Query
-    add_person: Query
-    person: Query
     hold: Query
     asked: Query
     lacking: Query
@@ -120,6 +118,7 @@ class Recuperacao:
         self._ids = ids
         self._zone = zone
         self._clock = clock
+        self._pessoas = Pessoas(database.dialect)
         self._queries = load_queries(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
@@ -167,7 +166,7 @@ class Recuperacao:
         async with self._database.transaction() as transaction:
             if telefone_de(pessoa.telefone) != pessoa.telefone:
                 return "falhou", await self._stamp(transaction, pessoa, hoje, "falhou", now)
-            if await self._is_excluded(transaction, pessoa.telefone):
+            if not await self._pessoas.pode_receber(transaction, pessoa.telefone):
                 return "recusada", await self._stamp(transaction, pessoa, hoje, "recusada", now)
             cliente_id = await self._find_or_create(transaction, pessoa, now)
             since = self._midnight(hoje)
@@ -183,18 +182,11 @@ class Recuperacao:
                 await transaction.run(self._queries.stamp, id=vaga["id"], status="perguntada", mensagem_id=id, now=now)
         return "perguntada", len(vagas)
 
-    async def _is_excluded(self, transaction: Transaction, telefone: str) -> bool:
-        every = forms(telefone)
-        return await transaction.one(self._queries.excluded, form=every[0], other_form=every[-1]) is not None
-
     async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
-        await transaction.run(
-            self._queries.add_person, id=self._ids.new(), telefone=pessoa.telefone, nome=pessoa.nome, now=now
-        )  # fmt: skip
-        row = await transaction.one(self._queries.person, chave=chave(pessoa.telefone))
-        assert row is not None
-        await transaction.run(self._queries.hold, id=row["id"])
-        return str(row["id"])
+        """Return the id of the author, locked, so that two processes cannot ask at the same time."""
+        id = await self._pessoas.achar_ou_criar(transaction, pessoa.telefone, pessoa.nome, self._ids, now=now)
+        await transaction.run(self._queries.hold, id=id)
+        return id
 
     async def _lacking(self, transaction: Transaction, pessoa: Pessoa, hoje: date) -> Sequence[Row]:
         return await transaction.all(self._queries.lacking, contatos=AsJson([*pessoa.contatos]), hoje=hoje)

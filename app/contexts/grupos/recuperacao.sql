@@ -17,23 +17,6 @@ GROUP BY contato.id, contato.nome, contato.telefone, hidden.telefone ORDER BY 4,
 -- read waiting: number of questions still in the queue
 SELECT count(*) AS items FROM fila_mensagens WHERE tipo = 'recuperacao' AND status IN ('pendente', 'processando');
 
--- read excluded: whether a number, in either form, is opted out, blocked, or one of our chips
-SELECT 1 AS there FROM clientes AS person LEFT JOIN doctor_state AS state ON state.cliente_id = person.id
-WHERE person.telefone IN (:form, :other_form)
-  AND (person.opt_out OR person.opted_out OR person.status IN ('optout', 'opt_out') OR state.permission_state = 'opted_out')
-UNION ALL SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (:form, :other_form) AND other.permission_state = 'opted_out'
-UNION ALL SELECT 1 FROM contatos_grupo AS poster LEFT JOIN contatos_lid AS hidden ON hidden.lid = poster.jid
-    WHERE poster.bloqueado_em IS NOT NULL AND coalesce(poster.telefone, hidden.telefone) IN (:form, :other_form)
-UNION ALL SELECT 1 FROM chips AS chip WHERE chip.telefone IN (:form, :other_form)
-LIMIT 1;
-
--- write add_person: insert the author as a contact; an existing doctor stays a doctor
-INSERT INTO clientes (id, telefone, primeiro_nome, tipo, status_telefone, created_at)
-VALUES (:id, :telefone, :nome, 'divulgador', 'validado', :now) ON CONFLICT DO NOTHING;
-
--- read person: the owner of a number
-SELECT id FROM clientes WHERE telefone_chave = :chave AND deleted_at IS NULL;
-
 -- write hold: lock a person, so that two processes cannot ask at the same time
 UPDATE clientes SET tipo = tipo WHERE id = :id;
 

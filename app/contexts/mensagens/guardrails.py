@@ -276,7 +276,7 @@ def _check_initiative(
         None if regras.trigger_off is None else Adia(now + ASK_ABOUT_DECISION, TRIGGER_OFF(switch=regras.trigger_off)),
         _check_doubt(pedido, medico, now),
         _check_hours(regras, now),
-        _cooling(medico, now),
+        _cooling(pedido, medico, now),
         _postpone(regras.campaigns if pedido.is_campaign else None, now),
         _postpone(regras.safe_mode, now),
         _check_campaigns(pedido, medico, now),
@@ -304,12 +304,13 @@ def _check_hours(regras: RegrasDeEnvio, now: datetime) -> Adia | None:
     return None
 
 
-def _cooling(medico: Medico, now: datetime) -> Bloqueia | None:
+def _cooling(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bloqueia | None:
     if medico.is_cooling_off and (medico.cooling_off_until is None or medico.cooling_off_until > now):
         return Bloqueia(Desfecho.BLOCKED_COOLING_OFF, COOLING_OFF())
     if medico.next_allowed_at is not None and medico.next_allowed_at > now:
         return Bloqueia(Desfecho.BLOCKED_NEXT_ALLOWED, NEXT_CONTACT_LATER())
-    if medico.contacts_7d >= CONTACTS_IN_A_WEEK:
+    is_capped = pedido.is_campaign or not TIPOS[pedido.tipo].sem_teto
+    if is_capped and medico.contacts_7d >= CONTACTS_IN_A_WEEK:
         return Bloqueia(Desfecho.BLOCKED_CONTACT_CAP, CONTACT_CAP(count=medico.contacts_7d))
     return None
 

@@ -58,6 +58,7 @@ class Trato:
     prioridade: int
     responde: bool = False  # counts as an answer if it names the inbound message; otherwise as ``como``
     gatilho: str | None = None
+    sem_teto: bool = False  # about a vacancy that the person took or posted, so the weekly limit does not block it
 
 
 TIPOS: Final[Mapping[str, Trato]] = {
@@ -74,9 +75,12 @@ TIPOS: Final[Mapping[str, Trato]] = {
     Tipo.FOLLOWUP_2: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
     Tipo.FOLLOWUP_3: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
     Tipo.LEMBRETE: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
-    Tipo.CONFIRMACAO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6),
-    Tipo.HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6),
-    Tipo.LEMBRETE_HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6),
+    Tipo.CONFIRMACAO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6, sem_teto=True),
+    # Operators open hand-offs too, so a first message names its trigger in its metadata.
+    Tipo.HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6, sem_teto=True),
+    Tipo.LEMBRETE_HANDOFF: Trato(
+        como=TipoDeMensagem.FOLLOWUP, prioridade=6, gatilho="external_handoff.enabled", sem_teto=True
+    ),
     Tipo.RESPOSTA: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=8, responde=True),
     Tipo.RECEBIMENTO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=8, responde=True),
     Tipo.RETOMADA: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=7, responde=True),

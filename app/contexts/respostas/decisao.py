@@ -3,11 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from app.contexts.conversas.api import Estagio, MotivoDaPendencia
 from app.contexts.estado_medico.api import eh_grave
+from app.contexts.handoffs.api import quando
 from app.contexts.leitura_conversas.api import Classe, Leitura
 from app.contexts.plantoes.api import Feita, Repetida, Resposta, chamado, fatos_da_vaga
 from app.contexts.respostas import textos
@@ -41,7 +43,8 @@ _IDENTITY: Final = re.compile(
 class Fatos:
     """Stored facts about a doctor who wrote. ``oferta`` is the vacancy of the last message that Julia or a person sent.
 
-    ``abertas`` counts offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
+    ``abertas`` counts offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy,
+    ``a_confirmar`` the vacancy of a group that waits for the confirmation of its author.
     """
 
     nome: str | None = None
@@ -49,6 +52,7 @@ class Fatos:
     oferta_aberta: bool = False
     abertas: int = 0
     reserva: Vaga | None = None
+    a_confirmar: Vaga | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,8 @@ def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | N
             return _say(textos.ACEITE_INCERTO, fatos, motivo=MotivoDaPendencia.ACEITE_INCERTO)
         case Classe.ACEITE:
             return _accept(fatos)
+        case Classe.RECUSA if fatos.a_confirmar is not None:
+            return _say(textos.RECUSA_A_CONFIRMAR, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA)
         case Classe.RECUSA if fatos.reserva is not None:
             return _say(textos.RECUSA_COM_RESERVA, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA)
         case Classe.RECUSA:
@@ -110,6 +116,12 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
     return reaction
 
 
+def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
+    """Return the answer that says that the author of the vacancy has to confirm it until ``ate``, in local time."""
+    said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
+    return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
+
+
 def recebimento(classe: Classe, fatos: Fatos) -> str:
     """Return the name of the acknowledgement for a message outside the sending hours."""
     match classe:
@@ -127,6 +139,8 @@ def _accept(fatos: Fatos) -> Reacao | Reservar:
     """Reserve only if the last message was an offer and no other offer is open; otherwise a person decides."""
     if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
         return Reservar(fatos.oferta)
+    if fatos.a_confirmar is not None and not fatos.abertas:
+        return _say(textos.AINDA_A_CONFIRMAR, fatos, fatos.a_confirmar)
     if fatos.oferta is not None and not fatos.oferta_aberta and not fatos.abertas:
         mine = fatos.reserva is not None and fatos.reserva["id"] == fatos.oferta["id"]
         return _say(textos.JA_RESERVADO, fatos, fatos.reserva) if mine else _say(textos.OCUPADO, fatos)

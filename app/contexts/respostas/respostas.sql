@@ -7,7 +7,8 @@ WHERE message.cliente_id = :cliente_id AND (message.status = 'enviada' OR messag
   AND message.tipo NOT IN ('resposta', 'recebimento', 'retomada', 'sistema')
 ORDER BY coalesce(message.enviada_em, message.envio_desde) DESC, message.id DESC LIMIT 1;
 
--- read vacancies: the vacancies of sent offers that need a doctor, those reserved for the doctor, and the one with an id
+-- read vacancies: the vacancies of sent offers that need a doctor, those reserved for the doctor or to be confirmed, and
+-- the one with an id
 SELECT vaga.id, vaga.status, vaga.origem, vaga.cliente_id, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.periodo_id, vaga.valor,
        vaga.valor_tipo, hospital.nome AS hospital, hospital.cidade, hospital.estado AS uf, especialidade.nome AS especialidade,
        periodo.nome AS periodo,
@@ -15,11 +16,14 @@ SELECT vaga.id, vaga.status, vaga.origem, vaga.cliente_id, vaga.data, vaga.hora_
            AS "bloqueado [BOOLEAN]",
        EXISTS (SELECT 1 FROM vagas_ofertas AS offer JOIN fila_mensagens AS message ON message.id = offer.mensagem_id
                WHERE offer.vaga_id = vaga.id AND offer.cliente_id = :cliente_id
-                 AND (message.status = 'enviada' OR message.envio_estado IS NOT NULL)) AS "oferecida [BOOLEAN]"
+                 AND (message.status = 'enviada' OR message.envio_estado IS NOT NULL)) AS "oferecida [BOOLEAN]",
+       vaga.id IN (SELECT vaga_id FROM external_handoffs WHERE cliente_id = :cliente_id AND status IN ('pending', 'contacted'))
+           AS "a_confirmar [BOOLEAN]"
 FROM vagas AS vaga JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
 JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id LEFT JOIN periodos AS periodo ON periodo.id = vaga.periodo_id
 WHERE vaga.deleted_at IS NULL
   AND (vaga.id = :vaga_id
+       OR vaga.id IN (SELECT vaga_id FROM external_handoffs WHERE cliente_id = :cliente_id AND status IN ('pending', 'contacted'))
        OR vaga.cliente_id = :cliente_id AND vaga.status = 'reservada' AND vaga.data >= :hoje
        OR vaga.status IN ('aberta', 'anunciada') AND vaga.data >= :hoje
           AND vaga.id IN (SELECT vaga_id FROM vagas_ofertas WHERE cliente_id = :cliente_id))

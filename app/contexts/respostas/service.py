@@ -15,11 +15,22 @@ from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.conversas.api import Estagios, MensagemRecebida, MotivoDaPendencia, Pendencias
+from app.contexts.handoffs.api import Aberto, Handoffs
 from app.contexts.leitura_conversas.api import Classe
 from app.contexts.mensagens.api import Desfecho, MensagemEncerrada, NovaMensagem, Tipo
 from app.contexts.plantoes.api import Plantoes, chamado, turno_de
 from app.contexts.respostas import textos
-from app.contexts.respostas.decisao import Fatos, Reacao, Reservar, Vaga, decidir, recebimento, reservada
+from app.contexts.respostas.decisao import (
+    FROM_GROUP,
+    Fatos,
+    Reacao,
+    Reservar,
+    Vaga,
+    a_confirmar,
+    decidir,
+    recebimento,
+    reservada,
+)
 from batuta.jobs import Window
 from batuta.kernel import Ids, Json
 from batuta.queues import NewItem
@@ -74,6 +85,7 @@ class PartesDaResposta:
     ids: Ids
     fila: Fila
     plantoes: Plantoes
+    handoffs: Handoffs
     pendencias: Pendencias
     estagios: Estagios
     hours: Window
@@ -120,8 +132,18 @@ class Respostas:
         return "resposta"
 
     async def reservar(self, transaction: Transaction, came: Recebida, vaga: Vaga, fatos: Fatos) -> Reacao:
-        """Try to reserve the vacancy for the doctor and return the answer that states the result."""
+        """Try to reserve the vacancy for the doctor and return the answer that states the result.
+
+        The person who posted a vacancy of a group confirms it first. If that person cannot be asked, the vacancy is
+        reserved and a person of the team asks.
+        """
         motivo = f"aceite:{came.message_id}"
+        if vaga["origem"] == FROM_GROUP:
+            opened = await self._parts.handoffs.aceitar_em(
+                transaction, str(vaga["id"]), came.cliente_id, came.conversa_id, por=JULIA, motivo=motivo
+            )
+            if isinstance(opened, Aberto):
+                return a_confirmar(vaga, fatos, ate=opened.ate.astimezone(self._parts.zone))
         result = await self._parts.plantoes.reservar_em(
             transaction, str(vaga["id"]), came.cliente_id, por=JULIA, motivo=motivo
         )
@@ -142,6 +164,7 @@ class Respostas:
             oferta_aberta=any(row["id"] == offered for row in can_take),
             abertas=len(can_take),
             reserva=next((row for row in mine if turno_de(row, self._parts.zone).fim > now), None),
+            a_confirmar=next((row for row in rows if row["a_confirmar"]), None),
         )
 
     async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:

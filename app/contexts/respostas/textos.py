@@ -11,6 +11,18 @@ RESERVADO_DE_GRUPO: Final = (
     "Reservei esta vaga para você{nome}:\n{fatos}\n"
     "Ela foi publicada por outra pessoa, que ainda precisa confirmar. Uma pessoa da equipe cuida disso e avisa por aqui."
 )
+A_CONFIRMAR: Final = (
+    "Registrei seu aceite{nome}:\n{fatos}\n"
+    "A vaga foi publicada por outra pessoa, que ainda precisa confirmar. Enquanto isso, não a ofereço a mais ninguém."
+)
+PRAZO: Final = "Essa pessoa tem até {ate} para confirmar, e eu aviso por aqui."
+AINDA_A_CONFIRMAR: Final = (
+    "Já registrei seu aceite{nome} e espero a confirmação de quem publicou a vaga:\n{fatos}\nAviso por aqui."
+)
+RECUSA_A_CONFIRMAR: Final = (
+    "Recebi sua mensagem{nome}. Há um plantão que espera a confirmação de quem o publicou, e eu não o cancelei. "
+    "Uma pessoa da equipe vai falar com você por aqui."
+)
 JA_RESERVADO: Final = "Este plantão já está reservado para você{nome}:\n{fatos}"
 OCUPADO: Final = (
     "Obrigada pelo interesse{nome}. Este plantão já não está disponível, então não consegui reservá-lo para você."

@@ -396,6 +396,7 @@ async def test_operation_ids_are_stable(julia: Julia) -> None:
         "list_revisao", "show_revisao", "approve_revisao", "reject_revisao", "list_fechamentos", "close_fechamento",
         "keep_fechamento", "list_autores", "block_autor", "lift_autor", "list_nomes", "forget_nome", "list_mensagens_grupo",
         "list_vagas_abertas",
+        "list_handoffs", "show_handoff", "open_handoff", "confirm_handoff", "refuse_handoff",
         "import_appointments", "list_imports", "show_import", "list_appointments", "show_appointment", "create_appointment",
         "change_appointment", "reprocess_appointments", "export_appointments", "appointment_stats", "job_status",
         "add_doctors", "correct_doctor_state", "end_conversa", "list_conversas", "list_diretrizes", "list_doctor_states",

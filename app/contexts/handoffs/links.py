@@ -1,0 +1,53 @@
+"""Signed confirmation links. A link names one hand-off, decides once, and is valid until the time limit of the hand-off.
+
+The token has the id of the hand-off, its own id (jti) and its expiry, followed by an HMAC with the secret key.
+"""
+
+import binascii
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+PATH: Final = "/handoffs/confirmar"
+# Separates these signatures from every other use of the key.
+_PURPOSE: Final = b"batuta external hand-off\0"
+_IDS, _TIME, _MAC = 32, 8, 32
+
+
+@dataclass(frozen=True, slots=True)
+class Prova:
+    """The content of a token with a valid signature."""
+
+    handoff_id: str
+    jti: str
+
+
+class Links:
+    def __init__(self, address: str, key: str) -> None:
+        """Build the links. ``address`` is the public address of the api, ``key`` the secret key."""
+        self._address = address.rstrip("/")
+        self._key = key.encode()
+
+    def criar(self, handoff_id: str, jti: str, ate: datetime) -> str:
+        body = UUID(handoff_id).bytes + UUID(jti).bytes + int(ate.timestamp()).to_bytes(_TIME, "big")
+        token = urlsafe_b64encode(body + self._sign(body)).rstrip(b"=").decode()
+        return f"{self._address}{PATH}?token={token}"
+
+    def ler(self, token: str, *, now: datetime) -> Prova | None:
+        """Return the content of a token, or None if its signature is wrong or its time has passed."""
+        try:
+            raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        except (binascii.Error, ValueError):
+            return None
+        body, mac = raw[:-_MAC], raw[-_MAC:]
+        if len(body) != _IDS + _TIME or not hmac.compare_digest(mac, self._sign(body)):
+            return None
+        if now >= datetime.fromtimestamp(int.from_bytes(body[_IDS:], "big"), UTC):
+            return None
+        return Prova(str(UUID(bytes=body[:16])), str(UUID(bytes=body[16:_IDS])))
+
+    def _sign(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, _PURPOSE + body, "sha256")

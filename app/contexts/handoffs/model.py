@@ -1,0 +1,124 @@
+"""States, results and errors of an external hand-off, and the rules that need no database.
+
+pending ──first message sent──▶ contacted ──┬──▶ confirmed       the vacancy is reserved for the doctor
+   └────────────────────────────────────────┼──▶ not_confirmed   the vacancy is offered again
+                                            └──▶ expired         the vacancy is offered again
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeAlias
+from zoneinfo import ZoneInfo
+
+from batuta import BatutaError
+from batuta.guards import SwitchRule
+from batuta.jobs import Window
+from batuta.reasons import define
+
+# While the switch is off, an acceptance opens no hand-off and reminders wait. Expiry does not depend on it.
+SWITCH: Final = SwitchRule(key="external_handoff.enabled", hold_when=False, at_rest=False)
+EXPIRES_AFTER: Final = timedelta(hours=48)
+# Age of the first message at which each reminder is due.
+REMINDERS: Final = (timedelta(hours=2), timedelta(hours=24), timedelta(hours=36))
+# Shortest time between two messages to the poster, so that a late reminder is not followed by the next one.
+BETWEEN_REMINDERS: Final = REMINDERS[0]
+
+
+class HandoffDesconhecido(BatutaError):
+    sentence = "hand-off {id} does not exist: `batuta handoffs listar` lists the open ones"
+
+
+class HandoffEncerrado(BatutaError):
+    sentence = "hand-off {id} has already ended with another decision: `batuta handoffs ver {id}` shows its history"
+
+
+class HandoffNaoAbre(BatutaError):
+    sentence = "the hand-off cannot be opened: {porque}. `batuta vagas ver {vaga}` shows the vacancy"
+
+
+class LinkRecusado(BatutaError):
+    sentence = "the link is not valid, or it was used: ask the team for another one"
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    CONTACTED = "contacted"
+    CONFIRMED = "confirmed"
+    NOT_CONFIRMED = "not_confirmed"
+    EXPIRED = "expired"
+
+
+ABERTOS: Final = (Status.PENDING, Status.CONTACTED)
+
+
+class Via(StrEnum):
+    """How a hand-off was decided."""
+
+    LINK = "link"
+    RESPOSTA = "resposta"  # a message of the poster
+    PESSOA = "pessoa"  # an operator
+    PRAZO = "prazo"  # the time limit
+    VAGA = "vaga"  # the vacancy left the state in which it waits for a confirmation
+
+
+class Impedimento(StrEnum):
+    """Reason for which a hand-off is not opened."""
+
+    DESLIGADO = "desligado"
+    SEM_VAGA = "sem_vaga"
+    VAGA_OCUPADA = "vaga_ocupada"
+    SEM_MEDICO = "sem_medico"  # no doctor has this id
+    SEM_CONTATO = "sem_contato"  # the poster has no usable number, opted out, is blocked, or is the doctor
+    SEM_TEMPO = "sem_tempo"  # the shift begins before the poster can be asked
+    REPETIDO = "repetido"  # the poster was already asked about this doctor
+
+
+PORQUE: Final = {
+    Impedimento.DESLIGADO: define("handoff_desligado", "the switch external_handoff.enabled is off"),
+    Impedimento.SEM_VAGA: define("handoff_sem_vaga", "the vacancy does not exist"),
+    Impedimento.VAGA_OCUPADA: define("handoff_vaga_ocupada", "the vacancy no longer needs a doctor"),
+    Impedimento.SEM_MEDICO: define("handoff_sem_medico", "the doctor does not exist"),
+    Impedimento.SEM_CONTATO: define("handoff_sem_contato", "Julia cannot write to the person who posted the vacancy"),
+    Impedimento.SEM_TEMPO: define("handoff_sem_tempo", "the shift begins before that person can be asked"),
+    Impedimento.REPETIDO: define("handoff_repetido", "that person was already asked about this doctor"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Aberto:
+    """The hand-off was opened. The vacancy waits until ``ate`` at the latest."""
+
+    id: str
+    ate: datetime
+
+
+Abertura: TypeAlias = Aberto | Impedimento
+
+
+@dataclass(frozen=True, slots=True)
+class Decidido:
+    """The state of a hand-off after a decision. ``mudou`` is False if an earlier decision had ended it."""
+
+    id: str
+    status: Status
+    mudou: bool
+
+
+def prazo(now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo) -> datetime | None:
+    """Return the time limit of a hand-off, or None if the shift begins before the poster can be asked.
+
+    The 48 hours begin when the sending hours are open, and end at the latest when the shift begins.
+    """
+    asked = hours.next_open(now, zone)
+    return min(asked + EXPIRES_AFTER, inicio) if asked < inicio else None
+
+
+def lembrete_devido(now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int) -> int | None:
+    """Return the number of the reminder that is due, or None. ``pedido`` is the highest number queued so far.
+
+    A reminder that was missed is not made up for: only the latest number is due.
+    """
+    number = sum(now - contatado_em >= age for age in REMINDERS)
+    is_soon = now - (ultimo_em or contatado_em) < BETWEEN_REMINDERS
+    return None if number <= pedido or is_soon else number

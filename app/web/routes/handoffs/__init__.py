@@ -1,0 +1,1 @@
+"""Routes of external hand-offs: for operators, and the page of the confirmation link."""

@@ -1,0 +1,142 @@
+"""Workers that remind posters are killed all the time: reminders are neither lost nor repeated, and wait for the morning."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from app.composition.julia import julia_of
+from app.contexts.handoffs.model import REMINDERS, SWITCH
+from app.contexts.leitura_grupos.api import Periodo
+from app.contexts.mensagens.limites import HORARIO
+from app.contexts.plantoes.model import NovaVaga
+from tests.faults import handoff_plant
+from tests.faults.conftest import together
+from tests.faults.figures import LONG, Figures, kind
+from tests.faults.send_harness import LOOK, SendingWorkers, sending_workers
+from tests.faults.tally import Tally
+from tests.julia.tables import rows, write
+
+HANDOFFS = 60 if LONG else 6
+# The clock moves by this much as soon as all due work is done.
+STEP = timedelta(minutes=20) if LONG else timedelta(hours=1)
+RATE, LEASE = 10.0, 15.0
+PAUSE = (0.5, 2.0) if LONG else (1.0, 3.0)
+WITHIN = 3600.0 if LONG else 420.0
+# A message whose intent was stored before a decision may be sent this much later.
+CALL_WITHIN = timedelta(seconds=2 * RATE)
+# Words of the first message and of each reminder.
+TEXTS = ("quer esta vaga", "Ainda preciso da sua resposta", "continua esperando", "último aviso")
+
+
+async def test_kills_during_reminders_repeat_and_lose_nothing(places: dict[str, Path]) -> None:
+    await together(*(_storm(url, folder) for url, folder in places.items()))
+
+
+async def _storm(url: str, folder: Path) -> None:
+    what = f"workers that remind about {HANDOFFS} hand-offs killed -9 all the time for 48 hours of their clock"
+    figures, chance = Figures("T46", kind(url), what), random.Random(46)
+    async with sending_workers(folder, url, doctors=HANDOFFS, rate=RATE, lease=LEASE) as office:
+        office.life = handoff_plant.run
+        posters = await _open(office)
+        decided: dict[str, int] = {}  # hand-off → reminders that were due when it was decided
+        ends = time.monotonic() + WITHIN
+        async with office.storm(2, chance, PAUSE):
+            await _until_settled(office)
+            while open_now := await _open_handoffs(office):
+                assert time.monotonic() < ends, f"{len(open_now)} open at {office.clock.now()}\n{office.log()}"
+                asked = [each for each in open_now if each["status"] == "contacted"]
+                if chance.random() < 0.1 and len(asked) > HANDOFFS // 2:
+                    await _decide(office, chance.choice(asked), decided)
+                office.clock.step(STEP)
+                await _until_settled(office)
+        tally, note = await _judge(office, posters, decided)
+        figures.record_items(tally, f"{office.killed} kills, {len(decided)} decided by a person; {note}")
+        assert (tally.lost, tally.doubled) == (0, 0)
+
+
+async def _open(office: SendingWorkers) -> dict[str, str]:
+    """Open one hand-off for each doctor, with a poster of its own. Return the poster's number of each hand-off."""
+    julia, now, posters = julia_of(office.work), office.clock.now(), {}
+    await office.work.switches.set(SWITCH.key, True, by="ensaio", reason="-", now=now)
+    for n, (doctor, _) in enumerate(office.doctors[:HANDOFFS]):
+        nova = NovaVaga(
+            hospital=f"Hospital Inventado {n}", especialidade="Pediatria", data=(now + timedelta(days=9)).date(),
+            periodo=Periodo.NOTURNO, novo_hospital=True,
+        )  # fmt: skip
+        id, number = await julia.shifts.plantoes.criar(nova, por="gestora"), f"55119{80_000_000 + n}"
+        sql = "UPDATE vagas SET origem = 'grupo_whatsapp', contato_whatsapp = :number WHERE id = :id"
+        await write(office.work.database, sql, number=number, id=id)
+        opened = await julia.handoffs.handoffs.abrir(id, doctor, por="gestora", motivo="ensaio")
+        posters[opened.id] = number
+    return posters
+
+
+async def _open_handoffs(office: SendingWorkers) -> list[dict[str, Any]]:
+    return await rows(
+        office.work.database, "SELECT * FROM external_handoffs WHERE status IN ('pending', 'contacted') ORDER BY id"
+    )
+
+
+async def _until_settled(office: SendingWorkers) -> None:
+    """Wait until a run of the job that began after this instant is complete, and no due message waits or is in doubt."""
+    since = office.clock.now()
+
+    async def is_settled() -> bool:
+        ran = [datetime.fromisoformat(at) for word, at in office.notes() if word == "ran"]
+        if not ran or max(ran) < since:
+            return False
+        now, found = office.clock.now(), (await office.rows()).values()
+        busy = [row for row in found if row["lease_until"] or row["envio_estado"] in ("intent", "unknown")]
+        due = [row for row in found if row["status"] == "pendente" and row["agendar_para"] <= now]
+        return not busy and not due
+
+    await office.until("all due work is done", is_settled, within=120.0)
+    await asyncio.sleep(LOOK)
+
+
+async def _decide(office: SendingWorkers, handoff: dict[str, Any], decided: dict[str, int]) -> None:
+    since, zone = handoff["contatado_em"], office.work.zone
+    due = sum(HORARIO.next_open(since + age, zone) + STEP <= office.clock.now() for age in REMINDERS)
+    service = julia_of(office.work).handoffs.handoffs
+    await service.confirmar(handoff["id"], por="gestora", motivo="ensaio")
+    decided[handoff["id"]] = due
+
+
+async def _judge(office: SendingWorkers, posters: dict[str, str], decided: dict[str, int]) -> tuple[Tally, str]:
+    """Compare the receipts of the gateway with the hand-offs, their vacancies and the messages to the doctors."""
+    found = {row["id"]: row for row in await rows(office.work.database, "SELECT * FROM external_handoffs")}
+    vacancies = {row["id"]: row["status"] for row in await rows(office.work.database, "SELECT id, status FROM vagas")}
+    sent: dict[str, list[tuple[int, datetime]]] = {number: [] for number in posters.values()}
+    for receipt in await office.receipts():
+        at = datetime.fromisoformat(receipt["at"])
+        assert HORARIO.next_open(at, office.work.zone) == at, f"sent at night: {at}"
+        if receipt["number"] in sent:
+            sent[receipt["number"]].append((_which(receipt["text"]), at))
+    queued = (await office.rows()).values()
+    given_up = {row["metadata"]["handoff_id"] for row in queued if row["status"] == "erro"}
+    lost = doubled = effects = 0
+    for id, number in posters.items():
+        handoff, times = found[id], Counter(which for which, _ in sent[number])
+        assert handoff["status"] == ("confirmed" if id in decided else "expired")
+        assert vacancies[handoff["vaga_id"]] == ("reservada" if id in decided else "aberta")
+        assert all(at <= handoff["decidido_em"] + CALL_WITHIN for _, at in sent[number]), "sent after the decision"
+        doubled += sum(count - 1 for count in times.values())
+        effects += len(sent[number])
+        if id not in given_up:
+            assert handoff["followup_count"] == len(times) - 1
+            wanted = decided.get(id, len(REMINDERS))
+            lost += max(0, wanted - handoff["followup_count"])
+            notice = [row["status"] for row in queued if row["chave"] == f"confirmacao:{id}:{handoff['status']}"]
+            lost += notice != ["enviada"]
+    return Tally(items=len(posters) * 4, lost=lost, doubled=doubled, effects=effects, in_vain=0), (
+        f"{len(given_up)} with a message given up after three kills"
+    )
+
+
+def _which(text: str) -> int:
+    (number,) = [n for n, words in enumerate(TEXTS) if words in text]
+    return number
