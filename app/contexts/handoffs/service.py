@@ -372,7 +372,7 @@ class Handoffs:
         said = texto.format(
             nome=chamado(doctor["primeiro_nome"]),
             fatos=fatos_da_vaga(vaga),
-            contato=" ".join(part for part in (vaga["nome"], vaga["telefone"]) if part),
+            contato=vaga["telefone"] or "",
             ate="" if ate is None else self._local(ate),
         )
         key = f"confirmacao:{id}:{what}"

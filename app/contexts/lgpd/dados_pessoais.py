@@ -113,7 +113,7 @@ CONVERSAS: Final = (
             mostra="tipo autor_tipo delivery_status provider_message_id classe opt_out created_at",
         ),
     )),
-    Tabela("fila_mensagens", "chave envio_estado outcome_reason_code owner", livres="erro", ocupada=MENSAGEM_VIVA, dados=(
+    Tabela("fila_mensagens", "chave envio_estado outcome_reason_code owner", livres="conteudo erro", ocupada=MENSAGEM_VIVA, dados=(
         Dados(
             de={"cliente_id": De.MEDICO, "telefone_destino": De.QUEM},
             apagar={"telefone_destino": SEM_TELEFONE, "conteudo": REMOVIDO, "metadata": NADA, "envio_hash": VAZIO},
@@ -197,6 +197,11 @@ GRUPOS_E_VAGAS: Final = (
     Tabela("vagas_ofertas", "por", dados=(Dados(de=MEDICO, apagar={}, mostra="vaga_id created_at"),)),
     Tabela("vagas_interesses", "por", dados=(Dados(de=MEDICO, apagar={}, mostra="vaga_id created_at"),)),
     Tabela("vagas_grupo_chaves", "hash_dedup"),
+    Tabela("external_handoffs", "decidido_via decidido_por", dados=(
+        Dados(de={"cliente_id": De.MEDICO, "divulgador_id": De.MEDICO}, apagar={},
+              mostra="vaga_id status reserved_until contatado_em created_at decidido_em"),
+    )),
+    Tabela("external_handoffs_historico", "de para por", livres="motivo"),
     Tabela("leituras_modelo", "chave modelo uso", dados=(
         # Stored answers of the model: a cache without a key of the person, emptied as a whole.
         Dados(de={"resposta": De.TODOS}, apagar={"resposta": VAZIO}),
