@@ -40,11 +40,10 @@ async def _storm(url: str, folder: Path) -> None:
     what = f"workers that remind about {HANDOFFS} hand-offs killed -9 all the time for 48 hours of their clock"
     figures, chance = Figures("T46", kind(url), what), random.Random(46)
     async with sending_workers(folder, url, doctors=HANDOFFS, rate=RATE, lease=LEASE) as office:
-        office.life = handoff_plant.run
         posters = await _open(office)
         decided: dict[str, int] = {}  # hand-off → reminders that were due when it was decided
         ends = time.monotonic() + WITHIN
-        async with office.storm(2, chance, PAUSE):
+        async with office.storm(2, chance, PAUSE, handoff_plant.run):
             await _until_settled(office)
             while open_now := await _open_handoffs(office):
                 assert time.monotonic() < ends, f"{len(open_now)} open at {office.clock.now()}\n{office.log()}"
