@@ -7,6 +7,7 @@ and its end once. The job ``verificar_alertas`` returns every figure. Findings c
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -48,22 +49,24 @@ class Limiares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medidas:
-    """The figures of the rules. ``segundos`` is the mean time to an answer; ``esperam`` counts messages without one."""
+    """The figures of the rules. ``segundos`` is the mean time to an answer; ``esperam`` counts messages without one.
+    A mean is None if nothing was counted.
+    """
 
     conversas: int = 0
     com_pessoa: int = 0
     handoffs_dia: int = 0
     handoffs_semana: int = 0
     respostas: int = 0
-    segundos: float = 0.0
+    segundos: float | None = None
     esperam: int = 0
     esperam_desde: datetime | None = None
     enviadas: int = 0
     no_horario: bool = True  # the sending hours are open, so that Julia answers
     avaliadas: int = 0
-    nota: float = 0.0  # mean score of the conversations evaluated in the last 24 hours
+    nota: float | None = None  # mean score of the conversations evaluated in the last 24 hours
     chamadas: int = 0
-    performance_ms: float = 0.0
+    performance_ms: float | None = None
     ofertas: int = 0
     recusas: int = 0
     reservas: int = 0
@@ -89,17 +92,17 @@ def _conversations(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
     share = medidas.com_pessoa / medidas.conversas if medidas.conversas else 0.0
     if medidas.conversas >= CONVERSAS and share > limiares.handoff_parte:
         yield _finding(Severity.WARNING, "taxa_handoff_alta", share, limiares.handoff_parte, f"{share:.0%}")
-    if medidas.respostas >= RESPOSTAS and medidas.segundos > limiares.resposta_segundos:
-        seconds = round(medidas.segundos)
+    seconds = round(medidas.segundos or 0)
+    if medidas.respostas >= RESPOSTAS and seconds > limiares.resposta_segundos:
         yield _finding(Severity.WARNING, "tempo_resposta_alto", seconds, limiares.resposta_segundos, f"{seconds} s")
     if medidas.no_horario and medidas.esperam and not medidas.enviadas:
         minutes, since = limiares.silencio_minutos, medidas.esperam_desde
         found = str(medidas.esperam)
         yield _finding(Severity.CRITICAL, "sem_respostas", medidas.esperam, 0, found, since, minutos=minutes)
-    if medidas.avaliadas >= AVALIADAS and medidas.nota < limiares.nota_minima:
-        score, lowest = medidas.nota, limiares.nota_minima
+    score, lowest = medidas.nota, limiares.nota_minima
+    if score is not None and medidas.avaliadas >= AVALIADAS and score < lowest:
         yield _finding(Severity.ERROR, "score_qualidade_baixo", score, lowest, f"{score:.1f}", minima=f"{lowest:g}")
-    mean, slow = round(medidas.performance_ms), limiares.performance_ms
+    mean, slow = round(medidas.performance_ms or 0), limiares.performance_ms
     if medidas.chamadas >= CHAMADAS and mean > slow:
         is_worse = mean > LENTO_CRITICO * slow
         limit = LENTO_CRITICO * slow if is_worse else slow
@@ -189,15 +192,15 @@ class Alertas:
             handoffs_dia=handed["handoffs_dia"],
             handoffs_semana=handed["handoffs_semana"],
             respostas=len(waits),
-            segundos=sum(waits) / len(waits) if waits else 0.0,
+            segundos=sum(waits) / len(waits) if waits else None,
             esperam=silence["esperam"],
             esperam_desde=silence["desde"],
             enviadas=silence["enviadas"],
             no_horario=self._hours.is_open(now, self._zone),
             avaliadas=scores["avaliadas"],
-            nota=float(scores["nota"] or 0),
+            nota=_mean(scores["nota"]),
             chamadas=calls["chamadas"],
-            performance_ms=float(calls["media"] or 0),
+            performance_ms=_mean(calls["media"]),
             ofertas=today["ofertas"],
             recusas=today["recusas"],
             reservas=today["reservas"],
@@ -219,7 +222,9 @@ class Alertas:
             for each in found
         ]
         figures: dict[str, Json] = {
-            name: round(value, 3) for name, value in asdict(measured).items() if name != "esperam_desde"
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in asdict(measured).items()
+            if name != "esperam_desde"
         }
         return Done(items=len(found), result={"alertas": alerts, "medidas": figures})
 
@@ -230,6 +235,11 @@ class Alertas:
     @property
     def check(self) -> Check:
         return Check(name="alertas", section=QUEUES, ask=self.ask)
+
+
+def _mean(value: float | Decimal | None) -> float | None:
+    """Return a mean of either database as a float; PostgreSQL returns a decimal number."""
+    return None if value is None else float(value)
 
 
 async def _only(reading: Reading, query: Query, **values: object) -> Row:
