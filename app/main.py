@@ -23,7 +23,7 @@ from app.cli import (
     mensagens,
     vagas,
 )
-from app.cli.gestao import diretrizes, qualidade, relatorios
+from app.cli.gestao import diretrizes, gatilhos, qualidade, relatorios
 from app.composition.development.simulator import simulator, simulator_settings, with_environment
 from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
@@ -139,6 +139,7 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "followups": followups.COMMANDS,
         "relatorios": relatorios.COMMANDS,
         "qualidade": qualidade.COMMANDS,
+        "gatilhos": gatilhos.COMMANDS,
         "diretrizes": diretrizes.COMMANDS,
         "lgpd": lgpd.COMMANDS,
     }

@@ -13,6 +13,7 @@ from app.composition.development.demo import Demo, planilha_de_demonstracao
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
 from app.composition.gestao.equipe import Team, add_team
+from app.composition.gestao.gatilhos import Triggers, add_triggers
 from app.composition.gestao.lgpd import PersonalData, add_personal_data
 from app.composition.gestao.qualidade import Quality, add_quality
 from app.composition.gestao.relatorios import Reports, add_reports
@@ -68,6 +69,7 @@ class Julia:
     handoffs: ExternalHandoffs
     answers: Answers
     followups: FollowUps
+    triggers: Triggers
     appointments: Appointments
     reports: Reports
     directives: Directives
@@ -120,6 +122,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         handoffs=handoffs,
         answers=add_answers(work, settings, messages, shifts, handoffs.handoffs),
         followups=add_followups(work, messages, groups.dicionario),
+        triggers=add_triggers(work, settings, messages, shifts),
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
         directives=add_directives(work, settings),
@@ -202,6 +205,7 @@ def _add_listeners(julia: Julia) -> None:
     sent.registrar(list(Tipo), julia.doctors.estado)
     conversas.ao_receber(julia.doctors.estado)
     conversas.ao_receber(julia.handoffs.externos)
+    conversas.ao_receber(julia.triggers.contatos)
     # Last: it answers the messages that no other listener handled.
     conversas.ao_receber(julia.answers.respostas)
 
@@ -219,6 +223,7 @@ def _add_jobs(julia: Julia) -> None:
         **julia.handoffs.handlers,
         **julia.answers.handlers,
         **julia.followups.handlers,
+        **julia.triggers.handlers,
         **julia.reports.handlers,
         **julia.directives.handlers,
         **julia.quality.handlers,

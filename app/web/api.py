@@ -20,7 +20,7 @@ from app.web.routes import (
     vagas,
     webhooks,
 )
-from app.web.routes.gestao import diretrizes, followups, lgpd, qualidade, relatorios
+from app.web.routes.gestao import diretrizes, followups, gatilhos, lgpd, qualidade, relatorios
 from app.web.routes.handoffs import pagina, rotas
 from app.web.routes.health import health_router
 from batuta.web import create_api
@@ -50,6 +50,7 @@ def create_app(julia: Julia) -> FastAPI:
             lgpd.router(julia.personal_data.lgpd, work.zone),
             relatorios.router(julia.reports.relatorios, work.zone),
             qualidade.router(julia.quality, work.zone),
+            gatilhos.router(julia.triggers.gatilhos),
             agendamentos.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),
         ],

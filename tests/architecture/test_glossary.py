@@ -52,6 +52,8 @@ NO_STATES = {
     "doctor_state.temperature_trend",
     "especialidades_alias.origem",
     "external_handoffs.decidido_via",
+    "gatilhos_contatos.avaliacao",
+    "gatilhos_contatos.gatilho",
     "hospitais_alias.origem",
     "interacoes.autor_tipo",
     "interacoes.classe",

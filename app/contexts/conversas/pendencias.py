@@ -37,6 +37,7 @@ class MotivoDaPendencia(StrEnum):
     RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
     OBJECAO_GRAVE = "objecao_grave"  # the person accuses or threatens
     ACEITE_INCERTO = "aceite_incerto"  # probably an acceptance; a person reads it before a vacancy is reserved
+    AVALIACAO_NEGATIVA = "avaliacao_negativa"  # a doctor describes a bad shift
     CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor took a vacancy of a group: its author has to confirm it
 
 

@@ -31,7 +31,16 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
                       AND poster.bloqueado_em IS NOT NULL))
            OR message.tipo IN ('handoff', 'lembrete_handoff') AND NOT EXISTS (
                SELECT 1 FROM external_handoffs AS handoff WHERE message.id IN (handoff.mensagem_id, handoff.lembrete_id)
-               AND handoff.status IN ('pending', 'contacted')) AS "sem_assunto [BOOLEAN]",
+               AND handoff.status IN ('pending', 'contacted'))
+           OR EXISTS (SELECT 1 FROM gatilhos_contatos AS contact LEFT JOIN vagas AS done ON done.id = contact.vaga_id
+                      WHERE contact.mensagem_id = message.id
+                        AND (contact.gatilho = 'discovery_autonomo' AND coalesce(doctor.especialidade, '') <> ''
+                             OR contact.gatilho = 'reativacao_autonoma'
+                                AND (state.last_inbound_at > contact.created_at OR state.last_outbound_at > contact.created_at)
+                             OR contact.gatilho = 'feedback_autonomo' AND (done.status <> 'realizada' OR done.deleted_at IS NOT NULL)
+                             OR EXISTS (SELECT 1 FROM gatilhos_contatos AS newer WHERE newer.cliente_id = contact.cliente_id
+                                        AND newer.gatilho = contact.gatilho AND newer.created_at > contact.created_at
+                                        AND newer.vaga_id IS NULL))) AS "sem_assunto [BOOLEAN]",
        (SELECT talk.pausado_ate FROM conversations AS talk WHERE talk.cliente_id = message.cliente_id
         AND talk.status IN ('active', 'paused', 'escalated')) AS "pausado_ate [TIMESTAMPTZ]",
        message.tipo IN ('followup_1', 'followup_2', 'followup_3') AND message.conversa_id IS NOT NULL AND NOT EXISTS (

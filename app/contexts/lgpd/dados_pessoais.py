@@ -154,6 +154,9 @@ CONVERSAS: Final = (
     Tabela("campaign_contact_history", dados=(
         Dados(de=MEDICO, apagar={}, mostra="campaign_id sent_at entregue_em respondido_em"),
     )),
+    Tabela("gatilhos_contatos", dados=(
+        Dados(de=MEDICO, apagar={}, mostra="gatilho vaga_id enviada_em respondida_em classe avaliacao nota created_at"),
+    )),
     Tabela("optouts_do_diario", "digest"),
     Tabela("lgpd_pedidos", "tipo digests por motivo contagens restam", dados=(
         # The request itself empties this column when it is complete.

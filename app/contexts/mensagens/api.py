@@ -1,5 +1,5 @@
-"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, and the
-rules of sending.
+"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, the rules
+of sending, and the reasons against a message.
 """
 
 from app.contexts.mensagens.desfecho import Desfecho
@@ -10,6 +10,7 @@ from app.contexts.mensagens.guardrails import (
     CONTACTS_IN_A_WEEK,
     LEAVES_WITHIN,
     TIMELY,
+    TRIGGER_OFF,
     WITHOUT_LINE,
     Adia,
     Bloqueia,
@@ -21,6 +22,7 @@ from app.contexts.mensagens.guardrails import (
     decide,
     open_time,
 )
+from app.contexts.mensagens.impedimentos import IMPEDIMENTOS
 from app.contexts.mensagens.limites import DIA, HORA, HORARIO, Limites, TipoDeMensagem
 from app.contexts.mensagens.ouvintes import AoEnviar, MensagemEncerrada, Ouvintes
 from app.contexts.mensagens.regras import PAUSES, SAFE_MODE
@@ -34,11 +36,13 @@ __all__ = [
     "FILA_MENSAGENS",
     "HORA",
     "HORARIO",
+    "IMPEDIMENTOS",
     "LEAVES_WITHIN",
     "PAUSES",
     "SAFE_MODE",
     "TIMELY",
     "TIPOS",
+    "TRIGGER_OFF",
     "WITHOUT_LINE",
     "Adia",
     "AoEnviar",

@@ -56,6 +56,7 @@ INVALID_NUMBER = define("numero_invalido", "the number is not a valid phone numb
 INVALID_TEXT = define("texto_invalido", "the text is empty, or longer than {longest} characters")
 NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only numbers in SEND_ALLOWLIST get messages")
 STOP_REQUESTED = define("parada_pedida", "an operator stopped the message")
+NO_SUBJECT = define("sem_assunto", "the message is no longer about a current fact")
 VACANCY_TAKEN = define("vaga_ocupada", "the offered vacancy is no longer open")
 FOLLOWUP_SUPERSEDED = define(
     "followup_superado", "the conversation changed, or its follow-ups were paused, after the follow-up was queued"
@@ -105,6 +106,7 @@ class PedidoDeEnvio:
     created_at: datetime
     due_at: datetime
     cancel_requested: bool = False
+    is_obsolete: bool = False  # the fact that the message is about has changed since it was queued
     vacancy_taken: bool = False  # the vacancy that it offers is no longer open
     # The conversation has left the stage of the follow-up, has a newer message, or its follow-ups are paused.
     followup_superseded: bool = False
@@ -232,6 +234,8 @@ def _receiver(pedido: PedidoDeEnvio, regras: RegrasDeEnvio) -> Bloqueia | None:
 def _check_request(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
         return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
+    if pedido.is_obsolete:
+        return Bloqueia(Desfecho.FAILED_EXPIRED, NO_SUBJECT(), cancels=True)
     if pedido.vacancy_taken:
         return Bloqueia(Desfecho.FAILED_EXPIRED, VACANCY_TAKEN(), cancels=True)
     if pedido.followup_superseded:

@@ -3,9 +3,18 @@ actions.
 """
 
 from app.contexts.plantoes.anuncios import Anuncio, Anuncios
-from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
+from app.contexts.plantoes.candidatos import Candidato, Candidatos, Escolha, Impedimento
 from app.contexts.plantoes.horario import Turno, turno_de
-from app.contexts.plantoes.model import Feita, Impedida, Ocupada, Repetida, Resposta
+from app.contexts.plantoes.model import (
+    Feita,
+    HospitalSemOfertas,
+    Impedida,
+    Ocupada,
+    PlantaoComecou,
+    Repetida,
+    Resposta,
+    VagaDesconhecida,
+)
 from app.contexts.plantoes.service import Plantoes
 from app.contexts.plantoes.sugestoes import Sugestoes, VagasAbertas
 from app.contexts.plantoes.texto import DIAS, chamado, fatos_da_vaga
@@ -16,15 +25,19 @@ __all__ = [
     "Anuncios",
     "Candidato",
     "Candidatos",
+    "Escolha",
     "Feita",
+    "HospitalSemOfertas",
     "Impedida",
     "Impedimento",
     "Ocupada",
+    "PlantaoComecou",
     "Plantoes",
     "Repetida",
     "Resposta",
     "Sugestoes",
     "Turno",
+    "VagaDesconhecida",
     "VagasAbertas",
     "chamado",
     "fatos_da_vaga",

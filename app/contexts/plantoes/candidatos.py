@@ -4,21 +4,21 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-These doctors are left out: opted out or probably opted out, no valid number, already offered this vacancy, another
-shift at that time, in conversation with the team, cooling off, next contact scheduled for later, weekly cap reached,
-another message queued.
+These doctors are left out: opted out or probably opted out, no valid number, in conversation with the team, paused,
+cooling off, next contact scheduled for later, weekly cap reached, another message queued or in doubt, already offered
+this vacancy or an equal one, another shift at that time.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from app.contexts.leitura_grupos.api import chave
-from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK
+from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
 from app.contexts.nomes.api import Dicionario, Nomes
 from app.contexts.plantoes.model import VagaDesconhecida
 from batuta.kernel import Clock
@@ -45,6 +45,7 @@ class Impedimento(StrEnum):
     JA_OFERECIDA = "ja_oferecida"
     JA_TEM_PLANTAO = "ja_tem_plantao"
     CONVERSA_HUMANA = "conversa_humana"
+    EM_PAUSA = "em_pausa"
     ESFRIANDO = "esfriando"
     PROXIMO_CONTATO = "proximo_contato"
     LIMITE_CONTATOS = "limite_contatos"
@@ -60,6 +61,17 @@ class Candidato:
     nome: str | None
     pontos: float
     impedimento: Impedimento | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escolha:
+    """The best doctors for a vacancy. ``aptos`` counts all to whom it may be offered; ``impedidos`` counts the others of
+    the same speciality, by reason.
+    """
+
+    candidatos: tuple[Candidato, ...] = ()
+    aptos: int = 0
+    impedidos: Mapping[Impedimento, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +90,26 @@ class Candidatos:
 
     async def candidatos(self, vaga_id: str, limite: int) -> list[Candidato]:
         """Return the doctors to whom the vacancy may be offered, best first. Raises VagaDesconhecida."""
+        return list((await self.escolher(vaga_id, limite)).candidatos)
+
+    async def escolher(self, vaga_id: str, limite: int) -> Escolha:
+        """Choose the best ``limite`` doctors, and count the others by reason. Raises VagaDesconhecida."""
         vaga = await self._database.one(self._queries.vacancy, id=vaga_id)
         if vaga is None:
             raise VagaDesconhecida(id=vaga_id)
         exact, partial = await self._specialities(vaga)
-        return await self._consider(self._database, vaga, exact, partial, None, limite)
+        rows = await self._consider(self._database, vaga, exact, partial, None, limite)
+        counted = {row["impedimento"]: int(row["quantos"]) for row in rows}
+        return Escolha(
+            candidatos=tuple(_candidato(row) for row in rows if row["impedimento"] is None),
+            aptos=counted.pop(None, 0),
+            impedidos={Impedimento(reason): count for reason, count in counted.items()},
+        )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
         """Return these doctors by id, each with the reason against an offer, if any. An unknown id is omitted."""
-        found = await self._consider(reading, vaga, (), (), clientes, len(clientes))
-        return {each.cliente_id: each for each in found}
+        rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
+        return {each.cliente_id: each for each in map(_candidato, rows)}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
         """Return the spellings in the doctors' rows that mean the vacancy's speciality, and those that mean a part of
@@ -107,14 +129,13 @@ class Candidatos:
         partial: Sequence[str],
         clientes: Sequence[str] | None,
         limite: int,
-    ) -> list[Candidato]:
+    ) -> Sequence[Row]:
         now = self._clock.now()
-        rows = await reading.all(
+        return await reading.all(
             self._queries.consider, id=vaga["id"], hospital_id=vaga["hospital_id"], exatas=AsJson([*exact]),
-            parciais=AsJson([*partial]), clientes=AsJson([*(clientes or ())]), todos=clientes is None, now=now,
+            parciais=AsJson([*partial]), clientes=AsJson([*(clientes or ())]), automatico=clientes is None, now=now,
             week_ago=now - WEEK, month_ago=now - MONTH, contatos=CONTACTS_IN_A_WEEK, limite=limite,
         )  # fmt: skip
-        return [_candidato(row) for row in rows]
 
 
 def formas_da_especialidade(names: Nomes, vaga: Row) -> set[str]:
@@ -142,7 +163,9 @@ def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
 
 
 def candidate_queries(dialect: Dialect) -> CandidateQueries:
-    text = (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8")
+    text = (
+        (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8").replace("{impedimentos}", IMPEDIMENTOS)
+    )
     for name, kind in (("exatas", "text"), ("parciais", "text"), ("clientes", "uuid")):
         values = f"SELECT value FROM json_each(:{name})"
         if dialect == "postgres":

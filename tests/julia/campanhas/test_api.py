@@ -76,7 +76,7 @@ async def test_campaign_is_created_scheduled_paused_resumed_and_cancelled(julia:
     [
         ("/campanhas", {**NEW, "corpo": "Olá, {hospital}"}, 422, "campanha_refused", "hospital"),
         ("/campanhas", {**NEW, "corpo": "  "}, 422, "campanha_refused", "no text"),
-        ("/campanhas", {**NEW, "tipo_campanha": "feedback"}, 422, "invalid", ""),
+        ("/campanhas", {**NEW, "tipo_campanha": "pesquisa"}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"excluir_opt_out": False}}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"especialidade": "x"}}, 422, "invalid", ""),
         ("/campanhas", {**NEW, "audience_filters": {"regioes": ["S\x00P"]}}, 422, "invalid", ""),

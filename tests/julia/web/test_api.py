@@ -400,7 +400,7 @@ async def test_operation_ids_are_stable(julia: Julia) -> None:
         "import_appointments", "list_imports", "show_import", "list_appointments", "show_appointment", "create_appointment",
         "change_appointment", "reprocess_appointments", "export_appointments", "appointment_stats", "job_status",
         "add_doctors", "correct_doctor_state", "end_conversa", "list_conversas", "list_diretrizes", "list_doctor_states",
-        "list_followups", "pause_followups", "resume_followups",
+        "list_followups", "list_gatilhos", "receive_chatwoot", "simulate_gatilho", "pause_followups", "resume_followups",
         "correct_avaliacao", "list_avaliacoes", "show_avaliacao", "show_orientacao",
         "list_pendencias", "list_relatorios", "resend_relatorio", "resolve_pendencia", "return_conversa",
         "show_conversa", "show_diretriz", "show_doctor_state", "show_relatorio", "take_conversa",

@@ -161,4 +161,5 @@ async def test_pilot_mode_holds_a_trigger_also_when_called_over_http(julia: Juli
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert held["reason"] == "held: switch oferta_automatica_enabled is off"
     await set_switch("oferta_automatica_enabled", True, by="teste", reason="liberado", now=julia.clock.now())
-    assert (await julia.post("/jobs/executar-oferta-autonoma")).json()["reason"] == "not implemented yet"
+    answer = (await julia.post("/jobs/executar-oferta-autonoma")).json()
+    assert (answer["status"], answer["sem_selecao"]) == ("ok", "sem_candidatos")

@@ -54,15 +54,15 @@ async def julia(julia_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatc
         yield Julia(work, settings, clock)
 
 
-async def test_new_installation_is_healthy_and_loses_one_point_for_unfinished_jobs(julia: Julia) -> None:
+async def test_new_installation_is_healthy_with_the_full_score(julia: Julia) -> None:
     found = await julia.get("/health/score")
     assert set(found) >= {"score", "max_score", "level", "color", "breakdown", "thresholds", "timestamp"}
-    assert (found["score"], found["max_score"], found["level"], found["color"]) == (99, 100, "healthy", "green")
+    assert (found["score"], found["max_score"], found["level"], found["color"]) == (100, 100, "healthy", "green")
     full = {part: {"score": weight, "max": weight} for part, weight in WEIGHTS.items()}
-    assert [part for part in full if found["breakdown"][part] != full[part]] == ["jobs_and_workers"]
+    assert {part: found["breakdown"][part] for part in full} == full
     assert found["thresholds"] == {"healthy": 80, "attention": 60, "degraded": 40, "critical": 0}
     alerts = await julia.get("/health/alerts")
-    assert [each["cause"] for each in alerts["alerts"]] == ["jobs.unfinished"]
+    assert alerts["alerts"] == []
     assert alerts["timestamp"].endswith("-03:00")
 
 

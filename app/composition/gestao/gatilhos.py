@@ -1,0 +1,53 @@
+"""Builds the triggers that act without an operator, with their jobs, their listener and their health check."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from app.composition.envio import rules_now
+from app.composition.mensagens import Messages
+from app.composition.plantoes import Shifts
+from app.contexts.gatilhos.contatos import Contatos
+from app.contexts.gatilhos.selecao import Seletor
+from app.contexts.gatilhos.service import Gatilhos, PartesDosGatilhos
+from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.tipos import Tipo
+from app.settings import Settings
+from batuta import Batuta
+from batuta.jobs import JobHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Triggers:
+    gatilhos: Gatilhos
+    contatos: Contatos  # listener for sent, ended and received messages
+
+    @property
+    def handlers(self) -> Mapping[str, JobHandler]:
+        return self.gatilhos.handlers
+
+
+def add_triggers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts) -> Triggers:
+    """Build the triggers. ``work`` must have the queue FILA_MENSAGENS."""
+    queue = work.queues[FILA_MENSAGENS.name]
+    gatilhos = Gatilhos(
+        PartesDosGatilhos(
+            database=work.database,
+            fila=queue,
+            seletor=Seletor(work.database.dialect, work.zone),
+            anuncios=shifts.anuncios,
+            candidatos=shifts.candidatos,
+            regras=rules_now(work, settings),
+            clock=work.clock,
+            wake=partial(work.wakeups.wake, FILA_MENSAGENS.name),
+        )
+    )
+    contatos = Contatos(
+        queries=gatilhos.queries,
+        fila=queue,
+        pendencias=messages.conversas.pendencias,
+        eventos=messages.eventos,
+    )
+    messages.ouvintes.registrar([Tipo.DISCOVERY, Tipo.REATIVACAO, Tipo.FEEDBACK], contatos)
+    work.health.add(gatilhos.check)
+    return Triggers(gatilhos=gatilhos, contatos=contatos)

@@ -1,0 +1,67 @@
+"""Read the answer to a feedback: a mark from 1 to 5, or plain words. An answer that is not clear is left to a person."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+GREETING: Final = re.compile(r"\b(bom dia|boa tarde|boa noite|tudo bem\?)")
+# A mark stands alone at the beginning, or after the word "nota". "5 horas" and "nota 10" are not marks.
+MARK: Final = re.compile(
+    r"^\W*([1-5])(?![\w]|[.,:/h]\d)(?:\s*/\s*5\b|\s+de\s+5\b)?(?=\s*(?:$|[^\w\s]|estrelas?\b|pontos?\b))"
+    r"|^\W*([1-5])\s*(?:/|de)\s*5\b"
+    r"|\bnota\s*(?:e|foi|:|=)?\s*([1-5])(?!\w|[.,]\d)"
+)
+GOOD: Final = re.compile(
+    r"\b(otim[oa]|excelente|maravilhos[oa]|perfeit[oa]|bo[mn]s?|boas?|gostei|adorei|tranquil[oa]|sem problemas?|foi bem)\b"
+)
+BAD: Final = re.compile(
+    r"\b(pessim[oa]|horrivel|terrivel|ruim|ruins|mal|decepcion\w+|desorganizad[oa]|caotic[oa]|caos|descaso|nunca mais"
+    r"|atras\w+|problemas)\b"
+)
+FAIR: Final = re.compile(r"\b(regular|razoavel|mais ou menos|normal|medio)\b")
+NEGATION: Final = re.compile(r"\b(nao|nada|nem|nunca|pouco)\b")
+
+
+class Avaliacao(StrEnum):
+    POSITIVA = "positiva"
+    NEUTRA = "neutra"
+    NEGATIVA = "negativa"
+    INDEFINIDA = "indefinida"
+
+
+@dataclass(frozen=True, slots=True)
+class Lida:
+    """An answer as it was read. ``nota`` is None if the text has no mark."""
+
+    avaliacao: Avaliacao
+    nota: int | None = None
+
+
+def avaliar(texto: str) -> Lida:
+    """Read the answer of a doctor. The class is INDEFINIDA if mark and words disagree, or if the words are negated."""
+    plain = GREETING.sub(" ", _fold(texto))
+    found = MARK.search(plain)
+    nota = None if found is None else int(next(each for each in found.groups() if each))
+    words = _words(plain)
+    if nota is None:
+        return Lida(words or Avaliacao.INDEFINIDA)
+    by_mark = Avaliacao.NEGATIVA if nota < 3 else Avaliacao.NEUTRA if nota == 3 else Avaliacao.POSITIVA
+    disagrees = {words, by_mark} == {Avaliacao.POSITIVA, Avaliacao.NEGATIVA}
+    return Lida(Avaliacao.INDEFINIDA if disagrees else by_mark, nota)
+
+
+def _words(plain: str) -> Avaliacao | None:
+    """Return the class of plain words, or None if there are none, several kinds of them, a negation or a question."""
+    kinds = [
+        kind
+        for kind, words in ((Avaliacao.POSITIVA, GOOD), (Avaliacao.NEGATIVA, BAD), (Avaliacao.NEUTRA, FAIR))
+        if words.search(plain.replace("sem problemas", " gostei "))
+    ]
+    return kinds[0] if len(kinds) == 1 and "?" not in plain and not NEGATION.search(plain) else None
+
+
+def _fold(texto: str) -> str:
+    """Return the text in lower case without accents."""
+    return "".join(each for each in unicodedata.normalize("NFKD", texto.lower()) if not unicodedata.combining(each))

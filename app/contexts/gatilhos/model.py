@@ -1,0 +1,123 @@
+"""The triggers with their limits, and the result of a selection."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from app.contexts.mensagens.api import Tipo
+from batuta.sql import Row
+
+# Days before a shift in which its vacancy is offered.
+OFFER_AHEAD: Final = timedelta(days=20)
+DOCTORS_PER_VACANCY: Final = 5
+# A doctor without any message for this long is asked whether offers are still wanted.
+SILENT_FOR: Final = timedelta(days=60)
+# A shift is asked about within this time after an operator confirmed it.
+ASK_WITHIN: Final = timedelta(days=2)
+# How often a message that was never sent is queued again, and the pause between two of these attempts.
+ATTEMPTS: Final = 3
+RETRY_AFTER: Final = timedelta(days=7)
+# A doctor whose last inbound message is younger than this is in a conversation.
+TALKING: Final = timedelta(minutes=30)
+
+
+class Gatilho(StrEnum):
+    """The triggers, by the names of their jobs."""
+
+    DISCOVERY = "discovery_autonomo"
+    OFERTA = "oferta_autonoma"
+    REATIVACAO = "reativacao_autonoma"
+    FEEDBACK = "feedback_autonomo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regra:
+    """``chave`` is the switch that must be on. ``limite`` counts the doctors of one run, or the vacancies of an offer;
+    ``cada`` is the number of messages for each.
+    """
+
+    tipo: Tipo
+    chave: str
+    limite: int
+    cada: int = 1
+
+
+REGRAS: Final[Mapping[Gatilho, Regra]] = {
+    Gatilho.DISCOVERY: Regra(tipo=Tipo.DISCOVERY, chave="discovery_automatico_enabled", limite=50),
+    Gatilho.OFERTA: Regra(tipo=Tipo.OFERTA, chave="oferta_automatica_enabled", limite=30, cada=DOCTORS_PER_VACANCY),
+    Gatilho.REATIVACAO: Regra(tipo=Tipo.REATIVACAO, chave="reativacao_automatica_enabled", limite=20),
+    Gatilho.FEEDBACK: Regra(tipo=Tipo.FEEDBACK, chave="feedback_automatico_enabled", limite=20),
+}
+
+
+class SemSelecao(StrEnum):
+    """Why a run selects nothing."""
+
+    SEM_CANDIDATOS = "sem_candidatos"  # nothing fits the trigger
+    TODOS_IMPEDIDOS = "todos_impedidos"  # each candidate has a reason against a message
+    FILA_CHEIA = "fila_cheia"  # enough messages of this trigger are still queued
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selecao:
+    """The result of one selection. ``escolhidos`` has a row for each doctor, or for each vacancy of an offer.
+
+    ``aptos`` counts the candidates without a reason against a message. ``impedidos`` counts the others by reason, and
+    ``exemplos`` has some of their ids.
+    """
+
+    escolhidos: tuple[Row, ...] = ()
+    aptos: int = 0
+    impedidos: Mapping[str, int] = field(default_factory=dict)
+    exemplos: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def encontrados(self) -> int:
+        return self.aptos + sum(self.impedidos.values())
+
+    @property
+    def restantes(self) -> int:
+        """Return how many candidates without a reason against a message are left to later runs."""
+        return self.aptos - len(self.escolhidos)
+
+    @property
+    def sem_selecao(self) -> SemSelecao | None:
+        if self.escolhidos:
+            return None
+        if not self.encontrados:
+            return SemSelecao.SEM_CANDIDATOS
+        return SemSelecao.FILA_CHEIA if self.aptos else SemSelecao.TODOS_IMPEDIDOS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfertaSimulada:
+    """A vacancy with the doctors to whom the next run would offer it, and the reasons against the others."""
+
+    vaga_id: str
+    medicos: tuple[str, ...]
+    impedidos: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulacao:
+    """The selection that a run would make now. ``ofertas`` is filled for offers only."""
+
+    gatilho: Gatilho
+    suspenso_por: str | None  # the switch that holds the trigger, or None
+    selecao: Selecao
+    ofertas: tuple[OfertaSimulada, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situacao:
+    """A trigger with the switch that holds it, and the figures of its messages in the last seven days."""
+
+    gatilho: Gatilho
+    suspenso_por: str | None
+    na_fila: int = 0
+    enfileiradas: int = 0
+    enviados: int = 0
+    respondidos: int = 0
+    avaliacoes: Mapping[str, int] = field(default_factory=dict)  # answers to feedback, by class

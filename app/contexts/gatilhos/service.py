@@ -1,0 +1,247 @@
+"""Runs the triggers: selects doctors, queues their messages, records the contacts.
+
+Selection, messages and records of one run are one transaction, and two runs of a trigger exclude each other. The
+switches are checked again before each send, so a message that was queued earlier waits while its trigger is off.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from app.contexts.comum.saude import report_count
+from app.contexts.gatilhos.model import (
+    DOCTORS_PER_VACANCY,
+    REGRAS,
+    Gatilho,
+    OfertaSimulada,
+    Selecao,
+    Simulacao,
+    Situacao,
+)
+from app.contexts.gatilhos.selecao import Seletor
+from app.contexts.gatilhos.textos import texto_de
+from app.contexts.mensagens.api import TRIGGER_OFF, NovaMensagem, RegrasDeEnvio
+from app.contexts.plantoes.api import (
+    Anuncio,
+    Anuncios,
+    Candidatos,
+    HospitalSemOfertas,
+    PlantaoComecou,
+    VagaDesconhecida,
+)
+from batuta import Done, Outcome, Partial
+from batuta.health import QUEUES, Check, Report, Severity
+from batuta.jobs import JobCall, JobHandler
+from batuta.kernel import Clock, Json
+from batuta.queues import NewItem
+from batuta.reasons import define, prefix_of
+from batuta.sql import Database, Query, Row, Transaction, load_queries
+
+OUT_OF_TIME = define("gatilho_sem_tempo", "the time limit was reached; the next run continues")
+WEEK: Final = timedelta(days=7)
+EXAMPLES: Final = 20
+MARGIN_SECONDS: Final = 10
+
+
+class Fila(Protocol):
+    async def put(
+        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
+    ) -> list[str | None]: ...
+
+
+RulesNow = Callable[[Any, str | None, str | None], Awaitable[RegrasDeEnvio]]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerQueries:
+    alone: Query
+    contact: Query
+    sent: Query
+    ended: Query
+    asked: Query
+    answered: Query
+    doctor: Query
+    learn: Query
+    messages: Query
+    answers: Query
+    held: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartesDosGatilhos:
+    """Services that the triggers need. ``regras`` reads the switches; ``wake`` is called after messages are queued."""
+
+    database: Database
+    fila: Fila
+    seletor: Seletor
+    anuncios: Anuncios
+    candidatos: Candidatos
+    regras: RulesNow
+    clock: Clock
+    wake: Callable[[], None]
+
+
+class Gatilhos:
+    def __init__(self, parts: PartesDosGatilhos) -> None:
+        self._parts = parts
+        file = Path(__file__).parent / "gatilhos.sql"
+        self.queries = load_queries(TriggerQueries, file, parts.database.dialect)
+
+    @property
+    def handlers(self) -> Mapping[str, JobHandler]:
+        return {
+            "executar-discovery-autonomo": self.executar_discovery_autonomo,
+            "executar-oferta-autonoma": self.executar_oferta_autonoma,
+            "executar-reativacao-autonoma": self.executar_reativacao_autonoma,
+            "executar-feedback-autonomo": self.executar_feedback_autonomo,
+        }
+
+    async def executar_discovery_autonomo(self, call: JobCall) -> Outcome:
+        """Ask at most 50 doctors with an unknown speciality for it. Each doctor is asked once."""
+        return await self._write_to_doctors(Gatilho.DISCOVERY)
+
+    async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
+        """Ask at most 20 doctors without a message for 60 days whether they want offers, once in each silence."""
+        return await self._write_to_doctors(Gatilho.REATIVACAO)
+
+    async def executar_feedback_autonomo(self, call: JobCall) -> Outcome:
+        """Ask at most 20 doctors about a shift that was confirmed in the last two days, once for each shift."""
+        return await self._write_to_doctors(Gatilho.FEEDBACK)
+
+    async def executar_oferta_autonoma(self, call: JobCall) -> Outcome:
+        """Offer at most 30 vacancies of the next 20 days, each to at most five doctors."""
+        now, trigger = self._parts.clock.now(), Gatilho.OFERTA
+        selected = await self._parts.seletor.selecionar(self._parts.database, trigger, now=now)
+        offered: list[str] = []
+        without, taken, done = 0, 0, 0
+        for row in selected.escolhidos:
+            if (call.deadline - self._parts.clock.now()).total_seconds() < MARGIN_SECONDS:
+                break
+            doctors = await self._offer(str(row["id"]))
+            done += 1
+            taken += doctors is None
+            without += doctors == ()
+            offered.extend(doctors or ())
+        result: dict[str, Json] = {
+            "vagas_encontradas": selected.encontrados,
+            "ofertas_enfileiradas": len(offered),
+            "medicos_escolhidos": len(set(offered)),
+            "vagas_sem_medico": without,
+            "vagas_ocupadas": taken,
+            "restantes": selected.aptos - done,
+            "por_motivo": dict(selected.impedidos),
+            "sem_selecao": selected.sem_selecao,
+        }
+        if done < len(selected.escolhidos):
+            return Partial(OUT_OF_TIME(), items=len(offered), result=result)
+        return Done(items=len(offered), result=result)
+
+    async def listar(self) -> list[Situacao]:
+        """Return every trigger with the switch that holds it and its figures of the last seven days."""
+        database, since = self._parts.database, self._parts.clock.now() - WEEK
+        messages = {row["chave"]: row for row in await database.all(self.queries.messages, since=since)}
+        answers = await database.all(self.queries.answers, since=since)
+        return [await self._situation(each, messages.get(REGRAS[each].chave), answers) for each in Gatilho]
+
+    async def simular(self, gatilho: Gatilho) -> Simulacao:
+        """Return what the next run would select, with the reasons against the others. Nothing is written."""
+        database, now = self._parts.database, self._parts.clock.now()
+        selected = await self._parts.seletor.selecionar(database, gatilho, exemplos=EXAMPLES, now=now)
+        return Simulacao(
+            gatilho=gatilho,
+            suspenso_por=await self._held_by(gatilho),
+            selecao=selected,
+            ofertas=await self._simulate_offers(selected) if gatilho is Gatilho.OFERTA else (),
+        )
+
+    async def ask(self) -> Report:
+        row = await self._parts.database.one(self.queries.held, held=prefix_of(TRIGGER_OFF))
+        count, since = (0, None) if row is None else (int(row["items"]), row["desde"])
+        return report_count(Severity.INFO, "gatilhos", "suspensas", count, since, lost=0)
+
+    @property
+    def check(self) -> Check:
+        return Check(name="gatilhos", section=QUEUES, ask=self.ask)
+
+    async def _write_to_doctors(self, gatilho: Gatilho) -> Outcome:
+        now = self._parts.clock.now()
+        async with self._parts.database.transaction() as transaction:
+            await transaction.one(self.queries.alone, gatilho=gatilho.value)
+            selected = await self._parts.seletor.selecionar(transaction, gatilho, now=now)
+            queued = await self._queue(transaction, gatilho, selected.escolhidos, now)
+        if queued:
+            self._parts.wake()
+        return Done(
+            items=queued,
+            result={
+                "encontrados": selected.encontrados,
+                "enfileirados": queued,
+                "restantes": selected.restantes,
+                "por_motivo": dict(selected.impedidos),
+                "sem_selecao": selected.sem_selecao,
+            },
+        )
+
+    async def _queue(self, transaction: Transaction, gatilho: Gatilho, rows: Sequence[Row], now: datetime) -> int:
+        rule = REGRAS[gatilho]
+        items = [
+            NovaMensagem(
+                tipo=rule.tipo,
+                cliente_id=str(row["id"]),
+                telefone=row["telefone"],
+                texto=texto_de(gatilho, row),
+                chave=f"{rule.tipo}:{row['vaga_id'] or row['id']}",
+                gatilho=rule.chave,
+                metadata={} if row["vaga_id"] is None else {"vaga_id": str(row["vaga_id"])},
+            ).item(now=now)
+            for row in rows
+        ]
+        queued = 0
+        for row, id in zip(rows, await self._parts.fila.put(items, within=transaction), strict=True):
+            if id is not None:
+                about = {"gatilho": gatilho.value, "cliente_id": row["id"], "vaga_id": row["vaga_id"]}
+                await transaction.run(self.queries.contact, mensagem_id=id, **about, now=now)
+                queued += 1
+        return queued
+
+    async def _offer(self, vaga_id: str) -> tuple[str, ...] | None:
+        """Offer one vacancy. Return the doctors, or None if the vacancy can no longer be offered."""
+        chave = REGRAS[Gatilho.OFERTA].chave
+        try:
+            answer = await self._parts.anuncios.anunciar_aos_melhores(
+                vaga_id, DOCTORS_PER_VACANCY, por=Gatilho.OFERTA.value, gatilho=chave
+            )
+        except (HospitalSemOfertas, PlantaoComecou, VagaDesconhecida):
+            return None
+        return answer.oferecidas if isinstance(answer, Anuncio) else None
+
+    async def _simulate_offers(self, selected: Selecao) -> tuple[OfertaSimulada, ...]:
+        """Choose doctors as a run does: a doctor who gets one offer gets no other, because the first is queued."""
+        busy: set[str] = set()
+        found = []
+        for row in selected.escolhidos:
+            choice = await self._parts.candidatos.escolher(str(row["id"]), DOCTORS_PER_VACANCY + len(busy))
+            free = [each.cliente_id for each in choice.candidatos if each.cliente_id not in busy][:DOCTORS_PER_VACANCY]
+            busy.update(free)
+            reasons = {reason.value: count for reason, count in choice.impedidos.items()}
+            found.append(OfertaSimulada(vaga_id=str(row["id"]), medicos=tuple(free), impedidos=reasons))
+        return tuple(found)
+
+    async def _situation(self, gatilho: Gatilho, messages: Row | None, answers: Sequence[Row]) -> Situacao:
+        mine = [row for row in answers if row["gatilho"] == gatilho.value]
+        figures = {} if messages is None else {name: int(messages[name]) for name in FIGURES}
+        return Situacao(
+            gatilho=gatilho,
+            suspenso_por=await self._held_by(gatilho),
+            **figures,
+            respondidos=sum(int(row["quantas"]) for row in mine),
+            avaliacoes={row["avaliacao"]: int(row["quantas"]) for row in mine if row["avaliacao"] is not None},
+        )
+
+    async def _held_by(self, gatilho: Gatilho) -> str | None:
+        return (await self._parts.regras(self._parts.database, None, REGRAS[gatilho].chave)).trigger_off
+
+
+FIGURES: Final = ("na_fila", "enfileiradas", "enviados")
