@@ -49,7 +49,7 @@ ELSEWHERE = {
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
-DEAD, PARKED, QUESTION, PENDING, TALK, REPORT, SCORED = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8, 10))
+DEAD, PARKED, QUESTION, PENDING, TALK, REPORT, SCORED, HANDOFF = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8, 10, 11))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
@@ -61,6 +61,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta followups": {"CONVERSA": TALK, "DIA": "{day}"},
     "batuta conversas resolver": {"ID": PENDING},
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
+    "batuta handoffs": {"HANDOFF": HANDOFF, "ID": "{vacancy}", "MEDICO": "{doctor}"},
     "batuta agendamentos": {"ID": "{appointment}"},
     "batuta relatorios": {"ID": REPORT},
     "batuta qualidade": {"ID": SCORED},
@@ -134,6 +135,21 @@ _EVALUATION = """
         (id, conversa_id, avaliador, score_geral, positivos, negativos, sugestoes, mensagens, created_at)
     VALUES (:id, :talk, 'regras', 6, '[]', '[]', '[]', 2, :now)
 """
+_HELD_VACANCY = """
+    INSERT INTO vagas
+        (id, hospital_id, especialidade_id, data, hora_inicio, status, origem, contato_whatsapp, created_at, updated_at)
+    SELECT :id, hospital_id, especialidade_id, data, '19:00', 'aguardando_confirmacao', origem, '5511900000097', :now, :now
+    FROM vagas WHERE status = 'aberta'
+"""
+_HANDOFF = """
+    INSERT INTO external_handoffs
+        (id, vaga_id, cliente_id, divulgador_id, status, reserved_until, mensagem_id, contatado_em, created_at, updated_at)
+    SELECT :id, :id, one.id, other.id, 'contacted', :until, :message, :now, :now, :now
+    FROM clientes AS one, clientes AS other WHERE one.telefone = '5511900001002' AND other.telefone = '5511900001003'
+"""
+_FIRST_LINE = """
+    INSERT INTO {table} ({column}, ordem, para, por, motivo, em) VALUES (:id, 1, 'aguardando_confirmacao', 'teste', '-', :now)
+"""
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
 """
@@ -198,6 +214,10 @@ async def _fill(url: str) -> dict[str, str]:
         await write(database, _EVALUATION, id=SCORED, talk=TALK, now=now)
         await write(database, _BRIEFING, id=str(UUID(int=9)), now=now)
         await write(database, _DIRECTIVE, id=str(UUID(int=9)), now=now)
+        await write(database, _HELD_VACANCY, id=HANDOFF, now=now)
+        await write(database, _HANDOFF, id=HANDOFF, now=now, until=now + timedelta(days=2), message=PARKED)
+        for table, column in (("vagas_historico", "vaga_id"), ("external_handoffs_historico", "handoff_id")):
+            await write(database, _FIRST_LINE.format(table=table, column=column), id=HANDOFF, now=now)
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
         found = {
             "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",
