@@ -17,6 +17,7 @@ from app.contexts.plantoes.anuncios import Anuncios
 from app.contexts.plantoes.candidatos import Candidatos
 from app.contexts.plantoes.confirmacao import Confirmacao
 from app.contexts.plantoes.service import Plantoes
+from app.contexts.plantoes.urgencia import Urgencias
 from app.contexts.respostas.retomadas import Retomadas
 from app.contexts.respostas.service import PartesDaResposta, Respostas
 from app.settings import Settings
@@ -30,6 +31,7 @@ class Shifts:
     candidatos: Candidatos
     anuncios: Anuncios
     confirmacao: Confirmacao
+    urgencias: Urgencias
 
     @property
     def handlers(self) -> Mapping[str, JobHandler]:
@@ -46,6 +48,7 @@ def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
         candidatos=candidatos,
         anuncios=Anuncios(database, candidatos, queue, ids, zone, clock, wake),
         confirmacao=Confirmacao(database, ids, zone, clock),
+        urgencias=Urgencias(database, dicionario, ids, zone, clock),
     )
     work.health.add(shifts.confirmacao.check)
     return shifts

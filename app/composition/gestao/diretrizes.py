@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.contexts.diretrizes.jobs import DirectiveJobs
-from app.contexts.diretrizes.service import Diretrizes, Fonte
+from app.contexts.diretrizes.jobs import DirectiveJobs, Urgencias
+from app.contexts.diretrizes.service import AoAplicar, Diretrizes, Fonte
 from app.integrations.documents.folder import MarkdownFolder
 from app.integrations.documents.google import GoogleDocs
 from app.integrations.documents.service_account import ServiceAccount, UnusableKey
@@ -30,12 +30,14 @@ class Directives:
         return self.jobs.handlers
 
 
-def add_directives(work: Batuta, settings: Settings) -> Directives:
+def add_directives(work: Batuta, settings: Settings, urgencias: Urgencias, avisos: AoAplicar) -> Directives:
+    """Register the directives. ``urgencias`` marks the vacancies of the briefing; ``avisos`` hears of new versions."""
     diretrizes = Diretrizes(work.database, work.ids, work.clock)
+    diretrizes.ao_aplicar(avisos)
     work.health.add(diretrizes.check)
     source = documents(work, settings)
     where = settings.briefing_dir if isinstance(source, MarkdownFolder) else "Google Docs"
-    return Directives(diretrizes=diretrizes, jobs=DirectiveJobs(diretrizes, source, where))
+    return Directives(diretrizes=diretrizes, jobs=DirectiveJobs(diretrizes, source, where, urgencias))
 
 
 def documents(work: Batuta, settings: Settings) -> Fonte:

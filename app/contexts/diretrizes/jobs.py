@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol
 
 from app.contexts.diretrizes.leitura import Invalido, ler_briefing, ler_template
 from app.contexts.diretrizes.service import Aplicado, Diretrizes, Fonte, FonteIndisponivel, Igual, Rejeitado, Resultado
@@ -12,15 +12,36 @@ from batuta.kernel import Json
 from batuta.reasons import define, reason_of_error
 
 BRIEFING: Final = "briefing"
+PRIORITIES: Final = "vagas_prioritarias"
 NOT_TEXT = define("documento_ilegivel", "the document is not text in UTF-8: save it again as plain Markdown")
 NO_DOCUMENT = define("documento_ausente", "{onde} has no {documento}: `examples/briefing` shows how to write one")
 REJECTED = define("documento_invalido", "{documento} changed nothing: {motivo}; correct it, then run this job again")
 
 
+class Urgentes(Protocol):
+    """The urgent vacancies after a run."""
+
+    @property
+    def total(self) -> int: ...
+    @property
+    def mudaram(self) -> int: ...
+    @property
+    def avisos(self) -> Sequence[str]: ...
+
+
+class Urgencias(Protocol):
+    async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
+        """Make exactly the vacancies urgent that the briefing names."""
+        ...
+
+
 class DirectiveJobs:
-    def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str) -> None:
-        """Create the jobs. ``onde`` names the source of the documents for operators: a folder, or the service."""
+    def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str, urgencias: Urgencias | None = None) -> None:
+        """Create the jobs. ``onde`` names the source of the documents for operators: a folder, or the service. Without
+        ``urgencias``, no vacancy becomes urgent.
+        """
         self._diretrizes = diretrizes
+        self._urgencias = urgencias
         self._fonte = fonte
         self._onde = onde
 
@@ -29,7 +50,7 @@ class DirectiveJobs:
         return {"sincronizar-briefing": self.sincronizar_briefing, "sync-templates": self.sincronizar_templates}
 
     async def sincronizar_briefing(self, call: JobCall) -> Outcome:
-        """Apply the newest briefing if it has changed."""
+        """Apply the newest briefing if it has changed, and make the vacancies urgent that the briefing in force names."""
         try:
             document = await self._fonte.briefing()
         except FonteIndisponivel as error:
@@ -39,7 +60,7 @@ class DirectiveJobs:
         result = await self._diretrizes.aplicar(
             BRIEFING, document, self._fonte.origem, ler_briefing, Invalido(NOT_TEXT())
         )
-        return _outcome([result])
+        return _outcome([result], await self._urgent())
 
     async def sincronizar_templates(self, call: JobCall) -> Outcome:
         """Apply the newest template of each type of campaign, if it has changed. An invalid template does not prevent
@@ -59,13 +80,23 @@ class DirectiveJobs:
         ]
         return _outcome(results)
 
+    async def _urgent(self) -> dict[str, Json]:
+        """Make the vacancies urgent that the briefing in force names, and return their figures."""
+        if self._urgencias is None:
+            return {}
+        named = [row["conteudo"] for row in await self._diretrizes.ativas() if row["tipo"] == PRIORITIES]
+        done = await self._urgencias.marcar([item for content in named for item in content["itens"]])
+        warnings: list[Json] = [str(each) for each in done.avisos]
+        return {"vagas_urgentes": {"total": done.total, "mudaram": done.mudaram, "avisos": warnings}}
 
-def _outcome(results: Sequence[Resultado]) -> Outcome:
+
+def _outcome(results: Sequence[Resultado], more: Mapping[str, Json] | None = None) -> Outcome:
     applied = [each for each in results if isinstance(each, Aplicado)]
     rejected = [each for each in results if isinstance(each, Rejeitado)]
     result: dict[str, Json] = {
         "changed": bool(applied),
         "documentos": [{"documento": each.documento, "hash": each.hash, **_details(each)} for each in results],
+        **(more or {}),
     }
     if rejected:
         first = rejected[0]

@@ -58,6 +58,7 @@ class Aplicado:
     hash: str
     mudou: Sequence[str]
     avisos: Sequence[str]
+    id: str  # of the version
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,22 @@ class DirectiveQueries:
     invalid: Query
 
 
+class AoAplicar(Protocol):
+    async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
+        """React to a new version of a document, in the transaction that puts it in force."""
+
+
 class Diretrizes:
     def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
+        self._listeners: list[AoAplicar] = []
         self._database = database
         self._ids = ids
         self._clock = clock
         self._queries = load_queries(DirectiveQueries, Path(__file__).parent / "diretrizes.sql", database.dialect)
+
+    def ao_aplicar(self, ouvinte: AoAplicar) -> None:
+        """Register a listener for new versions."""
+        self._listeners.append(ouvinte)
 
     async def aplicar(
         self, nome: str, documento: Documento, origem: str, ler: Callable[[str], Lido | Invalido], invalido: Invalido
@@ -120,7 +131,10 @@ class Diretrizes:
                 return Igual(nome, key)
             sync_id = await self._record(transaction, nome, documento, origem, key, read)
             changed = await self._replace(transaction, nome, sync_id, read)
-        return Aplicado(nome, key, changed, read.avisos)
+            done = Aplicado(nome, key, changed, read.avisos, sync_id)
+            for each in self._listeners:
+                await each.aplicado(transaction, done)
+        return done
 
     async def ativas(self) -> Sequence[Row]:
         """Return the directives in force, most important first."""

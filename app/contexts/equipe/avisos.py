@@ -1,4 +1,4 @@
-"""Notify the team once that a conversation needs a person.
+"""Notify the team once that a conversation needs a person, or that the briefing changed.
 
     a person is needed ──▶ one row of ``avisos_equipe`` for each destination ──▶ enviado
                                                                            ├──▶ cancelado: a person has taken it
@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from app.contexts.comum.entrega import Entrega, Entregue, Recusado
 from app.contexts.comum.saude import report_count
 from app.contexts.conversas.api import Chamado
+from app.contexts.diretrizes.service import Aplicado
 from batuta import Cancelled, Done, Failed, Outcome
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
 from batuta.kernel import Clock
@@ -43,6 +44,9 @@ RETRY: Final = after_seconds([30, 120, 600, 1800, 3600, 7200, 10_800, 10_800])
 LATE: Final = timedelta(minutes=10)
 RECENT: Final = timedelta(hours=24)
 LONGEST_MOTIVO: Final = 100
+LONGEST_DETAIL: Final = 500
+# Reason of the notice that the briefing changed.
+BRIEFING: Final = "briefing"
 
 NOT_NEEDED = define("aviso_desnecessario", "a person has the conversation, or the message was answered")
 NO_DESTINATION = define("aviso_sem_destino", "{destino} is not configured any more")
@@ -62,6 +66,7 @@ class Aviso:
     motivo: str
     conversa_id: str | None
     desde: datetime
+    detalhe: str | None = None  # the directives that the briefing changed
 
 
 class Canal(Protocol):
@@ -109,6 +114,17 @@ class Avisos:
             "pendencia_id": chamado.pendencia_id,
         }
         items = [NewItem(values={**values, "destino": nome}, key=f"{nome}:{chamado.chave}") for nome in self.canais]
+        await self.fila.put(items, within=transaction)
+
+    async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
+        """Queue one notice for each destination that the briefing changed."""
+        if aplicado.documento != BRIEFING or not aplicado.mudou or self.fila is None:
+            return
+        detail = f"{', '.join(aplicado.mudou)} (avisos: {len(aplicado.avisos)})"
+        values = {"motivo": BRIEFING, "detalhe": detail[:LONGEST_DETAIL]}
+        items = [
+            NewItem(values={**values, "destino": nome}, key=f"{nome}:{BRIEFING}:{aplicado.id}") for nome in self.canais
+        ]
         await self.fila.put(items, within=transaction)
 
     def handler(self) -> ItemHandler:
@@ -162,4 +178,5 @@ def _notice(lease: Lease) -> Aviso:
         motivo=row["motivo"],
         conversa_id=None if conversa is None else str(conversa),
         desde=row["created_at"],
+        detalhe=row["detalhe"],
     )

@@ -238,7 +238,7 @@ AGENDAMENTOS: Final = (
 GESTAO: Final = (
     Tabela("campanhas", "nome_template tipo_campanha tom status audience_filters objetivo regras escopo_vagas created_by erro",
            livres="corpo"),
-    Tabela("avisos_equipe", "chave destino motivo status resultado owner", livres="erro"),
+    Tabela("avisos_equipe", "chave destino motivo detalhe status resultado owner", livres="erro"),
     Tabela("central_fila", "grupo nota status owner", livres="erro"),
     Tabela("relatorios", "tipo metricas destaques por"),
     Tabela("relatorios_envios", "destino estado erro"),

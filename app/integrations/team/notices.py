@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.contexts.comum.entrega import Entrega
-from app.contexts.equipe.avisos import Aviso
+from app.contexts.equipe.avisos import BRIEFING, Aviso
 from app.integrations.reports.webhooks import Poster
 from batuta.extension import Texts
 
@@ -25,6 +25,8 @@ class SlackNotices:
 
     def texto(self, aviso: Aviso) -> str:
         """Return the text of the notice in the operators' language."""
+        if aviso.motivo == BRIEFING:
+            return self.texts("aviso.briefing", detalhe=aviso.detalhe or "-", pagina=self.pagina)
         reason = self.texts.get(f"estado.pendencia.{aviso.motivo}", self.texts("aviso.outro_motivo"))
         key = "aviso.mensagem" if aviso.conversa_id is None else "aviso.conversa"
         return self.texts(key, motivo=reason, pagina=self.pagina, id=aviso.conversa_id or "")
@@ -42,7 +44,8 @@ class JsonNotices:
     async def avisar(self, aviso: Aviso) -> Entrega:
         return await self.poster.post(
             {
-                "kind": "handoff",
+                "kind": BRIEFING if aviso.motivo == BRIEFING else "handoff",
+                "detalhe": aviso.detalhe,
                 "id": aviso.id,
                 "motivo": aviso.motivo,
                 "conversa": aviso.conversa_id,

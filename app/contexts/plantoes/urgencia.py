@@ -1,0 +1,101 @@
+"""Vacancies that the briefing names are urgent: those of a hospital on a day, while they need a doctor.
+
+The briefing in force decides alone. A vacancy that it no longer names stops being urgent, and a vacancy that is created
+later becomes urgent at the next run.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from app.contexts.nomes.api import Dicionario, Nomes, achar
+from batuta.kernel import Clock, Ids
+from batuta.reasons import Reason, define
+from batuta.sql import AsJson, AuditLog, Database, Query, load_queries
+
+BRIEFING: Final = "briefing"
+# A day without a year is the nearest one that is not older than this.
+PAST: Final = timedelta(days=60)
+UNKNOWN_PLACE = define("aviso_hospital", "hospital '{hospital}' is unknown or ambiguous: write its registered name")
+UNKNOWN_DAY = define("aviso_dia", "'{dia}' is not a day: write it as 12/03 or 12/03/2026")
+_DAY = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d{2}|\d{4}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Urgentes:
+    """The result of a run: the urgent vacancies now, those that changed, and the lines that were not understood."""
+
+    total: int
+    mudaram: int
+    avisos: Sequence[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class UrgencyQueries:
+    change: Query
+    urgent: Query
+
+
+class Urgencias:
+    def __init__(self, database: Database, dicionario: Dicionario, ids: Ids, zone: ZoneInfo, clock: Clock) -> None:
+        self._database = database
+        self._dicionario = dicionario
+        self._audit = AuditLog(database.dialect, ids)
+        self._zone = zone
+        self._clock = clock
+        self._queries = load_queries(UrgencyQueries, Path(__file__).parent / "urgencia.sql", database.dialect)
+
+    async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
+        """Make exactly the open vacancies urgent that ``itens`` name with ``hospital`` and ``data``."""
+        now, names = self._clock.now(), await self._dicionario.nomes()
+        wanted, warnings = _read(itens, names, now.astimezone(self._zone).date())
+        async with self._database.transaction() as transaction:
+            changed = await transaction.all(self._queries.change, lugares=AsJson(wanted), now=now)
+            for row in changed:
+                urgent = bool(row["urgente"])
+                await self._audit.note(
+                    transaction, actor=BRIEFING, action="vaga.urgente", subject=f"vaga:{row['id']}",
+                    before={"urgente": not urgent}, after={"urgente": urgent}, now=now,
+                )  # fmt: skip
+            counted = await transaction.one(self._queries.urgent)
+        assert counted is not None
+        return Urgentes(int(counted["items"]), len(changed), warnings)
+
+
+def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tuple[list[dict[str, str]], list[Reason]]:
+    """Return hospital and day of each item, and a warning for each item that names no known hospital or day."""
+    found: list[dict[str, str]] = []
+    warnings: list[Reason] = []
+    for each in itens:
+        if "hospital" not in each:
+            continue  # kept as text; the reading of the document warned about it
+        hospital, day = achar(str(each["hospital"]), None, None, None, names), _day(str(each["data"]), today)
+        if hospital.id is None:
+            warnings.append(UNKNOWN_PLACE(hospital=each["hospital"]))
+        elif day is None:
+            warnings.append(UNKNOWN_DAY(dia=each["data"]))
+        else:
+            found.append({"hospital_id": hospital.id, "data": day.isoformat()})
+    return found, warnings
+
+
+def _day(text: str, today: date) -> date | None:
+    """Return the day, or None. Without a year it is the first such day that is not older than PAST."""
+    if (match := _DAY.fullmatch(text)) is None:
+        return None
+    day, month, year = (None if each is None else int(each) for each in match.groups())
+    assert day is not None
+    assert month is not None
+    years = [today.year - 1, today.year, today.year + 1] if year is None else [year + 2000 if year < 100 else year]
+    for each in years:
+        try:
+            found = date(each, month, day)
+        except ValueError:
+            continue
+        if year is not None or found >= today - PAST:
+            return found
+    return None
