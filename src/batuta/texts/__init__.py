@@ -22,6 +22,7 @@ from batuta.kernel.reasons import Reason, Reasons, code_of
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
+COUNT = "count"  # the fact that chooses the singular form and is shown with separators of thousands
 ERROR = "error."  # prefix of error codes; every other code has the prefix "reason."
 
 
@@ -39,7 +40,7 @@ class Texts:
 
     def __call__(self, key: str, **facts: object) -> str:
         """Return the text of ``key``. Reasons, errors, instants and durations among the facts are rendered in this language."""
-        return self._sentence(key, facts).format(**{name: self._fact(fact) for name, fact in facts.items()})
+        return self._sentence(key, facts).format(**self._rendered(facts))
 
     def get(self, key: str, otherwise: str) -> str:
         """Return the text of ``key``, or ``otherwise`` if the table lacks it."""
@@ -66,7 +67,7 @@ class Texts:
         sentence = self._sentence(key, reason.facts)
         if not fields_of(sentence) <= reason.facts.keys():
             return str(reason)
-        return sentence.format(**{name: self._fact(fact) for name, fact in reason.facts.items()})
+        return sentence.format(**self._rendered(reason.facts))
 
     def render(self, document: Any) -> Any:
         """Return a JSON document with every reason translated."""
@@ -114,14 +115,18 @@ class Texts:
 
     def _sentence(self, key: str, facts: Mapping[str, object]) -> str:
         one = f"{key}_one"
-        return self._table[one if facts.get("count") == 1 and one in self._table else key]
+        return self._table[one if facts.get(COUNT) == 1 and one in self._table else key]
 
     def _facts_of(self, error: BatutaError) -> dict[str, object]:
         kind = error.facts.get("kind")
         return {
-            **{name: self._fact(value) for name, value in error.facts.items()},
+            **self._rendered(error.facts),
             "kind": self._table.get(f"word.{kind}", kind),
         }
+
+    def _rendered(self, facts: Mapping[str, object]) -> dict[str, object]:
+        counts = {COUNT: self.number(count)} if isinstance(count := facts.get(COUNT), int) else {}
+        return {name: self._fact(fact) for name, fact in facts.items()} | counts
 
     def _fact(self, value: object) -> object:
         match value:

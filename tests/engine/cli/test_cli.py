@@ -150,7 +150,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),
-            "nome inválido para token, ' ': informe para que ou para quem ele é",
+            "nome inválido para token, ' ': informe quem vai usar o token",
             "' ' cannot be the name of a token: say what or whom it is for",
         ),
     ],
@@ -174,7 +174,7 @@ def test_usage_error_is_in_the_chosen_language_with_the_help_of_its_command(
             "LOG_FORMAT não pode ter esse valor: escreva um destes: 'auto', 'pretty', 'json'. Corrija",
         ),
         ("TIMEZONE", "Marte", "'Marte' não é um fuso horário; escreva como em America/Sao_Paulo"),
-        ("BATUTA_NADA_DISSO", "1", "BATUTA_NADA_DISSO não é uma configuração: renomeie ou remova"),
+        ("BATUTA_NADA_DISSO", "1", "BATUTA_NADA_DISSO não é uma configuração conhecida: renomeie-a ou remova-a"),
         ("BATUTA_LNG", "en", "você quis dizer BATUTA_LANG"),
         ("APP_ENV", "production", "API_TOKEN não está definida"),
     ],

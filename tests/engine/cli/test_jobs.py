@@ -166,7 +166,7 @@ def test_schedule_shows_the_day_as_a_timeline(batuta: Command) -> None:
     out = batuta("schedule", "--day", "2026-01-05", "--profile", "windows")[1]
     assert "05/01/2026, perfil windows: 1.441 disparos" in out
     assert "10:00  offer" in out
-    assert "pulse (* * * * *): 1440 vezes" in out
+    assert "pulse (* * * * *): 1.440 vezes" in out
     fires = json.loads(batuta("schedule", "--day", "2026-01-05", "--json")[1])
     assert len(fires) == 1441
     assert {"job": "tidy", "at": "2026-01-05T03:00:00-03:00"} in fires

@@ -83,3 +83,10 @@ def test_error_is_shown_in_the_language_of_the_operator() -> None:
 )
 def test_first_supported_language_is_chosen(asked: str, language: str) -> None:
     assert choose_language(asked, otherwise="pt-BR") == language
+
+
+def test_count_is_shown_with_separators_of_thousands() -> None:
+    facts = {"queue": "default", "target": "other"}
+    assert Texts("pt-BR")("cli.queue.rehomed", count=1234, **facts) == "1.234 itens movidos de default para other"
+    assert Texts("pt-BR")("cli.queue.rehomed", count=1, **facts) == "1 item movido de default para other"
+    assert Texts("en")("cli.queue.rehomed", count=1234, **facts) == "1,234 items moved from default to other"

@@ -45,7 +45,7 @@ async def test_a_report_reaches_slack_once_and_is_shown_over_http(julia: Julia, 
     assert (made.status_code, made.json()["status"]) == (200, "partial")  # the simulated Slack refuses plain JSON
     assert (await julia.ask("POST", path)).json()["id"] == made.json()["id"]
     (sent,) = [each["payload"]["text"] for each in await outside.received("slack")]
-    assert sent.startswith("Report of the end of the day")
+    assert sent.startswith("End-of-day report")
     assert "17 to 20 h" in sent
     assert "• messages sent: 0" in sent
     assert "Whole day" in sent
@@ -75,7 +75,7 @@ async def test_a_person_sends_a_report_again(julia: Julia, outside: Outside) -> 
     made = await julia.ask("POST", f"/jobs/report-semanal?data={date(2026, 3, 11).isoformat()}")
     await julia.ask("POST", f"{RELATORIOS}/{made.json()['id']}/reenviar")
     texts = [each["payload"]["text"] for each in await outside.received("slack")]
-    assert [each.partition("\n")[0] for each in texts] == ["Report of the week, 2026-03-09 to 2026-03-15"] * 2
+    assert [each.partition("\n")[0] for each in texts] == ["Weekly report, 2026-03-09 to 2026-03-15"] * 2
 
 
 async def test_routes_need_a_token_from_another_machine(julia: Julia) -> None:
