@@ -69,6 +69,14 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta lgpd": {"5511900000001": "{doctor}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
+# The switch of each job that acts without an operator.
+TRIGGERS = {
+    "recovery_vagas_incompletas": "recuperacao_automatica_enabled",
+    "discovery_autonomo": "discovery_automatico_enabled",
+    "oferta_autonoma": "oferta_automatica_enabled",
+    "reativacao_autonoma": "reativacao_automatica_enabled",
+    "feedback_autonomo": "feedback_automatico_enabled",
+}
 # Commands that must come first.
 FIRST: Mapping[str, tuple[str, ...]] = {
     "batuta campanhas retomar": ("batuta campanhas pausar 2",),
@@ -77,10 +85,13 @@ FIRST: Mapping[str, tuple[str, ...]] = {
     "batuta grupos esquecer": ('batuta grupos aprovar {review} --hospital "Hospital Inventado"',),
     "batuta conversas devolver": ("batuta conversas assumir CONVERSA --motivo teste",),
     "batuta vagas liberar": ("batuta vagas reservar ID --medico MEDICO",),
-    "batuta run recovery_vagas_incompletas": (
-        "batuta switch off pilot_mode --reason teste",
-        "batuta switch on recuperacao_automatica_enabled --reason teste",
-    ),
+    **{
+        f"batuta run {job}": (
+            "batuta switch off pilot_mode --reason teste",
+            f"batuta switch on {switch} --reason teste",
+        )
+        for job, switch in TRIGGERS.items()
+    },
     "batuta lgpd apagar": (f"batuta decidir {PARKED} nao-enviada",),
     "batuta restore": ("batuta backup copy.batuta", "batuta backup backups/julia.batuta"),
 }
