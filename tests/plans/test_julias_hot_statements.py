@@ -96,6 +96,7 @@ async def test_figures_of_the_alerts_are_read_by_index(full: Database, clock: Fa
     ago = {"hour_ago": now, "day_ago": now, "week_ago": now}
     plans = [
         await plan(full, queries.handovers, now=now, **ago),
+        await plan(full, queries.places, now=now, day_ago=now, week_ago=now, least=5, most=10),
         await plan(full, queries.answered, hours_ago=now, since=now, most=10),
         await plan(full, queries.silence, since=now, settled=now),
         await plan(full, queries.scores, since=now),

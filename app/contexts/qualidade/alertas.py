@@ -4,8 +4,8 @@ The rules are a health check, so that a problem appears in ``batuta health``, an
 and its end once. The job ``verificar_alertas`` returns every figure. Findings contain figures only, never personal data.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +25,7 @@ ANSWERS_OF: Final = timedelta(minutes=30)
 ANSWERED_WITHIN: Final = timedelta(hours=2)
 # The worker needs this long for an answer; a younger message is not yet without one.
 SETTLED: Final = timedelta(minutes=5)
-MOST_ANSWERS: Final = 500
+MOST_ANSWERS, MOST_PLACES = 500, 10
 # Smallest counts from which a share or a mean says something.
 CONVERSAS, RESPOSTAS, AVALIADAS, CHAMADAS, OFERTAS = 5, 3, 5, 5, 10
 # A figure this many times its threshold is critical.
@@ -47,6 +47,16 @@ class Limiares:
     conversao_queda: float = 0.3
 
 
+@dataclass(frozen=True, slots=True)
+class Hospital:
+    """A hospital with its hand-offs to authors of vacancies in the last 24 hours (``dia``) and in the week before."""
+
+    id: str
+    nome: str
+    dia: int
+    semana: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medidas:
     """The figures of the rules. ``segundos`` is the mean time to an answer; ``esperam`` counts messages without one.
@@ -57,6 +67,7 @@ class Medidas:
     com_pessoa: int = 0
     handoffs_dia: int = 0
     handoffs_semana: int = 0
+    hospitais: Sequence[Hospital] = ()
     respostas: int = 0
     segundos: float | None = None
     esperam: int = 0
@@ -110,11 +121,19 @@ def _conversations(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
 
 
 def _handover_peak(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
-    limit = max(limiares.handoff_pico, round(2 * medidas.handoffs_semana / WEEK.days))
-    if medidas.handoffs_dia >= limit:
-        is_worse = medidas.handoffs_dia >= PICO_CRITICO * limit
-        severity = Severity.CRITICAL if is_worse else Severity.WARNING
-        yield _finding(severity, "pico_handoff", medidas.handoffs_dia, limit, str(medidas.handoffs_dia))
+    yield from _peak("pico_handoff", medidas.handoffs_dia, medidas.handoffs_semana, limiares)
+    for place in medidas.hospitais:
+        for found in _peak("pico_handoff_hospital", place.dia, place.semana, limiares):
+            facts = {**found.facts, "hospital": place.nome}
+            yield replace(found, cause=f"{found.cause}.{place.id}", facts=facts)
+
+
+def _peak(what: str, day: int, week: int, limiares: Limiares) -> Iterator[Finding]:
+    """Report a day with twice the daily mean of the week before, and at least the smallest peak."""
+    limit = max(limiares.handoff_pico, round(2 * week / WEEK.days))
+    if day >= limit:
+        severity = Severity.CRITICAL if day >= PICO_CRITICO * limit else Severity.WARNING
+        yield _finding(severity, what, day, limit, str(day))
 
 
 def _business(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
@@ -153,6 +172,7 @@ def _finding(
 @dataclass(frozen=True, slots=True)
 class AlertQueries:
     handovers: Query
+    places: Query
     answered: Query
     silence: Query
     offers: Query
@@ -177,6 +197,14 @@ class Alertas:
         silent = now - timedelta(minutes=self._limiares.silencio_minutos)
         async with self._database.snapshot() as reading:
             handed = await _only(reading, queries.handovers, now=now, **ago)
+            places = await reading.all(
+                queries.places,
+                now=now,
+                day_ago=now - DAY,
+                week_ago=now - DAY - WEEK,
+                least=self._limiares.handoff_pico,
+                most=MOST_PLACES,
+            )
             answered = await reading.all(
                 queries.answered, hours_ago=now - ANSWERED_WITHIN, since=now - ANSWERS_OF, most=MOST_ANSWERS
             )
@@ -191,6 +219,7 @@ class Alertas:
             com_pessoa=handed["com_pessoa"],
             handoffs_dia=handed["handoffs_dia"],
             handoffs_semana=handed["handoffs_semana"],
+            hospitais=[Hospital(str(row["id"]), row["nome"], row["dia"], row["semana"]) for row in places],
             respostas=len(waits),
             segundos=sum(waits) / len(waits) if waits else None,
             esperam=silence["esperam"],

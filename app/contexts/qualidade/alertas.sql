@@ -9,6 +9,14 @@ SELECT (SELECT count(DISTINCT conversation_id) FROM interacoes WHERE created_at 
        (SELECT count(DISTINCT conversa_id) FROM conversas_historico
         WHERE acao IN ('escalar', 'assumir') AND em > :week_ago AND em <= :day_ago) AS handoffs_semana;
 
+-- read places: hospitals with many hand-offs to the authors of their vacancies in the last day, with those of the week before
+SELECT hospital.id, hospital.nome, count(CASE WHEN handoff.created_at > :day_ago THEN 1 END) AS dia,
+       count(CASE WHEN handoff.created_at <= :day_ago THEN 1 END) AS semana
+FROM external_handoffs AS handoff JOIN vagas AS vaga ON vaga.id = handoff.vaga_id JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+WHERE handoff.created_at > :week_ago AND handoff.created_at <= :now
+GROUP BY hospital.id, hospital.nome HAVING count(CASE WHEN handoff.created_at > :day_ago THEN 1 END) >= :least
+ORDER BY dia DESC, hospital.id LIMIT :most;
+
 -- read answered: inbound messages of the sending hours whose first answer was sent since an instant, with both times
 SELECT came.created_at AS "veio [TIMESTAMPTZ]", min(sent.created_at) AS "saiu [TIMESTAMPTZ]"
 FROM interacoes AS came

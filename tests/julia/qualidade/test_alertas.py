@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.composition.julia import julia_of
-from app.contexts.qualidade.alertas import Limiares, Medidas, julgar
+from app.contexts.qualidade.alertas import Hospital, Limiares, Medidas, julgar
 from batuta.health.alerts import Alert
 from batuta.health.finding import Severity
 from batuta.jobs import JobCall
@@ -15,7 +15,7 @@ from batuta.queue.outcome import Done
 from batuta.testing.clock import settle
 from tests.julia.conversas.test_atendimento import care, open_talk
 from tests.julia.envio.sending import MINUTE, PHONE, Office
-from tests.julia.plantoes.mesa import add_doctors, shifts
+from tests.julia.plantoes.mesa import add_doctors, add_vaga, shifts
 from tests.julia.respostas.test_respostas import NIGHT, go_to, offer, receive
 from tests.julia.tables import rows, write
 
@@ -170,6 +170,35 @@ async def test_hand_overs_of_the_hour_and_of_the_day_are_counted_once_for_each_c
     await office.later(timedelta(hours=2))
     counted = (await verify(office))["medidas"]
     assert (counted["conversas"], counted["com_pessoa"], counted["handoffs_dia"]) == (0, 0, 2)
+
+
+def test_peak_of_each_hospital_is_a_finding_of_its_own() -> None:
+    quiet, peak = Hospital("h1", "Hospital A", 6, 28), Hospital("h2", "Hospital B", 8, 0)
+    (found,) = julgar(Medidas(hospitais=[quiet, peak]), LIMITS)
+    assert (found.cause, found.severity) == ("alertas.pico_handoff_hospital.h2", Severity.CRITICAL)
+    assert found.facts == {"medida": "8", "limite": "5", "hospital": "Hospital B"}
+
+
+async def test_hand_offs_to_authors_are_counted_by_hospital(office: Office, doctor: str) -> None:
+    vaga, message, now = await add_vaga(office), await office.put(doctor), office.clock.now()
+    others = await add_doctors(office, 6)
+    for n, id in enumerate(others):
+        await write(
+            office.work.database,
+            "INSERT INTO external_handoffs (id, vaga_id, cliente_id, divulgador_id, status, reserved_until, mensagem_id,"
+            " decidido_em, decidido_via, decidido_por, created_at, updated_at)"
+            " VALUES (:id, :vaga, :doctor, :poster, 'expired', :at, :message, :at, 'prazo', 'sistema', :at, :at)",
+            id=office.work.ids.new(),
+            vaga=vaga,
+            doctor=id,
+            poster=doctor,
+            message=message,
+            at=now - timedelta(hours=30 if n == 0 else n),
+        )
+    found = await verify(office)
+    (place,) = found["medidas"]["hospitais"]
+    assert (place["nome"], place["dia"], place["semana"]) == ("Hospital Fictício", 5, 1)
+    assert [each.partition(".")[0] for each in kinds(found)] == ["pico_handoff_hospital"]
 
 
 async def test_refusals_and_reservations_are_counted_against_the_offers_that_were_sent(
