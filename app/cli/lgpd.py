@@ -62,6 +62,8 @@ def _print_receipt(ctx: CliContext, document: dict[str, Any]) -> None:
     ctx.say(texts("cli.lgpd.complete" if document["completo"] else "cli.lgpd.incomplete", **document))
     for table, items in document["restam"].items():
         ctx.say(texts("cli.lgpd.left", tabela=table, linhas=items))
+    if document["na_central"]:
+        ctx.say(texts("cli.lgpd.in_help_desk", conversas=", ".join(map(str, document["na_central"]))))
 
 
 def _print_requests(ctx: CliContext, shown: list[dict[str, Any]]) -> None:

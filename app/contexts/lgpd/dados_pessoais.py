@@ -100,8 +100,9 @@ CONVERSAS: Final = (
         Dados(de={"telefone": De.QUEM, "lid": De.QUEM}, por_ultimo=True, mostra="telefone lid created_at"),
     )),
     Tabela("conversations", "controlled_by first_touch_type last_touch_type execution_mode responsavel chatwoot_estado", dados=(
-        Dados(de=MEDICO, apagar={"status": "'archived'", "chatwoot_conversation_id": VAZIO},
-              mostra="id stage message_count ultima_mensagem_em created_at"),
+        # The number of the conversation in the help desk stays: an operator deletes the copy there.
+        Dados(de=MEDICO, apagar={"status": "'archived'"},
+              mostra="id chatwoot_conversation_id stage message_count ultima_mensagem_em created_at"),
     )),
     Tabela("conversas_historico", "por", dados=(
         Dados(de={"conversa_id": De.CONVERSA}, apagar={"motivo": REMOVIDO}, mostra="acao em"),
@@ -239,7 +240,9 @@ GESTAO: Final = (
     Tabela("campanhas", "nome_template tipo_campanha tom status audience_filters objetivo regras escopo_vagas created_by erro",
            livres="corpo"),
     Tabela("avisos_equipe", "chave destino motivo detalhe status resultado owner", livres="erro"),
-    Tabela("central_fila", "grupo nota status owner", livres="erro"),
+    Tabela("central_fila", "grupo status owner", livres="erro", dados=(
+        Dados(de={"conversa_id": De.CONVERSA}, mostra="nota created_at", ocupada="lease_until IS NOT NULL"),
+    )),
     Tabela("relatorios", "tipo metricas destaques por"),
     Tabela("relatorios_envios", "destino estado erro"),
     Tabela("briefing_sync_log", "documento origem doc_title doc_hash avisos resultado", livres="conteudo_raw parseado"),

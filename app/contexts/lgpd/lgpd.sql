@@ -39,3 +39,11 @@ WHERE id IN (SELECT value FROM json_each(:tarefas)) AND status IN ('queued', 'in
 UPDATE tasks SET cancel_requested = TRUE, status = CASE WHEN status = 'queued' AND lease_until IS NULL THEN 'cancelled' ELSE status END,
     finished_at = CASE WHEN status = 'queued' AND lease_until IS NULL THEN :now ELSE finished_at END
 WHERE id IN (SELECT jsonb_array_elements_text(:tarefas)::uuid) AND status IN ('queued', 'in_progress');
+
+-- read in_help_desk on sqlite: conversations of which the help desk has a copy, by its own numbers
+SELECT chatwoot_conversation_id AS id FROM conversations
+WHERE id IN (SELECT value FROM json_each(:conversas)) AND chatwoot_conversation_id IS NOT NULL ORDER BY 1;
+
+-- read in_help_desk on postgres: conversations of which the help desk has a copy, by its own numbers
+SELECT chatwoot_conversation_id AS id FROM conversations
+WHERE id IN (SELECT jsonb_array_elements_text(:conversas)::uuid) AND chatwoot_conversation_id IS NOT NULL ORDER BY 1;

@@ -14,6 +14,7 @@ def recibo_em_palavras(recibo: Recibo) -> dict[str, Any]:
         "linhas": recibo.linhas,
         "contagens": dict(recibo.contagens),
         "restam": dict(recibo.restam),
+        "na_central": [*recibo.na_central],
     }
 
 

@@ -53,6 +53,7 @@ class RequestQueries:
     late: Query
     refuse_number: Query
     reserved: Query
+    in_help_desk: Query
     cancel_tasks: Query
 
 
@@ -64,6 +65,7 @@ class Recibo:
     completo: bool
     contagens: Mapping[str, int]
     restam: Mapping[str, int]
+    na_central: Sequence[int] = ()  # conversations in the help desk, which an operator deletes there
 
     @property
     def linhas(self) -> int:
@@ -170,7 +172,9 @@ class Lgpd:
             counts, left, alvo = await self._pass(id, alvo, counts, por)
             if not left:
                 break
-        return Recibo(pedido=id, completo=not left, contagens=dict(counts), restam=left)
+        desk = await self._database.all(self._queries.in_help_desk, conversas=AsJson([*alvo.conversas]))
+        copies = [int(each["id"]) for each in desk]
+        return Recibo(pedido=id, completo=not left, contagens=dict(counts), restam=left, na_central=copies)
 
     async def _pass(
         self, id: str, alvo: Alvo, counts: Counter[str], por: str

@@ -232,3 +232,14 @@ async def test_erased_person_who_writes_again_is_a_stranger_who_gets_nothing_on_
     id = await office.put(again, tipo="campanha")
     await office.works()
     assert ((await office.message(id))["outcome"], office.line.receipts) == ("BLOCKED_OPTED_OUT", [])
+
+
+async def test_receipt_names_the_copies_in_the_help_desk(work: Batuta) -> None:
+    ana, now, id = await add_everywhere(work, 1), work.clock.now(), work.ids.new()
+    await write(work.database, "UPDATE conversations SET chatwoot_conversation_id = 77")
+    await insert(
+        work, "central_fila", id=id, conversa_id=ana.conversa, grupo=ana.conversa, nota=ana.marca, available_at=now,
+        created_at=now,
+    )  # fmt: skip
+    receipt = await lgpd_of(work).apagar(ana.telefone, por="x", motivo="x")
+    assert (receipt.completo, list(receipt.na_central), receipt.contagens["central_fila"]) == (True, [77], 1)
