@@ -56,8 +56,10 @@ FROM appointments WHERE normalization_job_id = :job;
 -- read counts: number of appointments by state of their reading
 SELECT normalization_status AS status, count(*) AS quantos FROM appointments GROUP BY normalization_status;
 
--- read failed: appointments whose reading failed, oldest first
-SELECT id FROM appointments WHERE normalization_status = 'failed' ORDER BY updated_at LIMIT :limit;
+-- read failed: appointments whose reading failed, or that an operator set to waiting without a task, oldest first
+SELECT id FROM appointments
+WHERE normalization_status = 'failed' OR (normalization_status = 'pending' AND normalization_job_id IS NULL)
+ORDER BY updated_at LIMIT :limit;
 
 -- read unread: appointments skipped while the reading was switched off, oldest first
 SELECT id FROM appointments WHERE normalization_status = 'skipped' AND {readable} ORDER BY updated_at LIMIT :limit;

@@ -12,6 +12,7 @@ from app.contexts.comum.whatsapp import circuit_of
 from batuta.guards import Circuit, Circuits, CircuitState
 from batuta.health import Check, Finding, HealthPage, Report, Severity
 from batuta.kernel import Clock
+from batuta.reasons import Reason, define
 from batuta.sql import Database, Row
 
 HEALTHY, ATTENTION = 80, 60
@@ -19,6 +20,13 @@ LOW_TRUST: Final = 40
 PROSPECTS, FOLLOWS_UP, ANSWERS = 60, 40, 20
 KEPT: Final = timedelta(seconds=30)
 GATEWAY_DOWN: Final = ("connectivity.evolution",)
+
+NOT_CONFIGURED = define("chips_sem_gateway", "no chips and no gateway: nothing is sent by WhatsApp here")
+NO_SENDER = define("chips_sem_emissor", "there is no chip that sends")
+NONE_AVAILABLE = define("chips_indisponiveis", "none of {total} chips is available")
+FEW_HEALTHY = define("chips_poucos_saudaveis", "fewer than 30 % of the chips are healthy")
+MANY_CIRCUITS_OPEN = define("chips_disjuntores_abertos", "more than half of the circuits are open")
+AVAILABLE = define("chips_disponiveis", "{able} of {total} chips are available")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,19 +179,19 @@ def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:
     )
 
 
-def _verdict(chips: Sequence[Saude], is_configured: bool) -> tuple[str, str]:
+def _verdict(chips: Sequence[Saude], is_configured: bool) -> tuple[str, Reason]:
     if not is_configured and not chips:
-        return "not_configured", "no chips and no gateway: nothing is sent by WhatsApp here"
+        return "not_configured", NOT_CONFIGURED()
     if not chips:
-        return "critical", "there is no chip that sends"
+        return "critical", NO_SENDER()
     able = _count(chips, lambda chip: chip.is_available)
     if not able:
-        return "critical", f"none of {len(chips)} chips is available"
+        return "critical", NONE_AVAILABLE(total=len(chips))
     if _count(chips, lambda chip: chip.health == "saudavel") / len(chips) < 0.3:
-        return "degraded", "fewer than 30 % of the chips are healthy"
+        return "degraded", FEW_HEALTHY()
     if _count(chips, lambda chip: chip.circuit == CircuitState.OPEN) / len(chips) > 0.5:
-        return "degraded", "more than half of the circuits are open"
-    return "healthy", f"{able} of {len(chips)} chips are available"
+        return "degraded", MANY_CIRCUITS_OPEN()
+    return "healthy", AVAILABLE(able=able, total=len(chips))
 
 
 def _chip_document(chip: Saude) -> dict[str, Any]:

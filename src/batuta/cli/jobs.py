@@ -15,6 +15,7 @@ from batuta.kernel.events import Event, ExecutionStarted
 from batuta.runlog.execution import Status
 from batuta.runlog.history import Recorded
 from batuta.runlog.log import Timetable
+from batuta.runlog.reasons import is_unfinished
 from batuta.texts import Texts, Wording
 
 STYLES = {
@@ -82,7 +83,7 @@ def run(
         ctx.say_wrong(_describe_interruption(ctx, name, begun))
         raise typer.Exit(INTERRUPTED) from None
     ctx.show(row(ran, ctx.texts(), ctx.work().extension.wording), as_json, lambda: ctx.say(_sentence(ctx, ran)))
-    if ran.status not in (Status.SUCCESS, Status.SKIPPED):
+    if ran.status not in (Status.SUCCESS, Status.SKIPPED) or is_unfinished(ran.reason):
         raise typer.Exit(FAILED)
 
 

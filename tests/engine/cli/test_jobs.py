@@ -87,6 +87,25 @@ def test_failed_run_exits_with_1_and_keeps_the_message_out_of_the_log(batuta: Co
     assert "broken on purpose" not in out
 
 
+def test_run_of_a_job_without_a_handler_exits_with_1(folder: Path, batuta: Command) -> None:
+    add_to_program(
+        folder,
+        """
+from batuta import Skipped
+from batuta.reasons import UNFINISHED
+
+@work.job("0 5 * * *", category="upkeep")
+async def later():
+    return Skipped(UNFINISHED())
+
+@work.job("0 5 * * *", category="upkeep")
+async def nothing():
+    return Skipped("nothing to do")
+""",
+    )
+    assert [batuta("run", name)[0] for name in ("later", "nothing")] == [1, 0]
+
+
 def test_partial_run_is_reported_as_partial(batuta: Command) -> None:
     code, out, _ = batuta("run", "offer", "--even-if-held")
     assert code == 0

@@ -421,6 +421,18 @@ async def test_appointments_skipped_while_reading_was_off_can_be_read_later(data
         assert [row["cpf"] for row in await rows(office.database, f"{READ} ORDER BY linha")].count("52998224725") == 2
 
 
+async def test_appointments_set_to_waiting_by_an_operator_are_enqueued_immediately(office: Office) -> None:
+    await office.importar(patient(1), patient(2))
+    await office.work_on()
+    await write(
+        office.database, "UPDATE appointments SET normalization_status = 'pending', normalization_job_id = NULL"
+    )
+    assert len(await office.agendamentos.reprocessar(limit=10, by="alguém")) == 2
+    assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []  # their tasks wait
+    assert await office.work_on() == 2
+    assert (await office.agendamentos.contagem())["completed"] == 2
+
+
 async def test_health_counts_the_progress_of_reading(office: Office) -> None:
     health = julia_of(office.work).appointments.health
     await office.importar(patient(1), patient(2), patient(3, **{"Endereço Completo": None, "Documento Completo": None}))

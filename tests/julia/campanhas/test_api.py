@@ -15,6 +15,7 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
+from app.contexts.mensagens.regras import WINDOW_OF
 from batuta.access import Scope, mint
 from batuta.testing.clock import FastClock
 from simulador.evolution import DEFAULT_INSTANCE
@@ -69,6 +70,12 @@ async def test_campaign_is_created_scheduled_paused_resumed_and_cancelled(julia:
     assert [each["action"].removeprefix("campanha.") for each in log] == [
         "criar", "agendar", "pausar", "retomar", "cancelar",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tipo", ["discovery", "oferta", "oferta_plantao", "reativacao", "followup", "feedback"])
+async def test_campaign_of_every_type_with_a_window_is_accepted(julia: Julia, tipo: str) -> None:
+    made = await post(julia, "/campanhas", {**NEW, "tipo_campanha": tipo})
+    assert (made.status_code, made.json()["tipo_campanha"], tipo in WINDOW_OF) == (201, tipo, True)
 
 
 @pytest.mark.parametrize(

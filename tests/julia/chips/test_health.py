@@ -142,3 +142,12 @@ def test_chips_are_listed_as_text_and_as_json(folder: Path, batuta: Command, mon
         assert (code, "batuta chips" in wrong) == (1, True)
     finally:
         app.main._julia.cache_clear()
+
+
+async def test_message_of_the_page_is_in_the_language_of_the_caller(julia: Julia) -> None:
+    await add_chip(julia.work.database)
+    said = [
+        (await julia.client.get("/health/chips", headers={"Accept-Language": language})).json()["message"]
+        for language in ("en", "pt-BR")
+    ]
+    assert said == ["none of 1 chips is available", "nenhum dos 1 chips está disponível"]

@@ -15,6 +15,7 @@ from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.guard.base import Admit, Effect, EffectReport
+from batuta.kernel.reasons import Reason
 from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
 from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
@@ -210,6 +211,16 @@ async def test_no_phone_is_looked_up_at_night(office: Office, at: datetime, runs
     await write(office.work.database, "UPDATE clientes SET created_at = :at", at=OPEN - 48 * HOUR)
     office.clock.step(at - office.clock.now())
     assert isinstance(await office.run(), Skipped) is not runs
+
+
+async def test_reason_names_the_next_opening_in_local_time(office: Office) -> None:
+    office.clock.step(datetime(2026, 3, 11, 7, 15, tzinfo=UTC) - office.clock.now())  # 04:15 in São Paulo
+    answer = await office.run()
+    assert isinstance(answer, Skipped)
+    assert isinstance(answer.reason, Reason)
+    opens = answer.reason.facts["next"]
+    assert isinstance(opens, datetime)
+    assert (opens.hour, opens.utcoffset()) == (8, timedelta(hours=-3))
 
 
 @pytest.mark.parametrize(

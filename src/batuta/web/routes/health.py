@@ -86,7 +86,7 @@ async def page(request: Request, response: Response, name: str, strict: bool = F
         raise Problem(404, "unknown_health_page", name=name[:80], known=", ".join(sorted(health.page_names)))
     if strict and document.get("status") in _BAD:
         response.status_code = 503
-    return dict(document)
+    return dict(texts_for(request).render(document))
 
 
 def describe_score(assessment: Assessment, texts: Texts, state: ApiState) -> dict[str, Any]:
