@@ -24,11 +24,14 @@ class Comando:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextoLivre:
-    """One column of free text. ``achar`` returns texts with the last digits of a number; ``trocar`` overwrites a text."""
+    """One column of free text. ``achar`` and ``ocupados`` return texts with the last digits of a number, in free rows
+    and in rows in use; ``trocar`` overwrites a text of free rows.
+    """
 
     tabela: str
     coluna: str
     achar: Query
+    ocupados: Query
     trocar: Query
 
 
@@ -87,14 +90,15 @@ def _condition(column: str, de: De, dialect: Dialect) -> str:
 
 
 def _livre(tabela: Tabela, column: str, dialect: Dialect) -> TextoLivre:
-    text, free = f"CAST({column} AS TEXT)", f"NOT ({tabela.ocupada})"
-    find = f"SELECT {column}, {text} AS said FROM {tabela.nome} WHERE {text} LIKE :last AND {free}"
-    change = f"UPDATE {tabela.nome} SET {column} = :new WHERE {text} = :said AND {free}"
+    text, name = f"CAST({column} AS TEXT)", f"lgpd_{tabela.nome}_{column}"
+    find = f"SELECT {column}, {text} AS said FROM {tabela.nome} WHERE {text} LIKE :last AND"
+    change = f"UPDATE {tabela.nome} SET {column} = :new WHERE {text} = :said AND NOT ({tabela.ocupada})"
     return TextoLivre(
         tabela=tabela.nome,
         coluna=column,
-        achar=in_dialect(query_of(f"lgpd_{tabela.nome}_{column}", find, writes=False), dialect),
-        trocar=in_dialect(query_of(f"lgpd_{tabela.nome}_{column}", change, writes=True), dialect),
+        achar=in_dialect(query_of(name, f"{find} NOT ({tabela.ocupada})", writes=False), dialect),
+        ocupados=in_dialect(query_of(name, f"{find} ({tabela.ocupada})", writes=False), dialect),
+        trocar=in_dialect(query_of(name, change, writes=True), dialect),
     )
 
 

@@ -67,6 +67,7 @@ class Tabela:
 
 
 MENSAGEM_VIVA: Final = "status IN ('pendente', 'processando') OR lease_until IS NOT NULL OR envio_estado IS NOT NULL"
+TEXTO_EM_USO: Final = "lease_until IS NOT NULL OR envio_estado IS NOT NULL"
 TAREFA_VIVA: Final = "status IN ('queued', 'in_progress') OR lease_until IS NOT NULL"
 LEITURA_VIVA: Final = (
     "EXISTS (SELECT 1 FROM fila_processamento_grupos AS fila WHERE fila.mensagem_id = mensagens_grupo.id"
@@ -114,7 +115,7 @@ CONVERSAS: Final = (
             mostra="tipo autor_tipo delivery_status provider_message_id classe opt_out created_at",
         ),
     )),
-    Tabela("fila_mensagens", "chave envio_estado outcome_reason_code owner", livres="conteudo erro", ocupada=MENSAGEM_VIVA, dados=(
+    Tabela("fila_mensagens", "chave envio_estado outcome_reason_code owner", livres="conteudo erro", ocupada=TEXTO_EM_USO, dados=(
         Dados(
             de={"cliente_id": De.MEDICO, "telefone_destino": De.QUEM},
             apagar={"telefone_destino": SEM_TELEFONE, "conteudo": REMOVIDO, "metadata": NADA, "envio_hash": VAZIO},

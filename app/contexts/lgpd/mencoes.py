@@ -7,6 +7,7 @@ from app.contexts.comum.telefone import forms
 from batuta.kernel import Json
 
 MARCA = "[removido]"
+SHORTEST_NAME = 3
 LAST_DIGITS = 4  # people write the last four digits of a number together
 _GAP = r"[\s().\-\u2010-\u2015]{0,3}"
 
@@ -23,18 +24,27 @@ def _spelling(telefone: str) -> str:
     return rf"(?:(?:\+|00)?{_GAP.join(country)}{_GAP})?\(?0?{digits}" if country else rf"\+?{digits}"
 
 
-def sem_numero(value: Json, pattern: re.Pattern[str]) -> Json:
-    """Return the value with each occurrence of the number replaced. Values inside lists and objects are replaced too."""
+def nome(escritos: Sequence[str]) -> re.Pattern[str] | None:
+    """Return a pattern that finds these names as whole words, the longest first, or None without a usable name."""
+    names = sorted({each for each in escritos if len(each) >= SHORTEST_NAME}, key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE) if names else None
+
+
+def sem_numero(value: Json, number: re.Pattern[str], name: re.Pattern[str] | None = None) -> Json:
+    """Return the value with each occurrence of the number replaced, also inside lists and objects. In a text with the
+    number, the names of the person are replaced too.
+    """
     match value:
         case str():
-            return pattern.sub(MARCA, value)
+            plain = number.sub(MARCA, value)
+            return plain if plain == value or name is None else name.sub(MARCA, plain)
         case bool():
             return value
         case int():
-            return MARCA if pattern.fullmatch(str(value)) else value
+            return MARCA if number.fullmatch(str(value)) else value
         case list():
-            return [sem_numero(each, pattern) for each in value]
+            return [sem_numero(each, number, name) for each in value]
         case dict():
-            return {name: sem_numero(each, pattern) for name, each in value.items()}
+            return {key: sem_numero(each, number, name) for key, each in value.items()}
         case _:
             return value

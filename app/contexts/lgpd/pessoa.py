@@ -51,6 +51,7 @@ class Alvo:
     agendamentos: tuple[str, ...] = ()
     tarefas: tuple[str, ...] = ()
     nomes: tuple[str, ...] = ()
+    escritos: tuple[str, ...] = ()  # names as tables have them
 
     @property
     def quem(self) -> list[str]:
@@ -198,10 +199,13 @@ class Pessoas:
                     chaves=tuple(map(chave, phones)),
                     lids=tuple([row["lid"] for row in hidden] + [row["jid"] for row in contacts]),
                     contatos=_ids(contacts),
+                    escritos=tuple(row["nome"] for row in contacts if row["nome"]),
                 )
             )
         quem = AsJson(whole.quem)
-        whole = whole.join(Alvo(medicos=_ids(await reading.all(self._queries.doctors, quem=quem))))
+        doctors = await reading.all(self._queries.doctors, quem=quem)
+        written = [name for row in doctors for name in (_nome(row), row["primeiro_nome"], row["sobrenome"]) if name]
+        whole = whole.join(Alvo(medicos=_ids(doctors), escritos=tuple(written)))
         contatos = AsJson([*whole.contatos])
         return whole.join(
             Alvo(

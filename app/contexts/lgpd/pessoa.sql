@@ -16,11 +16,11 @@ SELECT lid, telefone FROM contatos_lid
 WHERE lid IN (SELECT jsonb_array_elements_text(:quem)) OR telefone IN (SELECT jsonb_array_elements_text(:quem));
 
 -- read contacts on sqlite: a person's entries among the authors in groups
-SELECT id, jid, telefone FROM contatos_grupo
+SELECT id, jid, telefone, nome FROM contatos_grupo
 WHERE jid IN (SELECT value FROM json_each(:quem)) OR telefone IN (SELECT value FROM json_each(:quem));
 
 -- read contacts on postgres: a person's entries among the authors in groups
-SELECT id, jid, telefone FROM contatos_grupo
+SELECT id, jid, telefone, nome FROM contatos_grupo
 WHERE jid IN (SELECT jsonb_array_elements_text(:quem)) OR telefone IN (SELECT jsonb_array_elements_text(:quem));
 
 -- read doctors on sqlite: a person's rows among the doctors, removed ones included

@@ -18,7 +18,7 @@ from app.contexts.comum.saude import report_count
 from app.contexts.conversas.api import Diario, Resumos
 from app.contexts.conversas.service import Conversas
 from app.contexts.lgpd.comandos import Comando, comandos, last_digits, textos_livres, valores
-from app.contexts.lgpd.mencoes import numero, sem_numero
+from app.contexts.lgpd.mencoes import nome, numero, sem_numero
 from app.contexts.lgpd.pessoa import Alvo, PessoaDesconhecida, Pessoas, alvo_de
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.plantoes.api import Plantoes
@@ -194,6 +194,8 @@ class Lgpd:
         alvo = await self._pessoas.completar(alvo)
         async with self._database.snapshot() as reading:
             left = await self._left(reading, alvo, now, last=False) or await self._left(reading, alvo, now, last=True)
+            if mentions := await self._mentions(reading, alvo, in_use=True):
+                left[MENCOES] = sum(map(len, mentions.values()))
         async with self._database.transaction() as transaction:
             await self._advance(transaction, id, alvo, counts, left, now)
         return counts, left, alvo
@@ -237,16 +239,20 @@ class Lgpd:
     def _group(self, *, last: bool) -> list[Comando]:
         return [each for each in self._comandos if each.por_ultimo is last]
 
-    async def _mentions(self, reading: Reading, alvo: Alvo) -> dict[str, list[tuple[str, Json]]]:
-        """Return the free texts with a number of the person, by column: the text as stored, and without the number."""
+    async def _mentions(
+        self, reading: Reading, alvo: Alvo, *, in_use: bool = False
+    ) -> dict[str, list[tuple[str, Json]]]:
+        """Return the free texts with a number of the person, by column: the text as stored, and without the number.
+        ``in_use`` returns those of rows that are in use now instead.
+        """
         found: dict[str, list[tuple[str, Json]]] = {}
         if not alvo.chaves:
             return found
-        pattern = numero(alvo.chaves)
+        number, name = numero(alvo.chaves), nome(alvo.escritos)
         for each in self._livres:
             for end in {last_digits(chave) for chave in alvo.chaves}:
-                for row in await reading.all(each.achar, last=end):
-                    if (masked := sem_numero(row[each.coluna], pattern)) != row[each.coluna]:
+                for row in await reading.all(each.ocupados if in_use else each.achar, last=end):
+                    if (masked := sem_numero(row[each.coluna], number, name)) != row[each.coluna]:
                         found.setdefault(f"{each.tabela}.{each.coluna}", []).append((row["said"], masked))
         return found
 

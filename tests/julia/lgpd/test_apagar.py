@@ -243,3 +243,31 @@ async def test_receipt_names_the_copies_in_the_help_desk(work: Batuta) -> None:
     )  # fmt: skip
     receipt = await lgpd_of(work).apagar(ana.telefone, por="x", motivo="x")
     assert (receipt.completo, list(receipt.na_central), receipt.contagens["central_fila"]) == (True, [77], 1)
+
+
+async def test_name_beside_the_number_in_the_text_of_another_person_is_removed(work: Batuta) -> None:
+    ana, bia = await add_everywhere(work, 1), await add_everywhere(work, 2)
+    said = f"Contato de quem publicou: {ana.nome} Teste, {ana.telefone}. Até {bia.nome}"
+    await write(
+        work.database, "UPDATE fila_mensagens SET conteudo = :said WHERE cliente_id = :id", said=said, id=bia.medico
+    )
+    assert (await lgpd_of(work).apagar(ana.telefone, por="x", motivo="x")).completo
+    texts = await rows(
+        work.database, "SELECT status, conteudo FROM fila_mensagens WHERE cliente_id = :id", id=bia.medico
+    )
+    assert {row["conteudo"] for row in texts} == {f"Contato de quem publicou: [removido], [removido]. Até {bia.nome}"}
+
+
+async def test_number_in_a_message_that_is_being_sent_keeps_the_request_open(work: Batuta) -> None:
+    ana, bia = await add_everywhere(work, 1), await add_everywhere(work, 2)
+    await write(
+        work.database,
+        "UPDATE fila_mensagens SET conteudo = :said, lease_until = :now WHERE cliente_id = :id AND status = 'pendente'",
+        said=f"Ligue para {ana.telefone}",
+        now=work.clock.now(),
+        id=bia.medico,
+    )
+    assert (await lgpd_of(work).apagar(ana.telefone, por="x", motivo="x")).restam == {"mencoes": 1}
+    await write(work.database, "UPDATE fila_mensagens SET lease_until = NULL, status = 'enviada'")
+    assert await lgpd_of(work).retomar(10) > 0
+    assert (await one(work.database, "SELECT concluido_em FROM lgpd_pedidos"))["concluido_em"] is not None
