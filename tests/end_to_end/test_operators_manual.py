@@ -44,6 +44,9 @@ PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
 ELSEWHERE = {
     "batuta configurar-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
+    "batuta configurar-webhook INSTANCIA": "the same command in the Portuguese manual",
+    "batuta queue list central_fila": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
+    "batuta queue retry central_fila ID": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
     "batuta vagas realizada ID": "needs a shift that has ended; tests/julia/plantoes confirms one",
     "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
 }
@@ -52,7 +55,14 @@ CODES = {"health": {0, 1}, "doctor": {0, 1}}
 DEAD, PARKED, QUESTION, PENDING, TALK, REPORT, SCORED, HANDOFF = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8, 10, 11))
 # Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
-    "batuta": {"FILE": "copy.batuta", "NAME": "limpar_historico", "INSTANCE": "julia-sim"},
+    "batuta": {
+        "FILE": "copy.batuta",
+        "NAME": "limpar_historico",
+        "INSTANCE": "julia-sim",
+        "ARQUIVO": "copy.batuta",
+        "NOME": "limpar_historico",
+        "INSTANCIA": "julia-sim",
+    },
     "batuta campanhas agendar": {"7": "1"},
     "batuta campanhas": {"7": "2"},
     "batuta queue": {"ID": DEAD, "X": "antiga", "Y": "agendamentos"},
@@ -161,6 +171,10 @@ _HANDOFF = """
 _FIRST_LINE = """
     INSERT INTO {table} ({column}, ordem, para, por, motivo, em) VALUES (:id, 1, 'aguardando_confirmacao', 'teste', '-', :now)
 """
+_DEAD_NOTICE = """
+    INSERT INTO avisos_equipe (id, chave, destino, motivo, status, available_at, created_at, finished_at)
+    VALUES (:id, 'slack:x', 'slack', 'sem_resposta', 'erro', :now, :now, :now)
+"""
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
 """
@@ -217,6 +231,7 @@ async def _fill(url: str) -> dict[str, str]:
         database = bench.work.database
         now = clock.now()
         await write(database, _DEAD_DELIVERY, id=DEAD, now=now)
+        await write(database, _DEAD_NOTICE, id=DEAD, now=now)
         await write(database, _PARKED_MESSAGE, id=PARKED, now=now, phone="5511900001001")
         await write(database, _OPEN_QUESTION, id=QUESTION, now=now)
         await write(database, _PENDING, id=PENDING, now=now)
