@@ -1,4 +1,4 @@
-"""Builds the language model: one client, circuit breaker, limit and budget for all contexts that query it."""
+"""Builds the access to the language model. All contexts share one client, circuit breaker, rate limit and budget."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
 
 
 def guard_llm(work: Batuta, settings: Settings, model: Llm) -> Consulta:
-    """Put ``model`` behind the circuit breaker and the limit."""
+    """Return a client that calls ``model`` only if its circuit breaker and its rate limit admit the call."""
     wanted = Limit(name=LIMIT, key="modelo", most=settings.llm_per_minute, per=timedelta(minutes=1))
     limit = work.limits.get(LIMIT) or work.limit(wanted)
     guard = AllOf(work.circuits.breaker(CIRCUIT), RateGuard(rates=work.rates, limits=(limit,)), clock=work.clock)

@@ -1,1 +1,3 @@
-"""The business, one folder per context: model (pure rules), repository (SQL), service (use cases), jobs (handlers)."""
+"""Julia's business code, one folder per context: model (pure rules), repository (SQL), service (use cases), jobs
+(handlers).
+"""

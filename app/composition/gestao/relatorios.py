@@ -27,7 +27,7 @@ class Reports:
 
 
 def add_reports(work: Batuta, settings: Settings) -> Reports:
-    """Register the reports. SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL are their destinations; without both they are only
+    """Register the reports. They are sent to SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL; if neither is set, they are only
     stored.
     """
     relatorios = Relatorios(work.database, destinations(work, settings), work.ids, work.clock)

@@ -12,7 +12,7 @@ TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
 class StatusDaLeitura(StrEnum):
-    """The state of the reading of an appointment's address and documents."""
+    """States of a reading: whether the address and the documents of an appointment were read."""
 
     PENDING = "pending"
     PROCESSING = "processing"

@@ -1,4 +1,6 @@
-"""Describe appointments for API, CLI and export. Documents are masked unless the client may see them."""
+"""Convert appointments to documents for the API, the command line and the export. Documents of patients are masked
+unless the client may see them.
+"""
 
 import csv
 import io

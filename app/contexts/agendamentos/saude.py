@@ -1,4 +1,4 @@
-"""Health of the reading of appointments, for ``/health/agendamentos``.
+"""Health of the tasks that read appointments, for ``/health/agendamentos``.
 
 The engine checks the queue (backlog, age, dead items, workers). This module adds the figures for operators.
 """

@@ -61,7 +61,7 @@ CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
 
 class Tarefas(Protocol):
-    """The engine's tasks, on any backend."""
+    """The part of the engine's task service that appointments use. It works on every backend."""
 
     async def enqueue_many(
         self,

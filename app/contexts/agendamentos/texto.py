@@ -79,7 +79,9 @@ def _word(word: str, *, first: bool) -> str:
 
 
 def quase(one: str, other: str) -> bool:
-    """Return whether two words differ by at most one typing error: a letter added, missing, wrong, or two swapped."""
+    """Return whether two words differ by at most one typing error: an added, missing or wrong letter, or two swapped
+    letters.
+    """
     if one == other:
         return True
     if abs(len(one) - len(other)) > 1:

@@ -95,7 +95,7 @@ class ChipJobs:
         return Done(items=len(instances), result=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
-        """Apply one change and return its key in the job's result."""
+        """Apply one change to the chips, and return the name under which the job's result counts it."""
         now = self._clock.now()
         match change:
             case Nova(instance=instance):

@@ -77,7 +77,7 @@ class Cortada:
 
 @dataclass(frozen=True, slots=True)
 class Sumida:
-    """A chip whose instance does not exist at the gateway any more."""
+    """A chip whose instance no longer exists at the gateway."""
 
     chip: Conhecido
 

@@ -60,7 +60,7 @@ _VACANCY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Lido:
-    """A readable document: the content of each directive by its type, and the warnings for its author."""
+    """A document that could be read: the content of each directive by its type, and warnings for the document's author."""
 
     diretrizes: Mapping[str, Json]
     avisos: Sequence[Reason] = field(default=())
@@ -95,7 +95,9 @@ def ler_briefing(texto: str) -> Lido | Invalido:
 
 
 def ler_template(tipo: str, texto: str) -> Lido | Invalido:
-    """Read the template of a type of campaign as one directive, ``template_`` and the type."""
+    """Read the template of a type of campaign as one directive. The directive's name is ``template_`` followed by the
+    type.
+    """
     sections = _sections(texto, TEMPLATE)
     if isinstance(sections, Invalido):
         return sections

@@ -1,4 +1,4 @@
-"""Describe a directive for people and programs."""
+"""Convert a directive to a document for commands and HTTP routes."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,1 +1,3 @@
-"""State of each doctor: temperature, lifecycle, permission, objections. Julia's rules of sending read a part of it."""
+"""The state of each doctor: temperature, lifecycle, permission, objections. The rules that decide about a send read a
+part of it.
+"""

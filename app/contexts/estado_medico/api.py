@@ -1,4 +1,4 @@
-"""State of doctors for other contexts: which objections are grave."""
+"""Interface of doctors' states for other contexts: which objections are grave."""
 
 from app.contexts.estado_medico.model import eh_grave
 

@@ -97,7 +97,9 @@ class Manutencao:
         return len(rows), _position(rows)
 
     async def _reconcile(self, after: str, now: datetime) -> tuple[int, str | None]:
-        """Correct states that lack a recorded message, for example one from an address whose number became known later."""
+        """Correct states that miss a recorded message, for example a message from an address whose number became known
+        later.
+        """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.recorded, depois=after, limite=PAGE)
             behind = [row for row in rows if _is_behind(row)]

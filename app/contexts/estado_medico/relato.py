@@ -1,4 +1,4 @@
-"""Describe the state of a doctor for people and programs, without names, numbers or texts."""
+"""Convert the state of a doctor to a document for commands and HTTP routes, without names, numbers or message texts."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -82,8 +82,8 @@ def incerta(leitura: Leitura) -> bool:
 
 
 def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
-    """Return the incomplete vacancies of the rules, without those of hospitals for which the model found a complete
-    vacancy.
+    """Return the incomplete vacancies that the rules found, except those of hospitals for which the model found a
+    complete vacancy.
     """
     if not checked.eh_oferta or (checked.vagas and not rules.vagas):
         return ()

@@ -79,8 +79,8 @@ class NomesDosGrupos:
         return await self._gateway.ask("findGroupInfos", lambda: line.group(instance, jid))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
-        """Store the name and the time. Return the region, "" if the name implies none, or None if the group has no
-        name.
+        """Store the name of a group and the time of the query. Return the region that the name implies, an empty text
+        if it implies none, or None if the group has no name.
         """
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
         await self._database.run(

@@ -1,4 +1,4 @@
-"""Describe vacancies in review, notices in review and blocked authors for API and pages."""
+"""Convert vacancies in review, notices in review and blocked authors to documents for the API and the pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,1 +1,3 @@
-"""Reads the class and the opt-out of one inbound text. Pure: the same text gives the same reading."""
+"""Reads one inbound text: its class, and whether the person asks for no more messages. The functions are pure: the same
+text gives the same reading.
+"""

@@ -1,4 +1,4 @@
-"""Interface of this reader for other contexts: read an inbound text."""
+"""Interface of the reader of inbound texts for other contexts."""
 
 from app.contexts.leitura_conversas.leitor import ler
 from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut

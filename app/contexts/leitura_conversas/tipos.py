@@ -1,4 +1,4 @@
-"""Types of the reading of one inbound text."""
+"""The types that describe the reading of one inbound text."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,6 @@
-"""Interface of this reader for other contexts: read a group message, the types of the result, and helpers for texts."""
+"""Interface of the reader of group messages for other contexts: the function that reads a message, the types of its
+result, and helpers for texts.
+"""
 
 from app.contexts.leitura_grupos.documento import trechos, vaga_documento
 from app.contexts.leitura_grupos.juizo.heuristica import heuristica

@@ -36,8 +36,8 @@ class ValorTipo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Campo(Generic[T]):
-    """A value read from the text. ``trecho`` is its position in the source text, or None for a default that the text
-    does not state.
+    """A value read from the text. ``trecho`` is its position in the source text, or None if the value is a default that
+    the text does not state.
     """
 
     valor: T

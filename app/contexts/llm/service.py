@@ -50,7 +50,9 @@ class Respondeu:
 
 
 def legivel(documento: Json) -> Json:
-    """Return the object if both databases store it unchanged, or None if it has infinite numbers or invalid characters."""
+    """Return the object if both databases can store it unchanged. Return None if it contains infinite numbers or
+    invalid characters.
+    """
     if not isinstance(documento, Mapping):
         return None
     return documento if json_object(documento, LARGEST) == documento else None
@@ -149,7 +151,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``nome`` is the provider's name of the model."""
+        """Build the service. ``nome`` is the name by which the provider knows the model."""
         self.nome = nome
         self._database = database
         self._llm = llm

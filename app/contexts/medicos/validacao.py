@@ -67,7 +67,9 @@ def verdict_of(telefone: str, found: Sequence[Numero]) -> str:
 
 
 def again_after(tentativas: int) -> timedelta:
-    """Return the wait before the next look-up. ``tentativas`` counts the failed attempts, including this one."""
+    """Return the wait before the next look-up of a phone. ``tentativas`` counts the failed attempts, including the
+    last.
+    """
     return AGAIN_AFTER[min(tentativas, len(AGAIN_AFTER)) - 1]
 
 

@@ -1,4 +1,4 @@
-"""Outcomes of an attempt to send. Each attempt ends with exactly one."""
+"""Outcomes of an attempt to send a message. Each attempt has exactly one outcome."""
 
 from enum import StrEnum
 

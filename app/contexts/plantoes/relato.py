@@ -1,4 +1,6 @@
-"""Describe a vacancy for people and programs, with ids of doctors but never their names or numbers."""
+"""Convert vacancies and the results of actions to documents for commands and HTTP routes. They contain ids of doctors, but
+never their names or numbers.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,1 +1,1 @@
-"""Reports of a part of the day and of a week: counted, stored, and sent once."""
+"""Reports about a part of a day or about a week. Each report is counted once, stored and sent once."""

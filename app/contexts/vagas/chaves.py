@@ -1,4 +1,4 @@
-"""Move deduplication keys after an operator's decision.
+"""Move deduplication keys between extracted vacancies after an operator's decision.
 
 A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. When the holder
 of a key is rejected, the next extracted vacancy from another author gets the key.

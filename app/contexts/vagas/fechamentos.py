@@ -122,7 +122,9 @@ class Fechamentos:
     def feito(
         self, mensagem: Row, dito: Fechamento, decisao: DecisaoDoFechamento, junto: Writes
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that runs the statements of ``junto``, closes the vacancies and stores the notice."""
+        """Return the effect of a notice: it runs the statements of ``junto``, closes the vacancies and stores the
+        notice.
+        """
 
         async def effect(transaction: Transaction) -> None:
             now = self._clock.now()

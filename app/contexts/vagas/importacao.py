@@ -66,8 +66,8 @@ def score_de(vaga: Candidata) -> float:
 
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
-    """Discard vacancies of past days and of blocked hospitals, send incomplete vacancies to review, and decide the rest
-    by score.
+    """Decide about an extracted vacancy. A vacancy of a past day or of a blocked hospital is discarded, an incomplete
+    vacancy goes to review, and for any other the score decides.
 
     ``hoje`` is the day in São Paulo.
     """

@@ -219,7 +219,9 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that runs ``junto`` and adds each vacancy again, as a duplicate with the new price."""
+        """Return the effect of a price correction: it runs the statements of ``junto`` and adds each vacancy again, as
+        a duplicate with the new price.
+        """
 
         async def effect(transaction: Transaction) -> None:
             now = self._clock.now()

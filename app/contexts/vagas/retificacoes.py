@@ -1,4 +1,4 @@
-"""Apply corrections of an offer by its author. An open vacancy follows the author's latest message.
+"""Apply the corrections that an author posts about an offer. An open vacancy follows the author's latest message.
 
 A vacancy that was offered to a doctor changes only after an operator approves it. The first message stays among the
 sources.
@@ -75,7 +75,9 @@ class Retificacoes:
     def efeito(
         self, vaga: Row, principal: str, junto: Writes, now: datetime
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that runs ``junto``, which locks the principal's row, and then applies the corrections."""
+        """Return the effect that applies corrections. It first runs the statements of ``junto``, which lock the
+        principal's row.
+        """
 
         async def effect(transaction: Transaction) -> None:
             for query, values in junto.statements:

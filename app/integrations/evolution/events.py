@@ -24,8 +24,8 @@ _AHEAD = timedelta(minutes=5)
 
 
 def delivery_of(body: Json) -> Entregue | Ignorado | None:
-    """Return the delivery to store, ``Ignorado`` for an event that Julia does not need, or None if the payload is not a
-    delivery.
+    """Return the delivery to store. Return ``Ignorado`` for an event that Julia does not need, and None if the payload
+    is not a delivery.
     """
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:

@@ -186,7 +186,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="only positions after this one")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
-        """List the doctors of the audience in order, with the reason of each exclusion."""
+        """List the doctors of the audience in order, each excluded doctor with the reason."""
         with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
         return {"destinatarios": [dict(row) for row in rows]}

@@ -77,7 +77,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List vacancies, oldest first, with the text and the position of each field in it."""
+        """List vacancies, oldest first, each with its source text and the position of each field in that text."""
         rows = await revisao.pendentes(limite=limite, pular=pular, status=status)
         return {"aguardando": await revisao.quantas(), "vagas": [vaga_em_palavras(row, zone) for row in rows]}
 

@@ -40,7 +40,9 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON d
 
 @dataclass(slots=True)
 class CliContext:
-    """State of one command line. ``lang`` is the value of ``--lang``, or None if it was not given."""
+    """The state that one call of the command shares: application, language and output. ``lang`` is the value of
+    ``--lang``, or None if it was not given.
+    """
 
     lang: Language | None
     app_name: str | None

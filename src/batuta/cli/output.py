@@ -98,7 +98,7 @@ class OutputMux:
 
 
 def _writable(line: str, encoding: str | None) -> str:
-    """Replace characters that the terminal's encoding lacks by escapes."""
+    """Replace each character that the terminal's encoding lacks with an escape sequence."""
     return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 

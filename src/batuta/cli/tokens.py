@@ -41,7 +41,7 @@ def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 
 
 async def _revoke(work: Batuta, id: str) -> bool:
-    """Revoke a token and return whether it existed. ``id`` is the token's id or the beginning of it."""
+    """Revoke a token and return whether it existed. ``id`` is the token's id, or its first characters."""
     found = [token.id for token in await work.tokens.all() if id and token.id[: len(id)] == id]
     if len(found) > 1:
         raise AmbiguousId(id=id, candidates=", ".join(found))

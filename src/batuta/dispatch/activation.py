@@ -31,7 +31,7 @@ SILENCE_LIMIT = timedelta(seconds=12)
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """The result of ``standing`` when the timetable of this process is already the active one."""
+    """The result of ``standing`` when the timetable of this process is already active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,9 @@ class TakesOver:
 
 @dataclass(frozen=True, slots=True)
 class StandsBy:
-    """The result of ``standing`` when a more recent timetable is alive. ``behind`` is the fingerprint of the most recent one."""
+    """The result of ``standing`` when a more recent timetable is alive. ``behind`` is the fingerprint of the most
+    recent living timetable.
+    """
 
     behind: str
 

@@ -112,7 +112,9 @@ class Runner:
         params: Mapping[str, str] = MappingProxyType({}),
         grace: timedelta | None = None,
     ) -> "asyncio.Task[None]":
-        """Start a run in a task and return the task. ``grace`` replaces the job's own time for retries of a refused connection."""
+        """Start a run in a task and return the task. ``grace`` replaces the time for which the job retries a refused
+        connection.
+        """
         order = Order(execution, job, params, job.grace if grace is None else grace)
         task = asyncio.create_task(self._run(order))
         self._runs[task] = execution

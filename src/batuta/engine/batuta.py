@@ -462,7 +462,9 @@ class Batuta:
         ]
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete rate-limit tokens older than the longest window, because a token counts in all windows of its key."""
+        """Delete tokens of rate limits that are older than the longest window. Limits with the same key share tokens,
+        so a token may count in several windows.
+        """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
 

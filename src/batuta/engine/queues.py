@@ -78,8 +78,8 @@ def queue_loops(
     presence: PresenceFolder | None = None,
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Return the loops that serve the queues. ``looks`` is the poll interval without a wake-up. ``only`` are the queues
-    to serve; empty means all.
+    """Return the loops that serve the queues. ``looks`` is the interval at which they poll if no wake-up arrives.
+    ``only`` are the queues to serve; empty means all.
 
     ``presence`` detects dead workers of this host; with None, only expired leases reveal them. ``isolation`` is
     shared with other code of this process that runs items.

@@ -81,7 +81,9 @@ class Rates(Protocol):
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
     ) -> Reservation:
-        """Reserve one token of every limit, or none and return a Hold until all limits have room."""
+        """Reserve one token of every limit. If a limit is full, reserve none and return a Hold until all limits have
+        room.
+        """
         ...
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:

@@ -81,7 +81,7 @@ class JobHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether a problem of now or of the last 24 hours needs an operator."""
+        """Whether the job has a problem that needs an operator, now or in the last 24 hours."""
         counts = self.facts.counts
         return (
             self.is_stale

@@ -141,8 +141,8 @@ class TaskDeaf(Event):
 
 
 class EventLoopBlocked(Event):
-    """The event loop does not respond to the watchdog thread; after ``limit`` the watchdog ends the process. ``stack``
-    is None in the first event of a block.
+    """The event loop does not respond to the watchdog thread; after ``limit`` the watchdog ends the process. One block
+    causes several events; ``stack`` is None in the first.
     """
 
     silent_for: timedelta

@@ -81,7 +81,7 @@ class Processes(Protocol):
         ...
 
     def has(self, pid: int) -> bool:
-        """Return whether any process has this pid, even one that this process may not see."""
+        """Return whether any process has this pid, including processes that this process may not inspect."""
         ...
 
 

@@ -19,7 +19,9 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. This is a tuple because one is created per item and a frozen dataclass is slower."""
+    """The code returned a value. This class is a tuple, because one object is created per item and a frozen dataclass
+    is slower to create.
+    """
 
     value: object
 

@@ -25,12 +25,12 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Return a random wait between zero and ``wait``. Of all jitters, this one spreads retries most evenly."""
+    """Return a random wait between zero and ``wait``. This kind of jitter spreads retries most evenly."""
     return wait * chance
 
 
 def equal_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Return a random wait between half of ``wait`` and ``wait``, for a loop that must not spin."""
+    """Return a random wait between half of ``wait`` and ``wait``, for a loop that must never retry immediately."""
     return min(wait, wait / 2 + wait / 2 * chance)  # rounding of the two halves must not exceed ``wait``
 
 

@@ -28,7 +28,7 @@ QUIET = ("httpcore2", "httpx2", "uvicorn")
 
 
 class Wanted(Protocol):
-    """The settings of the log that ``begin_logging`` needs."""
+    """The log settings that ``begin_logging`` reads."""
 
     @property
     def log_level(self) -> str: ...

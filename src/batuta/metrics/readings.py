@@ -194,7 +194,7 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
 
 
 class LoopCollector(Collector):
-    """Metrics of the process's loops. ``running`` is called at each collection."""
+    """Metrics of the process's loops. ``running`` returns the current loops and is called at each collection."""
 
     def __init__(self, running: Callable[[], Iterable[Running]], clock: Clock, registry: CollectorRegistry) -> None:
         self._running = running

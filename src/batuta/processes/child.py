@@ -82,7 +82,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def state(self) -> str | None:
-        """The kernel state of the process for operators; None if it is idle or the system does not report it."""
+        """The kernel's state of the process, in words for operators. None if the process is idle or the system does not
+        report a state.
+        """
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:

@@ -65,8 +65,8 @@ class Rescuer:
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Check for expired leases twice and release them, for a command that runs once. If a second check is needed,
-        ``waits`` is called with the pause before it.
+        """Check twice for expired leases and release them, for a command that runs once. If the second check is needed,
+        ``waits`` is called with the length of the pause before it.
         """
         rescued = await self.look()
         if not self._silent_for:
@@ -95,7 +95,7 @@ class Rescuer:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
-        """Record the current time, execute a write without effect, and return whether the write was slow. Then the
+        """Execute a write that only records the current time, and return whether the write was slow. If it was, the
         renewals of other workers are slow too.
         """
         began = self.clock.monotonic()

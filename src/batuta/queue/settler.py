@@ -129,7 +129,7 @@ class Unsettled:
                 self._defer(ending, 0)
 
     def put_back(self) -> None:
-        """Return the settlements in flight to the waiting ones after the store became unavailable."""
+        """Move the settlements in flight back to the waiting ones, because the store became unavailable."""
         back, self._in_flight = self._in_flight, {}
         self._waiting = [ending for key, ending in back.items() if key not in self._deferred] + self._waiting
         for key, ending in back.items():
@@ -137,8 +137,8 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split the batch in flight after a timeout. Return how often its only settlement timed out alone, or 0 if it
-        had several.
+        """Split the batch in flight after a timeout. If the batch had only one settlement, return how often that
+        settlement has timed out alone; otherwise 0.
         """
         back, self._in_flight = self._in_flight, {}
         if len(back) == 1:

@@ -91,8 +91,7 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A registered endpoint. Calls that differ in a parameter of ``apart_by`` are different work and may run at the
-    same time.
+    """A registered endpoint. Two calls may run at the same time if they differ in a parameter that ``apart_by`` names.
 
     ``finished`` is false if the handler only reports that it is not implemented.
     """

@@ -1,4 +1,5 @@
-"""Receives calls of jobs: each key runs once, each subject one call at a time, and no call runs past its deadline.
+"""Receives calls of job endpoints. Each idempotency key runs once, calls about the same work run one at a time, and no
+call runs past its deadline.
 
 ``JobCalls`` stores the calls: a repeated key gets the first reply, and the same work runs once at a time over all
 processes.
@@ -41,7 +42,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The same work is running, under this key (``same_key``) or another one."""
+    """The same work is already running, under the same key (``same_key``) or under another key."""
 
     same_key: bool = False
 

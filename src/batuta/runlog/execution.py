@@ -78,8 +78,8 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return a reduced copy of ``ending``, for a database that refuses the full one. It has the status, the code, ASCII
-    texts and a note that details are missing.
+    """Return a reduced copy of ``ending``, for a database that refuses the full copy. It has the status, the code,
+    ASCII texts and a note that details are missing.
     """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
@@ -121,7 +121,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """The schedule of a job in this code, to be compared with the stored schedule."""
+    """The schedule of a job as this code declares it, to be compared with the stored schedule."""
 
     job: str
     category: str

@@ -25,8 +25,8 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
-    """Return the stack of every coroutine that the task is inside of, the innermost last. ``Task.get_stack`` returns
-    only the outermost one.
+    """Return the stacks of all nested coroutines of a task, the innermost last. ``Task.get_stack`` returns only the
+    outermost.
     """
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):

@@ -313,7 +313,9 @@ async def _ordinary(code: Awaitable[T]) -> T:
 
 
 def _take_treatment(running: Running) -> Treatment | None:
-    """Return and clear the record of a cancellation by the watchdog, or None if the cancellation has another cause."""
+    """Return and clear the record of the watchdog's cancellation. Return None if the tick was cancelled for another
+    reason.
+    """
     if (treatment := running.treatment) is None or _cancels() > treatment.cancels:
         return None
     running.treatment = None

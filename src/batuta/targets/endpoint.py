@@ -1,4 +1,4 @@
-"""A call of an endpoint by an operator, recorded as a manual run of the job that the endpoint serves."""
+"""Calls an endpoint for an operator, and records the call as a manual run of the job that the endpoint serves."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime

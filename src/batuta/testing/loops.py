@@ -58,7 +58,7 @@ TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Return every loop of a role with its policy, by name: the registered loops and the engine's own."""
+    """Return every loop of a role by name, each with its policy: the registered loops and the engine's own."""
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 
 

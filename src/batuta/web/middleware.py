@@ -68,7 +68,9 @@ class RequestAccounting:
             self._events.emit(answered)
 
     def _request_id(self, scope: Scope) -> str:
-        """Return the caller's request id if it is harmless, so that both logs have the same id; otherwise a new id."""
+        """Return the caller's request id if it is harmless, so that the caller's log and ours have the same id.
+        Otherwise return a new id.
+        """
         given = Headers(scope=scope).get("x-request-id", "")
         # A phone number has the form of an id.
         return given if _USABLE_ID.fullmatch(given) and mask(given) == given else self._ids.new()

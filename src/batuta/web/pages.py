@@ -1,4 +1,4 @@
-"""HTML pages: one Jinja environment that escapes all values, and no files from other hosts."""
+"""Renders HTML pages with one Jinja environment, which escapes all values. Pages load no files from other hosts."""
 
 import hashlib
 from collections.abc import Mapping

@@ -106,7 +106,7 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return the methods of all routes at this path; the framework would return only those of the first route."""
+    """Return the methods of all routes at this path. The framework would return only the methods of the first route."""
     routes = (each.original_route for each in iter_route_contexts(request.app.routes))
     found = {
         method

@@ -178,7 +178,7 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 
 
 def papeis(texto: str) -> Iterator[Papel]:
-    """Yield every number of a text with its possible kinds. The text must come from ``limpo``.
+    """Yield every number of a text with the kinds of document that it may be. The text must come from ``limpo``.
 
     The check of a model's answer uses these kinds too.
     """
@@ -271,7 +271,9 @@ def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
 
 
 def _belongs_to_the_last(tokens: list[Token], place: int) -> bool:
-    """Return whether the word describes the number before it ("529.982.247-25 (mãe)"), not the next one ("mãe: CPF …")."""
+    """Return whether the word describes the number before it ("529.982.247-25 (mãe)") and not the number after it
+    ("mãe: CPF …").
+    """
     if place == 0 or tokens[place - 1].tipo not in (Tipo.NUMERO, Tipo.UF, Tipo.ORGAO):
         return False
     following = tokens[place + 1] if place + 1 < len(tokens) else None

@@ -85,7 +85,9 @@ def cep_concorda(cep: str, uf: str) -> bool:
 
 
 def cidade_de(texto: str, uf: str | None) -> Cidade | None:
-    """Return the known city with this name, with a short form of it, or with one letter wrong."""
+    """Return the known city whose name is this text. The text may also be a short form of the name, or have one wrong
+    letter.
+    """
     return _cidade(texto.strip(" .-"), uf)
 
 
@@ -116,8 +118,8 @@ def _exact(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _match_shortened(words: list[str], uf: str | None) -> Cidade | None:
-    """Return the city of an abbreviation such as "Rib. Preto". Each word equals or begins a word of the city's name,
-    and at least one is complete.
+    """Return the city that an abbreviation such as "Rib. Preto" means. Each word must equal or begin a word of the
+    city's name, and at least one word must be complete.
     """
     known = _atlas().by_words.get(len(words), ())
     found = [cidade for name, cidade in known if _abbreviates(words, name) and (uf is None or cidade.uf == uf)]

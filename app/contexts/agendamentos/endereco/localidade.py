@@ -88,7 +88,9 @@ def _prefix(word: str, *, has_stop: bool) -> str | None:
 
 
 def _state(partes: list[str]) -> _Estado:
-    """Find the state: a separate part, the end or beginning of a part, or a state's name after a city."""
+    """Find the state of an address. It is a separate part, the end or beginning of a part, or the name of a state after
+    a city.
+    """
     for place in reversed(range(len(partes))):
         if partes[place].strip(" .").upper() in ESTADOS:
             said = partes[place].strip(" .").upper()

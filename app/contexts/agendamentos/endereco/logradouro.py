@@ -94,7 +94,7 @@ def _tipo(parte: str) -> tuple[str, int] | None:
 
 
 def _take_apart(tipo: str, texto: str, following: str) -> Rua:
-    """Split a street without commas into name, number and the rest."""
+    """Split a street that is written without commas into its name, its number and the remaining text."""
     begins = _ROAD.match(texto) if tipo in ("Rodovia", "Estrada", "") else None
     start = begins.end() if begins else 0
     for found in _NUMERO.finditer(texto, start):

@@ -43,7 +43,7 @@ NOMES: Final = frozenset(
 
 
 def mais_longo(campo: str) -> int:
-    """Return the largest length of a field, in characters."""
+    """Return the maximum length of a field, in characters."""
     return LONGEST_NAME if campo in NOMES else LONGEST_TEXT
 
 

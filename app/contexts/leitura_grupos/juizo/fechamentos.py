@@ -28,7 +28,8 @@ def fecha(texto: Texto) -> bool:
 
 
 def tomadas(folha: Folha, todas: Montagem, abertas: Montagem, juizo: Juizo) -> Fechamento | None:
-    """Return the closing notice of a message, or None if the message has none or only suggests one.
+    """Return the closing notice that a message contains. Return None if the message contains no such notice or only
+    suggests one.
 
     ``todas`` has the vacancies that the message would offer if none were taken.
     """

@@ -147,8 +147,8 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
-    """Return the category with the most signals for a text that is not an offer. Of equal categories the graver one
-    wins.
+    """Return the category with the most signals, for a text that is not an offer. If categories are equal, the graver
+    category is returned.
     """
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
@@ -194,7 +194,9 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
 
 
 def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
-    """Return whether a request for a shift also offers one: days precede it, or words of an offer occur outside it."""
+    """Return whether a message that asks for a shift also offers a shift: days precede the request, or words of an
+    offer occur outside it.
+    """
     asked = pedidos(texto, found)
     offers = [each for each in found if each.tipo in ("oferta", "cede")]
     if any(not any(mark.inicio <= each.inicio < mark.fim for mark in asked) for each in offers):

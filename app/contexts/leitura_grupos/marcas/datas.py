@@ -232,8 +232,8 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date of an element. A day without a month takes the next month in the list, or else the previous
-        one.
+        """Return the date of one element of a list. A day without a month takes the month of the next element, or else
+        that of the previous element.
         """
         each = elements[place]
         month, year = each.mes, each.ano

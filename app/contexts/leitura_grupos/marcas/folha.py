@@ -1,4 +1,6 @@
-"""Collect all marks of one message. Each reader blanks out the words it has read, so that the next one skips them."""
+"""Collect all marks of one message. Each reader blanks out the words that it has read, so that the next reader skips
+them.
+"""
 
 import re
 from collections.abc import Sequence

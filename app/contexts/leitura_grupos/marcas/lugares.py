@@ -156,8 +156,8 @@ class _Nomes:
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
-        """Return the hospitals that may have this name in this place. A name that an operator added for one town is
-        invalid in another.
+        """Return the hospitals that may have this name in this place. A name that an operator added for one town does
+        not apply in another town.
         """
         if all(each.so_em is None for each in bearers):
             return bearers

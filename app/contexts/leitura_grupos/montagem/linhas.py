@@ -189,7 +189,7 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """Divide marks into those before the first run of days, those of each run, and those after the last."""
+    """Divide marks into three kinds: before the first run of days, belonging to one run, and after the last run."""
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])
     nothing: list[list[Marca]] = [[] for _ in behind]

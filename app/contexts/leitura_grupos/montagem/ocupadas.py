@@ -92,7 +92,7 @@ class Fechadas:
         return found
 
     def turnos(self, block: Bloco) -> set[int]:
-        """Return the closed shift of a line with several shifts: the one right before the sign or the word."""
+        """Return the closed shift of a line with several shifts: the shift right before the closing sign or word."""
         if len(block.turnos) < 2:
             return set()
         found = set()

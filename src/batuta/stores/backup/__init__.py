@@ -1,1 +1,3 @@
-"""Backups: one archive file with a checksum per database, written while the database is in use and restored as a whole."""
+"""Backups of a database: each is one archive file with a checksum, written while the database is in use and restored as
+a whole.
+"""

@@ -1,4 +1,6 @@
-"""Copies the application's tables out of PostgreSQL from one snapshot, and back in one transaction, without pg_dump."""
+"""Copies the application's tables from one snapshot of PostgreSQL into a backup, and back in one transaction. pg_dump
+is not needed.
+"""
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence

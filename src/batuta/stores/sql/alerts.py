@@ -39,7 +39,7 @@ class SqlIncidents:
         return None if row is None else from_row(Incident, row)
 
     async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
-        """Write the change of an incident in the caller's transaction. Return the events, which the caller emits after
+        """Store a change of an incident in the caller's transaction. Return the events, which the caller emits after
         the commit.
         """
         events = []

@@ -178,7 +178,7 @@ class Database(Transaction, Protocol):
 
 
 class Held:
-    """Rejects a second transaction in a task that already has one open, because the two could deadlock."""
+    """Rejects a second transaction in a task that already has an open transaction, because the two could deadlock."""
 
     def __init__(self) -> None:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)

@@ -38,7 +38,7 @@ class OpenFile:
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
         """Open the first connection with ``connect`` and record the identities of its files. SQLite reports no inode,
-        so retry if the path changed meanwhile.
+        so the opening is repeated if the path changed during it.
         """
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])

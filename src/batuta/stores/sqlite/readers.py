@@ -135,8 +135,8 @@ class Readers:
             reader.interrupt(request)
 
     def refusal(self, request: Request) -> tuple[None, BatutaError] | None:
-        """Return an error for a request that waited too long, and for every request after the file was lost. None:
-        serve the request.
+        """Return the error for a request that waited too long, or for any request after the file was lost. Return None
+        if the request may be served.
         """
         if (lost := self.file.lost) is not None:
             return None, lost

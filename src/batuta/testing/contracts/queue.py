@@ -26,7 +26,9 @@ DEAD = Settlement(state=ItemState.DEAD, error="no")
 
 @dataclass
 class QueueFixture(ABC):
-    """A store under test. ``item`` builds an item of its table; ``state`` reads the state of an item in the contract's terms."""
+    """A store under test. ``item`` builds an item of its table; ``state`` returns the state of an item in the terms of
+    the contract.
+    """
 
     store: QueueStore
     clock: FakeClock
