@@ -7,22 +7,22 @@ from app.contexts.handoffs.model import Status, Via
 
 PERGUNTA: Final = (
     "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. Um médico quer esta vaga que você publicou:\n{fatos}\n"
-    "Ela fica com ele? Responda CONFIRMO ou NÃO CONFIRMO{link}. Aguardo até {ate}.\n"
+    "Ela fica com ele? Responda CONFIRMO ou NÃO CONFIRMO até {ate}.{link}\n"
     "Se preferir não receber mais mensagens, responda PARAR."
 )
 LEMBRETES: Final = (
     "Oi{nome}! Ainda preciso da sua resposta sobre esta vaga:\n{fatos}\n"
-    "O médico fica com ela? Responda CONFIRMO ou NÃO CONFIRMO{link}.",
+    "O médico fica com ela? Responda CONFIRMO ou NÃO CONFIRMO.{link}",
     "Oi{nome}! O médico continua esperando sua resposta sobre esta vaga:\n{fatos}\n"
-    "Responda CONFIRMO ou NÃO CONFIRMO{link}. Aguardo até {ate}.",
+    "Responda CONFIRMO ou NÃO CONFIRMO até {ate}.{link}",
     "Oi{nome}! Este é o último aviso sobre esta vaga:\n{fatos}\n"
-    "Se não houver resposta até {ate}, o médico será liberado. Responda CONFIRMO ou NÃO CONFIRMO{link}.",
+    "Se não houver resposta até {ate}, o médico será liberado. Responda CONFIRMO ou NÃO CONFIRMO.{link}",
 )
-COM_LINK: Final = ", ou use este link: {link}"
+COM_LINK: Final = "\nOu use este link: {link}"
 # Answers to the poster.
 OBRIGADA: Final = {
-    Status.CONFIRMED: "Obrigada! Registrei que você confirmou o médico para esta vaga e já avisei a ele.",
-    Status.NOT_CONFIRMED: "Obrigada por avisar. Registrei que o médico não fica com esta vaga e já avisei a ele.",
+    Status.CONFIRMED: "Obrigada! Registrei que você confirmou o médico para esta vaga, e vou avisá-lo.",
+    Status.NOT_CONFIRMED: "Obrigada por avisar. Registrei que o médico não fica com esta vaga, e vou avisá-lo.",
 }
 # Messages to the doctor.
 PEDIDO: Final = (

@@ -22,7 +22,7 @@ from tests.julia.handoffs.ponte import (
     process,
     turn_on,
 )
-from tests.julia.plantoes.mesa import UNKNOWN_ID, add_vaga, events, history, shifts, vaga
+from tests.julia.plantoes.mesa import UNKNOWN_ID, add_doctors, add_vaga, events, history, shifts, vaga
 from tests.julia.respostas.test_respostas import answers, go_to, offer, receive, said
 from tests.julia.tables import add_doctor, one, rows, write
 
@@ -177,6 +177,15 @@ async def test_of_ten_concurrent_decisions_one_counts(office: Office, doctor: st
     reserved = (await vaga(office, row["vaga_id"]))["status"] == "reservada"
     assert reserved is (row["status"] == "confirmed")
     assert len(await messages(office, "confirmacao")) == 2
+
+
+async def test_of_fifty_doctors_who_want_one_vacancy_one_is_handed_off(office: Office, chip: str) -> None:
+    id, doctors = await group_vaga(office), await add_doctors(office, 50)
+    acts = [handoffs(office).abrir(id, doctor, por="gestora", motivo="-") for doctor in doctors]
+    results = await asyncio.gather(*acts, return_exceptions=True)
+    assert Counter(type(each).__name__ for each in results) == {"Aberto": 1, "HandoffNaoAbre": 49}
+    assert len(await messages(office, "handoff")) == 1
+    assert [line[1] for line in await history(office, id)] == ["aberta", "aguardando_confirmacao"]
 
 
 @pytest.mark.parametrize("status", ["fechada", "cancelada", "reservada"])
