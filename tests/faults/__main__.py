@@ -143,6 +143,8 @@ Each test breaks a real process, database or clock and compares the result with 
   the log. Unless a row says "under `up`", the test itself restarts the process.
 - **Vacancies.** Each process syncs an answer to disk before its next step. After a restart it repeats the requests of doctors without an
   answer. The answers, the state, the history and the business events must name the same doctor.
+- **Hand-offs.** Two workers send and run `processar_handoffs` all the time. The test moves the clock when no due work is left. The receipts of the
+  simulated WhatsApp, the hand-offs and the vacancies must agree. No message may have a time at night or after the decision.
 - **Parent.** If the database is "–", parent and children are small programs of the test, with limits of two seconds.
 
 ## Figures
