@@ -156,7 +156,8 @@ async def test_history_job_deletes_old_transitions(julia: Julia, clock: FakeCloc
     clock.step(timedelta(days=31))
     await julia.fail("claude", 3)
     answer = await julia.client.post("/jobs/limpar-historico")
-    assert answer.json() == {"status": "ok", "items_processed": 1}
+    expected = {"status": "ok", "linhas": {"circuit_transitions": 1}, "items_processed": 1}
+    assert answer.json() == expected
     left = await julia.work.circuits.history(None, clock.now() - timedelta(days=365))
     assert [each.circuit for each in left] == ["claude"]
 
