@@ -131,6 +131,28 @@ def test_list_can_be_imported_as_plain_mappings_and_follows_the_profile(tmp_path
         assert len(done.stdout.splitlines()) == len(timetable(profile))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("module", "role"),
+    [
+        ("app.workers", "worker"),
+        ("app.workers.fila_worker", "worker"),
+        ("app.workers.grupos_worker", "worker"),
+        ("app.workers.scheduler", "scheduler"),
+    ],
+)
+def test_module_starts_its_role(tmp_path: Path, module: str, role: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "DATABASE_URL": f"sqlite:///{tmp_path}/a.db"}
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"batuta {role}" in done.stdout
+
+
 def test_list_follows_the_profile_that_an_operator_chose(tmp_path: Path) -> None:
     environment = {
         **os.environ, "SCHEDULE_PROFILE": "continuo", "DATABASE_URL": f"sqlite:///{tmp_path / 'julia.db'}",
