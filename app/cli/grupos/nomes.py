@@ -47,7 +47,7 @@ def esquecer(
 
 
 async def _forget(julia: Julia, nome: str, id: str | None) -> Ensinado:
-    """Remove a name. ``id`` is the hospital or speciality, or the beginning of its id."""
+    """Remove a name. ``id`` is the id of the hospital or speciality, or the first characters of that id."""
     whole = None if id is None else await id_of(julia, ("hospitais", "especialidades"), id, NomeDesconhecido())
     return await julia.groups.ensino.esquecer(nome, por=current_user(), id=whole)
 

@@ -181,7 +181,7 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """Filters translated to values of the doctors' rows. None means no restriction."""
+    """The filters of a campaign, translated to values in the doctors' rows. None means no restriction."""
 
     especialidades: tuple[str, ...] | None
     cidades: tuple[str, ...] | None

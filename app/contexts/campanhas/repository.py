@@ -99,5 +99,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Replace None by an empty list. A separate parameter of the statement means "no restriction"."""
+    """Return the lists for a statement, with an empty list for None. Another parameter of the statement states that
+    there is no restriction.
+    """
     return {name: list(values or ()) for name, values in named.items()}

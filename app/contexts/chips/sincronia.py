@@ -69,7 +69,7 @@ class Volta:
 
 @dataclass(frozen=True, slots=True)
 class Cortada:
-    """A chip whose connection WhatsApp closed with this code."""
+    """A chip whose connection WhatsApp closed. ``code`` is the reason that WhatsApp gave."""
 
     chip: Conhecido
     code: int

@@ -142,7 +142,7 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or open a question about a probable one. Returns None if the message is neither."""
+        """Apply an opt-out, or record a probable one for an operator. Returns None if the message is neither."""
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:
             return None
@@ -220,7 +220,9 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """Return the gateway's reports about this text to this number. They resolve a send whose answer was lost."""
+        """Return the gateway's reports that this text was sent to this number. They resolve a send whose answer was
+        lost.
+        """
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
             EcoVisto(
@@ -359,8 +361,8 @@ class Conversas:
         regra: str,
         now: datetime,
     ) -> None:
-        """Open a question about a probable opt-out for an operator, which holds messages on Julia's initiative to the
-        person.
+        """Record a probable opt-out for an operator to decide. Until then, messages to the person on Julia's initiative
+        are held.
         """
         stopped = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)

@@ -1,4 +1,4 @@
-"""Read a briefing or a template: Markdown headings with lists below. Pure functions.
+"""Pure functions that read a briefing or a template: Markdown headings with lists below them.
 
 A document that has no known section, repeats a section, or is too long is invalid. Unknown sections and lines that
 cannot be understood become warnings (``avisos``).

@@ -121,10 +121,11 @@ def eh_grave(leitura: Leitura, texto: str) -> bool:
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
-    """Return the fall since the later of the last fall and the last inbound message, in whole days of 24 hours.
+    """Return how far a temperature has fallen, in whole days of 24 hours. The fall counts from the last fall or the
+    last inbound message, whichever is later.
 
-    Returns None if less than a day has passed, or if neither instant is known. ``ate`` keeps the hours beyond the last
-    whole day, so that runs at slightly different hours lose no day.
+    Returns None if less than a day has passed, or if neither instant is known. ``ate`` keeps the hours beyond the
+    last whole day, so that runs at slightly different hours lose no day.
     """
     known = [each for each in (last_decay_at, last_inbound_at) if each is not None]
     if not known:

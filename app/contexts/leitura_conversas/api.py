@@ -1,4 +1,4 @@
-"""Interface of the reader of inbound texts for other contexts."""
+"""Names with which other contexts read inbound texts."""
 
 from app.contexts.leitura_conversas.leitor import ler
 from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut

@@ -1,5 +1,5 @@
-"""Interface of the reader of group messages for other contexts: the function that reads a message, the types of its
-result, and helpers for texts.
+"""Names with which other contexts read group messages: the function that reads a message, the types of its result, and
+helpers for texts.
 """
 
 from app.contexts.leitura_grupos.documento import trechos, vaga_documento

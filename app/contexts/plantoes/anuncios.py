@@ -68,7 +68,7 @@ class Anuncios:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """Build the service. It calls ``wake`` after it has queued messages."""
+        """Build the service. ``wake`` is called after messages were queued, so that a worker sends them."""
         self._database = database
         self._candidatos = candidatos
         self._fila = fila

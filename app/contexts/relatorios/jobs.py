@@ -40,7 +40,9 @@ class ReportJobs:
         return {"report-periodo": self.report_periodo, "report-semanal": self.report_semanal}
 
     async def report_periodo(self, call: JobCall) -> Outcome:
-        """Report a part of today, or of the day in ``data``. Before the end of the part, only return the figures."""
+        """Make the report of a part of today, or of the day in ``data``. If that part has not ended yet, only return
+        the figures.
+        """
         tipo = call.params.get("tipo")
         if tipo not in DO_DIA:
             return Failed(TIPO_WANTED(tipos=", ".join(DO_DIA)), permanent=True)

@@ -1,4 +1,4 @@
-"""Authenticate a delivery of the gateway, which signs nothing.
+"""Authenticate a delivery of the gateway. The gateway does not sign its deliveries.
 
 A delivery carries one of three proofs: a header that we set (``X-Webhook-Secret``), a token that the gateway makes
 from a header called ``jwt_key`` (an HS256 JWT that expires after ten minutes), or the secret in the query of the

@@ -55,7 +55,7 @@ class Poster:
 
 
 def delivery_of(status: int) -> Entrega:
-    """Return the delivery that a status means. After most server errors the report may have arrived."""
+    """Return the delivery result that an HTTP status means. After most server errors the report may have arrived."""
     if 200 <= status < 300:
         return Entregue()
     if status >= 500 and status not in NOT_PROCESSED:

@@ -127,7 +127,9 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class MayProbe:
-    """A probe is allowed. The first caller that writes it to the database becomes the probe."""
+    """A call may test whether the service has recovered. The first caller that writes this to the database makes the
+    test call.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Reasons(tuple[Reason, ...]):
 
 
 class ReasonCode(str):
-    """A code with its English sentence. A call with the facts of a case returns the reason."""
+    """A code with its English sentence. Calling it with the facts of one case returns the reason for that case."""
 
     __slots__ = ("english",)
     english: str

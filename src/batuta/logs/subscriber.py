@@ -86,7 +86,9 @@ class Line:
 
 
 class LogSubscriber:
-    """Writes one line per event: an error as its class and the safe part of its message, a crash with its frames."""
+    """Writes one log line per event. An error is shown by its class and the safe part of its message; a crash is shown
+    with its frames.
+    """
 
     def __init__(self, wording: Wording | None = None) -> None:
         self._wording = wording or Wording()

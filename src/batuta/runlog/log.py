@@ -185,8 +185,8 @@ class ExecutionLog(Protocol):
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
-        """Return runs whose renewal is overdue, whose lease is longer than possible, or whose owner is in ``owners``.
-        Locked rows are omitted.
+        """Return the runs whose renewal is overdue, whose lease ends later than any renewal could set it, or whose
+        owner is in ``owners``. Locked rows are omitted.
 
         ``known`` are the jobs of this code. A run of another job is included only after a much longer time without
         renewal.

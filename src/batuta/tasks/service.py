@@ -34,7 +34,9 @@ class TaskBackend(Protocol[SomeTransaction]):
         priority: int,
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the tasks and return their ids in order. For a key that a live task has, the id of that live task is returned."""
+        """Insert the tasks and return their ids in order. If a live task already has the key of a new task, the id of
+        the live task is returned.
+        """
         ...
 
     async def status(self, id: str) -> TaskStatus | None: ...

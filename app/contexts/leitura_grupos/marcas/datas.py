@@ -339,8 +339,8 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
-    """Return whether the word is a weekday. The short forms "ter", "dom", "sex" and "seg" need a sign, a period or a
-    day after them.
+    """Return whether the word is a weekday. The short forms "ter", "dom", "sex" and "seg" count only before a
+    punctuation mark, a period or a day.
     """
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):

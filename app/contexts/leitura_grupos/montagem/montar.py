@@ -323,8 +323,8 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Return whether a day is a holiday. On a line that mentions a holiday every day counts as one, unless the line
-        has a known holiday.
+        """Return whether a day is a holiday. If its line mentions a holiday but contains no known holiday, every day of
+        the line counts as a holiday.
         """
         if self._e_feriado(day) or not block.feriado:
             return self._e_feriado(day)

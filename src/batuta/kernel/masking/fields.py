@@ -77,7 +77,9 @@ def kind_of(field_name: str) -> Kind | None:
 
 
 def mask_value(value: object, kind: Kind) -> str:
-    """Return the text that replaces a sensitive value. The replacement of a person's text contains its length."""
+    """Return the text that replaces a sensitive value. If the value is a text that a person wrote, the replacement
+    states its length.
+    """
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"
     return HIDDEN

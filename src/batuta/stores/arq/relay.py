@@ -220,8 +220,8 @@ class ArqRelay:
         return heard.keys()
 
     async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Return lost tasks to the queue. A call is lost if it has no outcome and is not in ARQ's queue, where it stays
-        until it has run.
+        """Return lost tasks to the queue. A call stays in ARQ's queue until it has run, so a call without an outcome
+        that is not in that queue is lost.
         """
         if not ids:
             return

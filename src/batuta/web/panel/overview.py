@@ -139,14 +139,14 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> R
 
 
 def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return why a job is not ok. A held job also shows until when, if the hold has an end."""
+    """Return why a job is not ok. If the job is held and the hold has an end, the text includes that end."""
     if health.state is JobState.HELD:
         return explain_hold(health, seen, words)
     return words.reason(health.why)
 
 
 def explain_hold(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return why the job may not run now, and until when, if the hold has an end. None: the job may run."""
+    """Return why the job may not run now, and the end of the hold if it has one. Return None if the job may run."""
     if health.held is None:
         return None
     text, until = words.texts.reason(health.held), _hold_end(health.job, seen)
