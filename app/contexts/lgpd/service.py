@@ -241,11 +241,11 @@ class Lgpd:
 
     async def _mentions(
         self, reading: Reading, alvo: Alvo, *, in_use: bool = False
-    ) -> dict[str, list[tuple[str, Json]]]:
+    ) -> dict[str, list[tuple[str, str | AsJson]]]:
         """Return the free texts with a number of the person, by column: the text as stored, and without the number.
         ``in_use`` returns those of rows that are in use now instead.
         """
-        found: dict[str, list[tuple[str, Json]]] = {}
+        found: dict[str, list[tuple[str, str | AsJson]]] = {}
         if not alvo.chaves:
             return found
         number, name = numero(alvo.chaves), nome(alvo.escritos)
@@ -253,16 +253,17 @@ class Lgpd:
             for end in {last_digits(chave) for chave in alvo.chaves}:
                 for row in await reading.all(each.ocupados if in_use else each.achar, last=end):
                     if (masked := sem_numero(row[each.coluna], number, name)) != row[each.coluna]:
-                        found.setdefault(f"{each.tabela}.{each.coluna}", []).append((row["said"], masked))
+                        # The stored form of a text is the text itself. A JSON column encodes it.
+                        new = str(masked) if row["said"] == row[each.coluna] else AsJson(masked)
+                        found.setdefault(f"{each.tabela}.{each.coluna}", []).append((row["said"], new))
         return found
 
     async def _mask(
-        self, transaction: Transaction, alvo: Alvo, mentions: Mapping[str, Sequence[tuple[str, Json]]]
+        self, transaction: Transaction, alvo: Alvo, mentions: Mapping[str, Sequence[tuple[str, str | AsJson]]]
     ) -> Counter[str]:
         counts = Counter[str]()
         for each in self._livres:
-            for said, masked in dict(mentions.get(f"{each.tabela}.{each.coluna}", ())).items():
-                new = masked if isinstance(masked, str) else AsJson(masked)
+            for said, new in dict(mentions.get(f"{each.tabela}.{each.coluna}", ())).items():
                 counts[MENCOES] += await transaction.run(each.trocar, new=new, said=said)
         return counts
 

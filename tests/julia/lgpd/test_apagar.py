@@ -1,5 +1,6 @@
 """Erasure of one person, on both databases."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.composition.julia import julia_of
+from app.contexts.comum.telefone import chave
 from app.contexts.lgpd.pessoa import NumeroDeVarias, PessoaDesconhecida
+from app.contexts.lgpd.service import Recibo
 from app.contexts.webhooks.api import Entregue
 from app.integrations.evolution.events import delivery_of
 from app.main import build
@@ -271,3 +274,59 @@ async def test_number_in_a_message_that_is_being_sent_keeps_the_request_open(wor
     await write(work.database, "UPDATE fila_mensagens SET lease_until = NULL, status = 'enviada'")
     assert await lgpd_of(work).retomar(10) > 0
     assert (await one(work.database, "SELECT concluido_em FROM lgpd_pedidos"))["concluido_em"] is not None
+
+
+@pytest.mark.parametrize("step", ["_stop", "_erase", "_mask", "_left"])
+async def test_erasure_that_stops_at_any_step_continues_later(
+    work: Batuta, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    ana, service = await add_everywhere(work, 1), lgpd_of(work)
+
+    async def crash(*args: object, **options: object) -> None:
+        raise RuntimeError("the process ends here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service, step, crash)
+        with pytest.raises(RuntimeError):
+            await service.apagar(ana.telefone, por="x", motivo="x")
+    request = await one(work.database, "SELECT alvo, concluido_em FROM lgpd_pedidos")
+    assert (request["alvo"]["chaves"], request["concluido_em"]) == ([chave(ana.telefone)], None)
+    await service.retomar(10)
+    found = await dump(work)
+    assert [row for table in found.values() for row in table if any(sign in row for sign in ana.sinais)] == []
+    assert (await one(work.database, "SELECT concluido_em FROM lgpd_pedidos"))["concluido_em"] is not None
+
+
+async def test_two_operators_at_once_erase_the_person_once(work: Batuta) -> None:
+    ana = await add_everywhere(work, 1)
+    act = lgpd_of(work).apagar
+    done = await asyncio.gather(*(act(ana.telefone, por=who, motivo="x") for who in "ab"), return_exceptions=True)
+    assert {type(each) for each in done} <= {Recibo, PessoaDesconhecida}
+    await lgpd_of(work).retomar(10)
+    requests = await rows(work.database, "SELECT concluido_em, contagens FROM lgpd_pedidos")
+    assert all(row["concluido_em"] for row in requests)
+    assert sum(row["contagens"].get("clientes", 0) for row in requests) == 1
+
+
+async def test_number_is_the_same_with_and_without_the_ninth_digit(work: Batuta) -> None:
+    long, short = "5511987650001", "551187650001"
+    await add_doctor(work.database, long, now=work.clock.now())
+    await insert(
+        work,
+        "interacoes",
+        conteudo="x",
+        telefone=short,
+        autor_tipo="externo",
+        tipo="entrada",
+        created_at=work.clock.now(),
+    )
+    await insert(
+        work, "audit_log", id=work.ids.new(), at=work.clock.now(), actor="a", action="z", subject="x",
+        after=AsJson("(11) 8765-0001 ou 11 98765.0001"),
+    )  # fmt: skip
+    assert (await lgpd_of(work).apagar(f"+55 11 {short[4:]}", por="x", motivo="x")).completo
+    assert await rows(work.database, "SELECT 1 FROM interacoes WHERE telefone IS NOT NULL") == []
+    noted = await one(work.database, "SELECT after FROM audit_log WHERE action = 'z'")
+    assert noted["after"] == "[removido] ou [removido]"
+    resumos = julia_of(work).messages.resumos
+    assert await resumos.read(work.database, long) == await resumos.read(work.database, short)
