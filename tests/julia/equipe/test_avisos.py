@@ -9,13 +9,17 @@ import pytest
 from pydantic import SecretStr
 
 from app.composition.gestao.equipe import destinations
+from app.composition.gestao.relatorios import TEXTS
 from app.composition.julia import julia_of
 from app.contexts.comum.entrega import Entrega, Entregue, Incerto, Recusado
 from app.contexts.equipe.avisos import AVISOS, Aviso, Avisos, Canal
+from app.integrations.reports.webhooks import Poster
+from app.integrations.team.notices import SlackNotices
 from app.web.boards import people_board
 from batuta.health import Severity
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Failed
+from batuta.texts import Texts
 from tests.julia.envio.sending import MINUTE, PHONE, Office
 from tests.julia.respostas.test_respostas import receive
 from tests.julia.tables import rows
@@ -140,6 +144,18 @@ async def test_a_resolved_entry_makes_the_notice_unnecessary(office: Office, doc
     await julia.messages.pendencias.resolver(pending.id, por="ana", motivo="liguei")
     await deliver(office)
     assert board.received == []
+
+
+async def test_message_of_a_stranger_is_notified_without_a_conversation(office: Office, chip: str) -> None:
+    board = Mural()
+    notices(office, board)
+    await receive(office, "bom dia")  # no doctor has this number
+    await deliver(office)
+    assert [(each.motivo, each.conversa_id) for each in board.received] == [("sem_resposta", None)]
+    texts = SlackNotices(
+        Poster("http://127.0.0.1:1", office.clock), Texts("pt-BR", [TEXTS]), "https://julia.example.org"
+    )
+    assert texts.texto(board.received[0]).startswith("Uma mensagem espera uma pessoa: sem resposta.")
 
 
 async def test_a_refused_notice_is_retried_and_arrives_once(office: Office, doctor: str, chip: str) -> None:
