@@ -25,6 +25,8 @@ OPEN = {
 }
 # Routes that check their own secret, and refuse a request without it like the others.
 OWN_SECRET = {("POST", "/webhook/evolution"), ("POST", "/webhook/chatwoot")}
+# The page of a signed link, for people outside the team: tests/julia/handoffs checks its tokens.
+SIGNED_LINK = {("GET", "/handoffs/confirmar"), ("POST", "/handoffs/confirmar")}
 SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32}
 LOCAL = "127.0.0.1:8000"
 
@@ -36,7 +38,7 @@ def routes(api: FastAPI) -> Iterator[tuple[str, str]]:
 
 
 def protected_routes(api: FastAPI) -> list[tuple[str, str]]:
-    return [route for route in routes(api) if route not in OPEN]
+    return [route for route in routes(api) if route not in OPEN | SIGNED_LINK]
 
 
 def address(path: str) -> str:
@@ -180,7 +182,7 @@ async def test_unauthenticated_request_gets_no_validation_errors(production: Jul
 async def test_every_route_has_a_scope_except_the_listed_ones(production: Julia) -> None:
     found = set(routes(production.api))
     assert found >= OPEN
-    assert production.api.state.batuta.open_routes == {path for _, path in OPEN | OWN_SECRET}
+    assert production.api.state.batuta.open_routes == {path for _, path in OPEN | OWN_SECRET | SIGNED_LINK}
     for context in iter_route_contexts(production.api.routes):
         for method in context.methods or ():
             assert scope_of(context, method) in Scope
@@ -197,7 +199,7 @@ async def test_openapi_document_names_the_scope_of_each_route(production: Julia)
     document = production.api.openapi()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            is_open = (method.upper(), path) in OPEN | OWN_SECRET
+            is_open = (method.upper(), path) in OPEN | OWN_SECRET | SIGNED_LINK
             assert bool(operation["security"]) != is_open
             assert is_open or Scope(operation["x-batuta-scope"])
             assert is_open or {"401", "403"} <= operation["responses"].keys()
