@@ -27,8 +27,9 @@ BROAD_CATCHES = {
     "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
-# Functions whose `while` may wait: the supervisor's, threads that empty an inbox, and those that one run needs until
-# its end to keep its lease, write its result or repeat its delivery while nothing was sent.
+# Functions whose `while` may wait: the supervisor's, threads that empty an inbox, those that one run needs until its
+# end to keep its lease, write its result or repeat its delivery while nothing was sent, and clocks and steps of a
+# simulation.
 WHILES = {
     "kernel/waiting.py": {"insist"},
     "kernel/leases.py": {"renew_until_cancelled"},
@@ -42,8 +43,9 @@ WHILES = {
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_waiting"},
     "stores/sqlite/readers.py": {"_work"},
-    "testing/clock.py": {"advance"},
+    "testing/clock.py": {"advance", "sleep"},
     "testing/loops.py": {"wait_for"},
+    "testing/simulation.py": {"run_until", "settle"},
 }
 # Means by which a test asserts: the statement, and functions of pytest, the browser driver and the standard library.
 ASSERTIONS = frozenset({"assert", "raises", "warns", "fail", "expect", "AssertionError"})
