@@ -37,8 +37,8 @@ RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The rate of sending. ``limites`` is None to use the limits of the settings; a rehearsal with a fast clock sets
-    its own.
+    """The rate of sending. ``limites`` is None if the limits of the settings apply; a rehearsal with a fast clock sets
+    its own limits.
     """
 
     limites: Limites | None = None

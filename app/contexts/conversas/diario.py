@@ -38,7 +38,7 @@ class Resumos:
         self._key: str | None = None
 
     async def settle(self, transaction: Transaction, telefone: str, *, now: datetime) -> str:
-        """Return the digest of a number. The database gets an id if it has none."""
+        """Return the keyed digest of a number. If the database has no id yet, create the id first."""
         return digest(await self._id.settle(transaction, now=now), telefone)
 
     async def read(self, reading: Reading, telefone: str) -> str:

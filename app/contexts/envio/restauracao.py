@@ -47,7 +47,7 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Facts of the replaced database since the backup."""
+    """Facts that the replaced database recorded after the backup was taken."""
 
     messages: Sequence[Row]
     people: Sequence[Row]

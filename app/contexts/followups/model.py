@@ -2,8 +2,8 @@
 
     msg_enviada ──48 h──▶ followup_1_enviado ──5 d──▶ followup_2_enviado ──15 d──▶ nao_respondeu ──60 d──▶ recontato
 
-Each arrow to the next stage is taken when the message was sent, never when it is queued. An inbound message leaves this
-path from every stage.
+The conversation moves to the next stage when the message was sent, never when it is queued. At every stage, an
+inbound message ends this sequence.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class PausaNoPassado(BatutaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowupsMudados:
-    """The result of a pause or of its end. ``ate`` is the end of the pause, or None."""
+    """The result of a command that pauses or resumes follow-ups. ``ate`` is the end of the pause, or None."""
 
     id: str
     estagio: Estagio

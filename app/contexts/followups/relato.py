@@ -1,4 +1,4 @@
-"""Follow-ups as documents for commands and routes, without names and telephone numbers."""
+"""Convert follow-ups to documents for commands and HTTP routes, without names and telephone numbers."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from batuta.sql import Row
 
 
 def followup_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
-    """Describe one conversation. ``devido_em`` is null after the last follow-up."""
+    """Convert one conversation to a document. ``devido_em`` is null after the last follow-up."""
     etapa = POR_ESTAGIO.get(Estagio(row["stage"]))
     return {
         "conversa": str(row["id"]),

@@ -38,7 +38,9 @@ COM_VAGA: Final = (
 
 
 def followup(tipo: Tipo, conversa_id: str, nome: str | None, vaga: Row | None = None) -> str:
-    """Write a follow-up. ``vaga`` is the vacancy that the second follow-up names, with the names of its places."""
+    """Write a follow-up. ``vaga`` is the vacancy that the second follow-up mentions, with the names of its hospital,
+    speciality and period.
+    """
     variants = VARIANTES[tipo] if vaga is None else COM_VAGA
     body = variants[crc32(conversa_id.encode()) % len(variants)]
     if vaga is not None:

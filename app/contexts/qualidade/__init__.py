@@ -1,1 +1,3 @@
-"""Quality of the service to doctors: alerts from measured figures, evaluations of conversations, the guidance from both."""
+"""Quality of the service to doctors: alerts about measured figures, evaluations of conversations, and the guidance for
+the model that follows from the evaluations.
+"""
