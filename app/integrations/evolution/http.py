@@ -84,7 +84,7 @@ class Gateway:
 
 
 def path_of(*parts: str) -> str:
-    """Join the parts of a path. Each part is quoted, so that a slash in a name does not separate."""
+    """Join the parts of a path. Each part is quoted, so that a slash in a name is not read as a separator."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
