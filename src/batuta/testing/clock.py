@@ -75,7 +75,8 @@ class JumpClock:
     """A clock that runs at the speed of real time and jumps ahead on request. A jump wakes the sleepers that become due."""
 
     def __init__(self, start: datetime) -> None:
-        self._start = start
+        # In UTC, because an addition in a local zone counts the hours of the wall clock across a clock change.
+        self._start = start.astimezone(UTC)
         self._machine = SystemClock()
         self._since = self._machine.monotonic()
         self._jumped = 0.0

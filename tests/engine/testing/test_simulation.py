@@ -1,6 +1,7 @@
 """A simulation runs days of jobs and queued work in seconds."""
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from batuta import Batuta, TaskContext
 from batuta.testing import JumpClock, Simulation
@@ -36,3 +37,11 @@ async def test_sleeper_wakes_by_time_or_by_a_jump() -> None:
     assert timedelta(hours=2) <= clock.now() - START < timedelta(hours=2, minutes=1)
     clock.jump_to(START)
     assert clock.now() - START >= timedelta(hours=2)
+
+
+async def test_clock_passes_every_hour_of_a_clock_change() -> None:
+    zone = ZoneInfo("America/New_York")
+    clock = JumpClock(datetime(2026, 11, 1, 0, 30, tzinfo=zone))
+    clock.jump_to(datetime(2026, 11, 1, 2, 30, tzinfo=zone))
+    assert clock.now() >= datetime(2026, 11, 1, 7, 30, tzinfo=UTC)
+    assert clock.monotonic() >= timedelta(hours=3).total_seconds()
