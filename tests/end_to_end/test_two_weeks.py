@@ -1,0 +1,245 @@
+"""Both timetables run on a jumping clock, in a zone with clock changes and in one without, among people who answer.
+
+Every fire of every job happens once, the figures of each job match the rows, and the gateway's own record shows no
+message that a rule forbids.
+
+``FAULTS=long`` simulates two weeks, minute by minute. The short form simulates the three days around the clock change.
+Its jobs that fire more often than once an hour fire every six hours, its clock jumps over minutes without a fire, and it
+leaves out the profile continuo in São Paulo and half of the doctors. Second follow-ups and expired rests need the long
+form. No form reaches the end of the pause after the third follow-up, which comes after 82 days.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.composition import jobs
+from app.composition.jobs import SAME, Entry, Profile
+from tests.end_to_end.population import Office, Population, office_of
+from tests.faults.figures import LONG
+from tests.faults.harness import logged
+from tests.judges.evidence import Receipt, Rules, Status, Target
+from tests.judges.scheduler import judge
+from tests.julia.tables import one, rows
+from tests.oracles import cron_fires
+
+DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+STATUS: dict[str, Status] = {"ok": "success", "partial": "success", "skipped": "skipped", "error": "error"}
+ANSWERS = ("resposta", "recebimento", "retomada")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A profile in a zone. ``monday`` begins two weeks; the clock change is on the Sunday after it, if there is one."""
+
+    profile: Profile
+    place: str
+    monday: datetime
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.place)
+
+    @property
+    def starts(self) -> datetime:
+        day = self.monday if LONG else self.monday + 4 * DAY
+        return day.replace(hour=7, minute=30, tzinfo=self.zone).astimezone(UTC)
+
+    @property
+    def ends(self) -> datetime:
+        day = self.monday + (14 if LONG else 7) * DAY
+        return day.replace(hour=11, minute=10, tzinfo=self.zone).astimezone(UTC)
+
+    def expected(self) -> Iterator[Target]:
+        """Compute every fire after the start, without the code of the scheduler."""
+        for entry in jobs.CATALOGUE:
+            if (schedule := entry.schedule(self.profile)) is not None:
+                for at in cron_fires(schedule, self.zone, self.starts + MINUTE, self.ends):
+                    yield Target(entry.name, at.astimezone(UTC))
+
+
+AUTUMN, SPRING = datetime(2026, 10, 26), datetime(2026, 3, 2)
+CASES = [
+    Case("continuo", "America/New_York", AUTUMN),
+    Case("janelas", "America/New_York", SPRING),
+    Case("janelas", "America/Sao_Paulo", AUTUMN),
+    *([Case("continuo", "America/Sao_Paulo", AUTUMN)] if LONG else []),
+]
+CANARY = "(SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')"
+# Jobs, a figure in their results, and the number of rows that the sum of the figure over all runs must have.
+FIGURES = (
+    ("processar_followups%", "enfileirados", "fila_mensagens WHERE tipo LIKE 'followup_%'"),
+    ("processar_pausas_expiradas", "reativadas", "conversations WHERE stage = 'recontato'"),
+    ("discovery_autonomo", "enfileirados", "gatilhos_contatos WHERE gatilho = 'discovery_autonomo'"),
+    ("reativacao_autonoma", "enfileirados", "gatilhos_contatos WHERE gatilho = 'reativacao_autonoma'"),
+    ("feedback_autonomo", "enfileirados", "gatilhos_contatos WHERE gatilho = 'feedback_autonomo'"),
+    ("oferta_autonoma", "ofertas_enfileiradas", "vagas_ofertas WHERE por = 'oferta_autonoma'"),
+    ("recovery_vagas_incompletas", "dms_enfileirados", "fila_mensagens WHERE tipo = 'recuperacao'"),
+    ("processar_campanhas%", "iniciadas", "campanhas WHERE iniciada_em IS NOT NULL"),
+    ("processar_campanhas%", "enfileiradas", "fila_mensagens WHERE tipo = 'campanha'"),
+    ("processar_campanhas%", "concluidas", "business_events WHERE event_type = 'campanha_concluida'"),
+    ("processar_handoffs", "lembretes_enfileirados", "fila_mensagens WHERE tipo = 'lembrete_handoff'"),
+    ("processar_handoffs", "expirados", "external_handoffs WHERE status = 'expired'"),
+    ("processar_handoffs", "encerrados", "external_handoffs WHERE decidido_via = 'vaga'"),
+    ("processar_retomadas", "enfileiradas", "fila_mensagens WHERE tipo = 'retomada'"),
+    ("processar_confirmacao_plantao", "processadas", "vagas_historico WHERE para = 'pendente_confirmacao'"),
+    ("processar_confirmacao_plantao", "vencidas", "vagas_historico WHERE para = 'cancelada' AND de IS NOT NULL"),
+    ("validar_telefones", "validados", "clientes WHERE status_telefone = 'validado' AND tipo = 'medico'"),
+    ("validar_telefones", "invalidos", "clientes WHERE status_telefone = 'invalido'"),
+    ("sincronizar_grupos", "nomeados", "grupos_whatsapp WHERE apresentado_em IS NOT NULL AND tipo <> 'canario'"),
+    ("consolidar_metricas_grupos", "mensagens_total", f"mensagens_grupo WHERE created_at < :midnight AND grupo_id NOT IN {CANARY}"),
+    ("canario_grupos", "items", f"mensagens_grupo WHERE grupo_id IN {CANARY}"),
+    ("%_chips%", "snapshots_criados", "chip_daily_snapshots"),
+    ("doctor_state_%", "expired_cooling_off", "business_events WHERE event_type = 'medico_fim_do_descanso'"),
+    ("doctor_state_%", "churned", "business_events WHERE event_type = 'medico_perdido'"),
+    ("avaliar_conversas_pendentes", "items", "avaliacoes_qualidade"),
+    ("atualizar_prompt_feedback", "items", "prompts"),
+    ("sincronizar_%", "documentos aplicados", "briefing_sync_log WHERE resultado = 'aplicado'"),
+    ("report_%", "items", "relatorios"),
+    ("report_semanal", "semanas", "relatorios WHERE tipo = 'semanal'"),
+    (
+        "processar_mensagens_agendadas",
+        "enviadas",
+        "fila_mensagens JOIN job_executions ON enviada_em BETWEEN started_at AND finished_at"
+        " WHERE job_name = 'processar_mensagens_agendadas'",
+    ),
+)
+
+
+@pytest.mark.timeout(6 * 3600 if LONG else 300)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.profile}-{case.place}")
+async def test_every_fire_happens_once_and_figures_match_the_rows(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not LONG:
+        monkeypatch.setattr(jobs, "CATALOGUE", tuple(map(_thin, jobs.CATALOGUE)))
+    async with office_of(tmp_path, case.profile, case.place, case.starts) as office:
+        people = Population(office, count=40 if LONG else 20)
+        await people.settle_in()
+        await office.settle()
+        targets = list(case.expected())
+        for instant in _instants(case, targets):
+            await office.step(instant)
+            if instant.minute == 10:
+                await people.act()
+        await _judge_fires(office, targets)
+        await _compare_figures(office)
+        await _judge_messages(office, people)
+        await _judge_reservations(office)
+
+
+def _thin(entry: Entry) -> Entry:
+    """Let a job that fires more often than once an hour fire every six hours."""
+
+    def thin(schedule: str | None) -> str | None:
+        if schedule is None or schedule == SAME or not schedule.startswith("*"):
+            return schedule
+        _, hours, *days = schedule.split()
+        return " ".join(["0", "*/6" if hours == "*" else f"{hours}/6", *days])
+
+    return replace(entry, continuo=thin(entry.continuo), janelas=thin(entry.janelas))
+
+
+def _instants(case: Case, targets: list[Target]) -> list[datetime]:
+    """Return every minute; in the short form the fires, and some minutes of the sending hours for people and messages."""
+    count = int((case.ends - case.starts) / MINUTE)
+    every = [case.starts + n * MINUTE for n in range(1, count + 1)]
+    if LONG:
+        return every
+    fires = {target.at for target in targets}
+    return [at for at in every if at in fires or (at.minute % 10 == 0 and _is_open(at, case.zone)) or at.minute == 10]
+
+
+def _is_open(at: datetime, zone: ZoneInfo) -> bool:
+    local = at.astimezone(zone)
+    return local.weekday() < 5 and 8 <= local.hour < 20
+
+
+async def _judge_fires(office: Office, targets: list[Target]) -> None:
+    """Compare the expected fires, the calls that the endpoints recorded, and the rows."""
+    scheduled = "SELECT * FROM job_executions WHERE trigger <> 'manual'"
+    found = await rows(office.julia.work.database, scheduled)
+    log = [logged(row) for row in found]
+    names = {row.id: row.job for row in log}
+    paths = {entry.name: entry.path.partition("?")[0] for entry in jobs.CATALOGUE}
+    calls = [call for call in office.recorder.calls if call.key in names]
+    assert len(calls) == len(office.recorder.calls)
+    assert [call for call in calls if paths[names[call.key]] != call.path] == []
+    receipts = [
+        Receipt(names[call.key], call.key, None, 1, call.start, call.end, STATUS[call.answer["status"]]) for call in calls
+    ]
+    verdict = judge(targets, receipts, log, Rules(read_at=office.clock.now() + DAY, epsilon=2 * MINUTE))
+    assert verdict.ok, str(verdict)
+    assert (verdict.served, verdict.missed, verdict.unexplained) == (len(targets), 0, 0), verdict.summary()
+    assert sorted((row.job, row.scheduled_for) for row in log) == sorted((each.job, each.at) for each in targets)
+    print(verdict.summary())
+
+
+async def _compare_figures(office: Office) -> None:
+    database, zone = office.julia.work.database, office.julia.work.zone
+    midnight = office.clock.now().astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    different = {}
+    for job, figure, sql in FIGURES:
+        ran = await rows(
+            database, "SELECT result, items_processed FROM job_executions WHERE job_name LIKE :job", job=job
+        )
+        values = {"midnight": midnight} if ":midnight" in sql else {}
+        said = sum(_figure(row, figure) for row in ran)
+        counted = (await one(database, f"SELECT count(*) AS n FROM {sql}", **values))["n"]
+        print(f"{job:32} {figure:24} {said:5} {counted:5}")
+        if said != counted:
+            different[job, figure] = (said, counted)
+    assert different == {}
+
+
+def _figure(row: dict[str, Any], name: str) -> int:
+    result = row["result"] or {}
+    match name:
+        case "items":
+            return row["items_processed"] or 0
+        case "semanas":
+            return int(bool(result.get("id")))
+        case "documentos aplicados":
+            return sum(each["resultado"] == "aplicado" for each in result.get("documentos", ()))
+        case _:
+            return int(result.get(name, 0))
+
+
+async def _judge_messages(office: Office, people: Population) -> None:
+    """Judge by the gateway's record. The rows only say which of these messages are answers."""
+    found = await rows(
+        office.julia.work.database,
+        "SELECT provider_message_id AS id, tipo, conteudo FROM fila_mensagens WHERE status = 'enviada'",
+    )
+    tipos = {row["id"]: row["tipo"] for row in found}
+    receipts = await office.receipts()
+    assert sorted(receipt["id"] for receipt in receipts) == sorted(tipos)
+    ours = [receipt for receipt in receipts if tipos[receipt["id"]] not in ANSWERS]
+    texts = [(receipt["number"], receipt["text"]) for receipt in ours]
+    assert sorted(set(texts)) == sorted(texts), "a message was sent twice"
+    zone = office.julia.work.zone
+    late = [each for each in ours if not _is_open(datetime.fromisoformat(each["at"]), zone)]
+    assert late == [], "a message was sent outside the sending hours"
+    wrong = [
+        (each, since, until)
+        for number, since, until in people.forbidden
+        for each in ours
+        if each["number"] == number and since <= datetime.fromisoformat(each["at"]) < until
+    ]
+    assert wrong == [], "a message was sent after an opt-out, or while a person leads the conversation"
+    print(f"{len(receipts)} messages, {len(ours)} on our initiative, {len(people.forbidden)} times forbidden")
+
+
+async def _judge_reservations(office: Office) -> None:
+    reserved = await rows(
+        office.julia.work.database,
+        "SELECT vaga_id, ordem, de, para, cliente_id FROM vagas_historico ORDER BY vaga_id, ordem",
+    )
+    twice = [row for row in reserved if row["para"] == "reservada" and row["de"] in ("reservada", "realizada")]
+    assert twice == []
+    assert any(row["para"] == "reservada" for row in reserved)
