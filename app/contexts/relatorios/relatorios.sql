@@ -19,14 +19,17 @@ SELECT
     (SELECT count(*) FROM pendencias
      WHERE created_at < :fim AND (resolvida_em IS NULL OR resolvida_em >= :fim)) AS pendencias_abertas;
 
--- read groups: the figures of the groups in a period
+-- read groups: the figures of the groups in a period, without the daily test message
 SELECT
-    (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :inicio AND created_at < :fim) AS mensagens,
-    (SELECT count(*) FROM vagas_grupo WHERE created_at >= :inicio AND created_at < :fim) AS vagas_lidas,
-    (SELECT count(*) FROM vagas_grupo WHERE created_at >= :inicio AND created_at < :fim AND status = 'duplicada') AS duplicadas,
-    (SELECT count(*) FROM vagas_grupo WHERE created_at >= :inicio AND created_at < :fim AND status = 'importada') AS importadas,
-    (SELECT count(*) FROM vagas_grupo
-     WHERE created_at >= :inicio AND created_at < :fim AND status = 'aguardando_revisao') AS em_revisao;
+    (SELECT count(*) FROM mensagens_grupo WHERE created_at >= :inicio AND created_at < :fim
+     AND grupo_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')) AS mensagens,
+    count(*) AS vagas_lidas,
+    count(CASE WHEN status = 'duplicada' THEN 1 END) AS duplicadas,
+    count(CASE WHEN status = 'importada' THEN 1 END) AS importadas,
+    count(CASE WHEN status = 'aguardando_revisao' THEN 1 END) AS em_revisao
+FROM vagas_grupo
+WHERE created_at >= :inicio AND created_at < :fim
+  AND grupo_origem_id NOT IN (SELECT id FROM grupos_whatsapp WHERE tipo = 'canario');
 
 -- read classes: the inbound messages of a period by their class
 SELECT classe, count(*) AS items FROM interacoes

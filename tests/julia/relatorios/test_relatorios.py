@@ -108,6 +108,16 @@ async def test_end_of_day_also_counts_the_whole_day_and_the_groups(office: Offic
     assert found["grupos"] == {"mensagens": 0, "vagas_lidas": 0, "duplicadas": 0, "importadas": 0, "em_revisao": 0}
 
 
+async def test_report_does_not_count_the_daily_test_message_of_the_groups(office: Office) -> None:
+    now = TEN + 8 * HOUR
+    grupos = julia_of(office.work).groups.grupos
+    async with office.work.database.transaction() as transaction:
+        await grupos.ensaiar(transaction, "Plantão fictício", now.date(), now=now)
+    await write(office.work.database, "UPDATE mensagens_grupo SET created_at = :now", now=now)
+    office.clock.step(TEN + 10 * HOUR - office.clock.now())
+    assert (await figures(office, "fim_dia"))["grupos"]["mensagens"] == 0
+
+
 async def test_weekly_report_counts_the_previous_week_with_classes_and_reservations(office: Office) -> None:
     (doctor,) = await add_doctors(office, 1)
     vaga = await add_vaga(office)
