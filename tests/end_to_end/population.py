@@ -36,6 +36,7 @@ from simulador.main import create_app as create_world
 from tests.julia.tables import write
 
 GRACE = timedelta(seconds=2)
+BRIEFING = Path(__file__).parents[2] / "examples" / "briefing"
 SECRET = "segredo-de-teste"
 GROUP = "120363000000000001@g.us"
 SPECIALITY = "Pediatria"
@@ -49,6 +50,8 @@ REPLIES: Mapping[int, str] = {
     5: "Quero falar com uma pessoa, por favor",
     6: "Aceito o plantão",
 }
+# A number that is not on WhatsApp.
+UNKNOWN = "5511900001008"
 AT_NIGHT = {7: "Consigo plantão amanhã cedo?"}
 # Reply of every second person who posts vacancies in groups.
 POSTERS = {0: "Sim, confirmado"}
@@ -163,7 +166,7 @@ async def office_of(folder: Path, profile: Profile, zone: str, starts: datetime)
         reativacao_automatica_enabled=True,
         feedback_automatico_enabled=True,
         recuperacao_automatica_enabled=True,
-        briefing_dir=str(folder / "briefing"),
+        briefing_dir=str(BRIEFING),
         port=port,
     )
     webhook: Mapping[str, Json] = {
@@ -172,7 +175,9 @@ async def office_of(folder: Path, profile: Profile, zone: str, starts: datetime)
         "headers": {SECRET_HEADER: SECRET},
         "events": list(EVENTS),
     }
-    world = create_world(clock, at_rest=Comportamento(), webhook=webhook, instances=[LISTENER])
+    world = create_world(
+        clock, at_rest=Comportamento(unknown_numbers=(UNKNOWN,)), webhook=webhook, instances=[LISTENER]
+    )
     julia = build(settings, clock=clock)
     async with (
         julia.work,
@@ -195,7 +200,7 @@ async def office_of(folder: Path, profile: Profile, zone: str, starts: datetime)
 class Population:
     """Doctors who answer, refuse, opt out or are silent, and operators who create and confirm shifts.
 
-    ``forbidden`` has the instants from which nobody may write to a number on our initiative, and until when.
+    ``forbidden`` lists numbers to which no message may be sent on Julia's initiative, each with the beginning and the end.
     """
 
     office: Office
@@ -210,7 +215,7 @@ class Population:
         return self.office.clock.now().astimezone(self.office.julia.work.zone)
 
     async def settle_in(self) -> None:
-        """Register the doctors, half of them without a speciality, and put two chips into service."""
+        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor rests."""
         medicos: list[Json] = [
             {
                 "telefone": f"55119000{1000 + n:05d}",
@@ -227,6 +232,10 @@ class Population:
         registered = await self.office.request("/api/v1/medicos", medicos=medicos)
         phones = [str(each["telefone"]) for each in medicos if isinstance(each, dict)]
         self.doctors = dict(zip(phones, registered["novos"], strict=True))
+        rests = f"/api/v1/medicos/{registered['novos'][0]}/estado"
+        await self.office.request(
+            rests, motivo="teste", descanso_ate=f"{self.local + timedelta(hours=16):%Y-%m-%dT%H:%M:%S%z}"
+        )
         await self.office.request("/jobs/sincronizar-chips")
         for instance, tipo in ((SENDER, TipoDeChip.JULIA), (LISTENER, TipoDeChip.LISTENER)):
             await _put_into_service(self.office, instance, tipo)
@@ -234,7 +243,9 @@ class Population:
     async def act(self) -> None:
         """Do what people do at this hour. The caller calls it once for every hour of the day."""
         now = self.local
-        await self.reply()
+        if not 7 <= now.hour <= 22:
+            return
+        await self.reply(AT_NIGHT if now.hour == 22 else REPLIES)
         if now.weekday() < 5:
             match now.hour:
                 case 8:
@@ -247,12 +258,10 @@ class Population:
                     await self.schedule_campaign()
                 case 15:
                     await self.confirm_shifts()
-        if now.hour == 22:
-            await self.reply(AT_NIGHT)
 
     async def reply(self, words: Mapping[int, str] = REPLIES) -> None:
         """Reply to the new messages, except to those that Julia sent as an answer."""
-        opted_out = []
+        answered, opted_out = 0, []
         for receipt in await self.office.receipts():
             number, at = receipt["number"], datetime.fromisoformat(receipt["at"])
             text = words.get(int(number[-1])) if number in self.doctors else POSTERS.get(int(number[-1]) % 2)
@@ -261,9 +270,11 @@ class Population:
                 continue
             self.wrote[number] = self.office.clock.now()
             await self.office.write(number, text)
+            answered += 1
             if number in self.doctors and text == REPLIES[4]:
                 opted_out.append(number)
-        await self.office.settle()
+        if answered:
+            await self.office.settle()
         self.forbidden += [(number, self.office.clock.now(), FOREVER) for number in opted_out]
 
     async def create_vacancies(self) -> None:

@@ -4,9 +4,8 @@ Every fire of every job happens once, the figures of each job match the rows, an
 message that a rule forbids.
 
 ``FAULTS=long`` simulates two weeks, minute by minute. The short form simulates the three days around the clock change.
-Its jobs that fire more often than once an hour fire every six hours, its clock jumps over minutes without a fire, and it
-leaves out the profile continuo in São Paulo and half of the doctors. Second follow-ups and expired rests need the long
-form. No form reaches the end of the pause after the third follow-up, which comes after 82 days.
+Its jobs that fire every minute, every few minutes or some minutes after each hour fire every six hours. Its clock jumps
+over minutes without a fire. It leaves out the profile continuo in São Paulo and half of the doctors. Second follow-ups need the long form. No form reaches the end of the pause after the third follow-up, which comes after 82 days.
 """
 
 from collections.abc import Iterator
@@ -91,8 +90,11 @@ FIGURES = (
     ("processar_confirmacao_plantao", "vencidas", "vagas_historico WHERE para = 'cancelada' AND de IS NOT NULL"),
     ("validar_telefones", "validados", "clientes WHERE status_telefone = 'validado' AND tipo = 'medico'"),
     ("validar_telefones", "invalidos", "clientes WHERE status_telefone = 'invalido'"),
-    ("sincronizar_grupos", "nomeados", "grupos_whatsapp WHERE apresentado_em IS NOT NULL AND tipo <> 'canario'"),
-    ("consolidar_metricas_grupos", "mensagens_total", f"mensagens_grupo WHERE created_at < :midnight AND grupo_id NOT IN {CANARY}"),
+    (
+        "consolidar_metricas_grupos",
+        "mensagens_total",
+        f"mensagens_grupo WHERE created_at < :midnight AND grupo_id NOT IN {CANARY}",
+    ),
     ("canario_grupos", "items", f"mensagens_grupo WHERE grupo_id IN {CANARY}"),
     ("%_chips%", "snapshots_criados", "chip_daily_snapshots"),
     ("doctor_state_%", "expired_cooling_off", "business_events WHERE event_type = 'medico_fim_do_descanso'"),
@@ -125,7 +127,7 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
         targets = list(case.expected())
         for instant in _instants(case, targets):
             await office.step(instant)
-            if instant.minute == 10:
+            if instant.minute == 0:
                 await people.act()
         await _judge_fires(office, targets)
         await _compare_figures(office)
@@ -134,13 +136,15 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 
 
 def _thin(entry: Entry) -> Entry:
-    """Let a job that fires more often than once an hour fire every six hours."""
+    """Let a job that fires all day fire every six hours, except at the full hour."""
 
     def thin(schedule: str | None) -> str | None:
-        if schedule is None or schedule == SAME or not schedule.startswith("*"):
+        if schedule is None or schedule == SAME:
             return schedule
-        _, hours, *days = schedule.split()
-        return " ".join(["0", "*/6" if hours == "*" else f"{hours}/6", *days])
+        minute, hours, *days = schedule.split()
+        if minute.startswith("*") and hours != "*":
+            return " ".join(["0", f"{hours}/6", *days])
+        return schedule if minute == "0" or hours != "*" else " ".join(["0", "*/6", *days])
 
     return replace(entry, continuo=thin(entry.continuo), janelas=thin(entry.janelas))
 
@@ -152,7 +156,7 @@ def _instants(case: Case, targets: list[Target]) -> list[datetime]:
     if LONG:
         return every
     fires = {target.at for target in targets}
-    return [at for at in every if at in fires or (at.minute % 10 == 0 and _is_open(at, case.zone)) or at.minute == 10]
+    return [at for at in every if at in fires or (at.minute % 10 == 0 and _is_open(at, case.zone))]
 
 
 def _is_open(at: datetime, zone: ZoneInfo) -> bool:
@@ -171,7 +175,8 @@ async def _judge_fires(office: Office, targets: list[Target]) -> None:
     assert len(calls) == len(office.recorder.calls)
     assert [call for call in calls if paths[names[call.key]] != call.path] == []
     receipts = [
-        Receipt(names[call.key], call.key, None, 1, call.start, call.end, STATUS[call.answer["status"]]) for call in calls
+        Receipt(names[call.key], call.key, None, 1, call.start, call.end, STATUS[call.answer["status"]])
+        for call in calls
     ]
     verdict = judge(targets, receipts, log, Rules(read_at=office.clock.now() + DAY, epsilon=2 * MINUTE))
     assert verdict.ok, str(verdict)
