@@ -21,6 +21,7 @@ from app.composition.jobs import Profile
 from app.composition.julia import Julia
 from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip
 from app.contexts.handoffs.model import SWITCH as HANDOFFS
+from app.contexts.mensagens.regras import SAFE_MODE
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.main import build
 from app.settings import Settings
@@ -50,6 +51,7 @@ REPLIES: Mapping[int, str] = {
     5: "Quero falar com uma pessoa, por favor",
     6: "Aceito o plantão",
 }
+EVERY_NUMBER = ""
 # A number that is not on WhatsApp.
 UNKNOWN = "5511900001008"
 AT_NIGHT = {7: "Consigo plantão amanhã cedo?"}
@@ -185,7 +187,7 @@ async def office_of(folder: Path, profile: Profile, zone: str, starts: datetime)
         httpx2.AsyncClient(base_url=url, trust_env=False, timeout=60) as control,
     ):
         recorder = CallRecorder(create_app(julia), clock)
-        serving = [serve(world, outside, stop, GRACE), serve(recorder, inside, stop, GRACE)]  # type: ignore[arg-type]
+        serving = [serve(world, outside, stop, GRACE), serve(recorder, inside, stop, GRACE)]
         tasks = [asyncio.create_task(each) for each in serving]
         try:
             async with Simulation(julia.work, clock) as simulation:
@@ -208,6 +210,7 @@ class Population:
     doctors: dict[str, str] = field(default_factory=dict)  # phone to id
     forbidden: list[tuple[str, datetime, datetime]] = field(default_factory=list)
     wrote: dict[str, datetime] = field(default_factory=dict)  # phone to the last message of the person
+    paused_at: datetime | None = None
     taken: dict[str, tuple[str, datetime]] = field(default_factory=dict)  # conversation to phone and instant
 
     @property
@@ -215,7 +218,9 @@ class Population:
         return self.office.clock.now().astimezone(self.office.julia.work.zone)
 
     async def settle_in(self) -> None:
-        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor rests."""
+        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor
+        rests.
+        """
         medicos: list[Json] = [
             {
                 "telefone": f"55119000{1000 + n:05d}",
@@ -232,10 +237,10 @@ class Population:
         registered = await self.office.request("/api/v1/medicos", medicos=medicos)
         phones = [str(each["telefone"]) for each in medicos if isinstance(each, dict)]
         self.doctors = dict(zip(phones, registered["novos"], strict=True))
-        rests = f"/api/v1/medicos/{registered['novos'][0]}/estado"
-        await self.office.request(
-            rests, motivo="teste", descanso_ate=f"{self.local + timedelta(hours=16):%Y-%m-%dT%H:%M:%S%z}"
-        )
+        until = self.local + timedelta(hours=16)
+        rests = f"/api/v1/medicos/{self.doctors[phones[0]]}/estado"
+        await self.office.request(rests, motivo="teste", descanso_ate=f"{until:%Y-%m-%dT%H:%M:%S%z}")
+        self.forbidden.append((phones[0], self.office.clock.now(), until.astimezone(UTC)))
         await self.office.request("/jobs/sincronizar-chips")
         for instance, tipo in ((SENDER, TipoDeChip.JULIA), (LISTENER, TipoDeChip.LISTENER)):
             await _put_into_service(self.office, instance, tipo)
@@ -258,6 +263,10 @@ class Population:
                     await self.schedule_campaign()
                 case 15:
                     await self.confirm_shifts()
+                case 16:
+                    await self.pause()
+                case 17:
+                    await self.resume()
 
     async def reply(self, words: Mapping[int, str] = REPLIES) -> None:
         """Reply to the new messages, except to those that Julia sent as an answer."""
@@ -321,6 +330,20 @@ class Population:
         found = (await self.office.read("/api/v1/vagas?status=pendente_confirmacao&limite=50"))["vagas"]
         for vaga in found:
             await self.office.request(f"/api/v1/vagas/{vaga['id']}/realizada")
+
+    async def pause(self) -> None:
+        """Let an operator stop all messages on Julia's initiative."""
+        await self._switch(True)
+        self.paused_at = self.office.clock.now()
+
+    async def resume(self) -> None:
+        if self.paused_at is not None:
+            self.forbidden.append((EVERY_NUMBER, self.paused_at, self.office.clock.now()))
+            await self._switch(False)
+
+    async def _switch(self, on: bool) -> None:
+        work = self.office.julia.work
+        await work.switches.set(SAFE_MODE.key, on, by="teste", reason="teste", now=work.clock.now())
 
     async def _vacancy(self, days: int, periodo: str, **more: Json) -> str:
         made = await self.office.request(
